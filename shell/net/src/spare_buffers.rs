@@ -4,24 +4,31 @@
 //! kept may still be in use by frames, and is handed out when it no longer is.
 //!
 //! Always true:
-//! 1. a thread keeps at most [`KEPT_BYTES_MAX`], in at most [`KEPT_MAX`] buffers
+//! 1. a thread keeps at most so many bytes, in at most so many buffers, as [`SMALL`] and [`LARGE`] say
 //! 2. a buffer that is handed out has at least the size asked for, and shares no byte with a frame
 
 use bytes::BytesMut;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
-const KEPT_BYTES_MAX: usize = 8 << 20;
-const KEPT_MAX: usize = 64;
-/// Smaller ones are nothing to the allocator.
-const POOLED_BYTES_MIN: usize = 32 << 10;
+/// Up to 16 KiB: a request of one small batch, or a few. Freed and taken again each time, they cost the allocator as much as the decoding.
+const SMALL: Bounds = Bounds { size: 4 << 10..=16 << 10, bytes_max: 256 << 10, count_max: 16 };
+const LARGE: Bounds = Bounds { size: 32 << 10..=8 << 20, bytes_max: 8 << 20, count_max: 64 };
 
 thread_local! {
-    static SPARE: RefCell<Spare> = RefCell::default();
+    static SPARE: RefCell<[Spare; 2]> = const { RefCell::new([Spare::new(SMALL), Spare::new(LARGE)]) };
 }
 
-#[derive(Default)]
+/// What is kept of one kind of buffers.
+struct Bounds {
+    size: RangeInclusive<usize>,
+    bytes_max: usize,
+    count_max: usize,
+}
+
 struct Spare {
+    bounds: Bounds,
     /// With their sizes, the one put last at the end.
     kept: VecDeque<(usize, BytesMut)>,
     bytes: usize,
@@ -29,24 +36,31 @@ struct Spare {
 
 /// An empty buffer with room for `bytes`, and the size it was made with.
 pub fn take(bytes: usize) -> (BytesMut, usize) {
-    if bytes < POOLED_BYTES_MIN {
-        return (BytesMut::with_capacity(bytes), bytes);
-    }
     // Few sizes, so that one fits another's place; at most twice what was asked for.
     let size = bytes.next_power_of_two();
-    let found = SPARE.with_borrow_mut(|spare| spare.take(size));
+    let found = SPARE.with_borrow_mut(|spare| of(spare, size).and_then(|spare| spare.take(size)));
     (found.unwrap_or_else(|| BytesMut::with_capacity(size)), size)
 }
 
 /// Keeps a buffer that was made with `size`, whatever of it is still in use.
 pub fn put(mut buffer: BytesMut, size: usize) {
     buffer.clear();
-    if (POOLED_BYTES_MIN..=KEPT_BYTES_MAX).contains(&size) {
-        SPARE.with_borrow_mut(|spare| spare.put(buffer, size));
-    }
+    SPARE.with_borrow_mut(|spare| {
+        if let Some(spare) = of(spare, size) {
+            spare.put(buffer, size);
+        }
+    });
+}
+
+fn of(spare: &mut [Spare], size: usize) -> Option<&mut Spare> {
+    spare.iter_mut().find(|spare| spare.bounds.size.contains(&size))
 }
 
 impl Spare {
+    const fn new(bounds: Bounds) -> Self {
+        Self { bounds, kept: VecDeque::new(), bytes: 0 }
+    }
+
     /// The newest that nobody uses: it is the likeliest to be in the processor's caches.
     fn take(&mut self, size: usize) -> Option<BytesMut> {
         let is_free = |(known, buffer): &mut (usize, BytesMut)| *known == size && buffer.try_reclaim(size);
@@ -59,7 +73,7 @@ impl Spare {
     fn put(&mut self, buffer: BytesMut, size: usize) {
         self.bytes += size;
         self.kept.push_back((size, buffer));
-        while self.bytes > KEPT_BYTES_MAX || self.kept.len() > KEPT_MAX {
+        while self.bytes > self.bounds.bytes_max || self.kept.len() > self.bounds.count_max {
             let Some((size, _)) = self.kept.pop_front() else { return };
             self.bytes -= size;
         }
@@ -88,18 +102,32 @@ mod tests {
     }
 
     #[test]
+    fn a_small_buffer_comes_back_too() {
+        let (mut buffer, size) = take(4_096);
+        let place = buffer.as_ptr();
+        buffer.extend_from_slice(&[1; 100]);
+        let frame = buffer.split().freeze();
+        put(buffer, size);
+        assert_ne!(take(4_096).0.as_ptr(), place, "it is in use");
+        drop(frame);
+        assert_eq!(take(4_000).0.as_ptr(), place);
+    }
+
+    #[test]
     fn what_is_kept_is_bounded() {
         for _ in 0..100 {
-            put(BytesMut::with_capacity(1 << 20), 1 << 20);
-            put(BytesMut::with_capacity(32 << 10), 32 << 10);
+            for size in [1 << 20, 32 << 10, 16 << 10, 4 << 10] {
+                put(BytesMut::with_capacity(size), size);
+            }
         }
         put(BytesMut::with_capacity(16 << 20), 16 << 20);
         put(BytesMut::with_capacity(100), 100);
         SPARE.with_borrow(|spare| {
-            let sum: usize = spare.kept.iter().map(|(size, _)| size).sum();
-            assert_eq!(sum, spare.bytes);
-            assert!(sum <= KEPT_BYTES_MAX && spare.kept.len() <= KEPT_MAX);
-            assert!(spare.kept.iter().all(|(size, _)| (POOLED_BYTES_MIN..=KEPT_BYTES_MAX).contains(size)));
+            for Spare { bounds, kept, bytes } in spare {
+                assert_eq!(kept.iter().map(|(size, _)| size).sum::<usize>(), *bytes);
+                assert!(*bytes <= bounds.bytes_max && kept.len() <= bounds.count_max);
+                assert!(kept.iter().all(|(size, _)| bounds.size.contains(size)));
+            }
         });
     }
 }

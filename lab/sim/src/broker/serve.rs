@@ -47,7 +47,7 @@ impl Process {
             let outcome = self.read(reader, &part, around);
             pending.set(part.slot, outcome, &ctx);
         }
-        let draw = around.random.draw() as u32;
+        let draw = || around.random.draw() as u32;
         pending.respond(&mut self.sessions, draw, now, || Box::new(barnabas_api::Unlimited))
     }
 

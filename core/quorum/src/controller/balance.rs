@@ -97,7 +97,7 @@ fn unclean_interval(config: &BrokerConfig) -> DurationMs {
     DurationMs(config.long("unclean.leader.election.interval.ms"))
 }
 
-/// Partitions whose leader is hindered more than another member of the ISR.
+/// Partitions whose leader is hindered more than another member of the ISR, or damaged while another replica is eligible.
 fn hindered(electorate: Electorate<'_>) -> Vec<MetadataRecord> {
     let hindrance = |topic: TopicId, index, partition: &Partition, broker| {
         let directory = partition.directory(broker);
@@ -105,8 +105,9 @@ fn hindered(electorate: Electorate<'_>) -> Vec<MetadataRecord> {
     };
     let is_concerned = |topic: TopicId, index, partition: &Partition| {
         let of_leader = hindrance(topic, index, partition, partition.leader);
-        of_leader > Hindrance::Nothing
-            && partition.isr().iter().any(|&member| hindrance(topic, index, partition, member) < of_leader)
+        let is_better = |&member: &BrokerId| hindrance(topic, index, partition, member) < of_leader;
+        of_leader > Hindrance::Nothing && partition.isr().iter().any(is_better)
+            || of_leader == Hindrance::Damage && partition.elr().iter().any(is_better)
     };
     elect(electorate, is_concerned, Election::Unhindered)
 }

@@ -7,7 +7,9 @@
 //! 4. a reassignment ends with the change that brings all its new replicas into the ISR
 //! 5. of those who may lead, one that is not hindered is taken ([`super::hindered`])
 //! 6. who led last is not taken for having done so once its directory is gone: what it has now may be empty
-//! 7. a leader that a reassignment takes away leads until one of those that stay or come is in sync, and no longer (Kafka: until the end)
+//! 7. where all that are alive of the ISR are damaged, an eligible leader replica may take over: while there is one, the high watermark
+//!    stands still, so it has all that was acknowledged. The damaged ones are in sync no more, and can be repaired
+//! 8. a leader that a reassignment takes away leads until one of those that stay or come is in sync, and no longer (Kafka: until the end)
 //!
 //! Source: KIP-966; Kafka `PartitionChangeBuilder`, `ReplicationControlManager.generateLeaderAndIsrUpdates`.
 
@@ -272,12 +274,17 @@ impl<'a> PartitionChange<'a> {
             self.unclean_shutdown != Some(broker)
                 && self.electorate.may_lead(self.partition, broker, self.directory)
         };
-        let valid = |broker: BrokerId| {
-            let in_sync = self.target_isr.contains(&broker);
-            (in_sync || self.target_isr.is_empty() && elr.contains(&broker)) && accepted(broker)
-        };
         let (replicas, leader) = (&self.target_replicas, self.partition.leader);
         let hindrance = |broker: BrokerId| self.hindrance(broker);
+        let isr_is_damaged = self.election == Election::Unhindered
+            && self
+                .target_isr
+                .iter()
+                .all(|&member| !accepted(member) || hindrance(member) == Hindrance::Damage);
+        let valid = |broker: BrokerId| {
+            let is_eligible = (self.target_isr.is_empty() || isr_is_damaged) && elr.contains(&broker);
+            (self.target_isr.contains(&broker) || is_eligible) && accepted(broker)
+        };
         let least = match self.electorate.hindered.is_nobody() {
             true => Some(Hindrance::Nothing),
             false => replicas.iter().copied().filter(|&replica| valid(replica)).map(hindrance).min(),

@@ -43,7 +43,7 @@ impl PartitionWorker {
         }
     }
 
-    fn has_other_replicas(&self, key: PartitionKey) -> bool {
+    pub(super) fn has_other_replicas(&self, key: PartitionKey) -> bool {
         let image = self.node.cluster.image.load();
         let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
         row.is_some_and(|row| row.replicas().len() > 1)

@@ -13,7 +13,7 @@
 //! 3. effects are carried out in the order in which they are handed out; after a failed write the node is dropped
 //!
 //! Files: `start` (from files to a member), `active` (what a leader decides), `following` (what is committed, and the
-//! way from one role to the other), `repair` (epochs out of range at the start), `peers` (what members say to each other), `snapshots`.
+//! way from one role to the other), `outlived` (whether the broker's disk is older than its death), `repair` (epochs out of range at the start), `peers` (what members say to each other), `snapshots`.
 //!
 //! Metadata path 2 of 4. Before: core/api. After: core/metadata. Shell: shell/broker/src/quorum_worker.rs.
 
@@ -21,6 +21,7 @@ mod active;
 mod describe;
 mod difference;
 mod following;
+mod outlived;
 mod peers;
 mod repair;
 mod snapshots;
@@ -46,8 +47,10 @@ use crate::snapshot_id::SnapshotId;
 use crate::voters::{VoterEndpoint, Voters};
 use active::Active;
 use following::Loading;
+use outlived::Outlived;
 
 pub use crate::controller::LocalBroker;
+pub use outlived::BrokerLife;
 pub use repair::Repair;
 pub use start::{Starting, Stored};
 
@@ -64,6 +67,8 @@ pub struct Settings {
     /// The broker in this process, if there is one: where this node is the only voter, it is registered at the start.
     pub local_broker: Option<LocalBroker>,
     pub controller: ControllerSettings,
+    /// What the disk says of the broker's last life, if that was not stopped cleanly.
+    pub broker_life: Option<BrokerLife>,
     /// `metadata.max.idle.interval.ms`; zero or less: never.
     pub idle_interval: DurationMs,
     /// `metadata.log.max.record.bytes.between.snapshots`
@@ -161,6 +166,7 @@ pub struct Node {
     snapshots: snapshots::Snapshots,
     last_append: MonotonicMs,
     log_start: Offset,
+    outlived: Outlived,
 }
 
 impl std::fmt::Debug for Node {
@@ -278,6 +284,11 @@ impl Node {
     /// The state that the next request is decided on, not all of it committed yet.
     pub fn working_image(&self) -> &Image {
         self.delta.image()
+    }
+
+    /// Whether the broker of this node lived on after what its disk knows ([`Settings::broker_life`]). To be asked with the first image.
+    pub fn has_outlived_disk(&self) -> bool {
+        self.outlived.is_so()
     }
 
     /// Whether this node is the active controller.

@@ -17,12 +17,14 @@ use crate::checkpoint_guard::{Guard, Sum};
 use crate::dir_name::{DirKind, PartitionDir};
 use crate::disk::{Disk, DiskLock, DiskSpace};
 use crate::error::StorageError;
+use crate::last_life::LastLife;
 use crate::log::OpenFrom;
 use crate::meta_properties::{self, MetaProperties};
 use crate::{checkpoint_guard, clean_shutdown, offset_checkpoint, partition_metadata, small_file};
 
 mod ahead;
 mod guard;
+mod life;
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +43,8 @@ pub struct LogDir {
     clean: bool,
     /// Nothing that an earlier process left is on its way to the medium still.
     settled: bool,
-    clean_broker_epoch: Option<BrokerEpoch>,
+    /// Of the process before.
+    kept_life: Option<LastLife>,
     online: bool,
     recovery_points: OffsetCheckpoint,
     log_starts: OffsetCheckpoint,
@@ -176,6 +179,7 @@ impl LogDir {
         if let Some(guard) = &guard {
             log_starts.stand_in(&guard.log_starts);
         }
+        let kept_life = life::kept(&*disk, path, clean_file.as_deref(), !damaged.is_empty())?;
         Ok(Self {
             recovery_points,
             log_starts,
@@ -190,7 +194,7 @@ impl LogDir {
             is_ours: guard.is_some(),
             clean: clean_file.is_some(),
             settled: clean_file.is_some(),
-            clean_broker_epoch: clean_file.as_deref().and_then(clean_shutdown::parse),
+            kept_life,
             online: true,
             vouched: Set::default(),
             opened: Set::default(),
@@ -226,7 +230,7 @@ impl LogDir {
             is_ours: false,
             clean: false,
             settled: false,
-            clean_broker_epoch: None,
+            kept_life: None,
             online: false,
             vouched: Set::default(),
             opened: Set::default(),
@@ -277,11 +281,6 @@ impl LogDir {
     /// After an unclean stop: [`LogDir::note_settled`] was called. A clean stop must not be noted before that.
     pub fn is_settled(&self) -> bool {
         self.settled
-    }
-
-    /// The broker epoch of the process that stopped cleanly, where its file says so (KIP-966).
-    pub fn clean_broker_epoch(&self) -> Option<BrokerEpoch> {
-        self.clean_broker_epoch
     }
 
     /// Removes `.kafka_cleanshutdown` for good; called before the first partition is opened, since opening may write. The metadata log

@@ -97,15 +97,19 @@ impl Host {
         }
     }
 
-    /// A broker's life begins, unless the controller believes that it goes on. `knows`: it has what it had.
-    pub fn register(&mut self, id: BrokerId, knows: bool, at: MonotonicMs) -> Option<BrokerEpoch> {
+    /// A broker's life begins, unless the controller believes that it goes on. `kept`: the life of which it has all that was acknowledged.
+    pub fn register(
+        &mut self,
+        id: BrokerId,
+        kept: Option<BrokerEpoch>,
+        at: MonotonicMs,
+    ) -> Option<BrokerEpoch> {
         let feature = |(name, min, max): (&str, i16, i16)| Feature {
             name: Str::from(name),
             min_supported_version: min,
             max_supported_version: max,
             ..Feature::default()
         };
-        let former = self.image().cluster.broker(id).map_or(-1, |broker| broker.epoch.get());
         let request = BrokerRegistrationRequest {
             broker_id: id.get(),
             cluster_id: Str::from(CLUSTER),
@@ -118,7 +122,7 @@ impl Host {
             }],
             features: supported_features().map(feature).collect(),
             log_dirs: vec![Uuid([id.get() as u8; 16])],
-            previous_broker_epoch: if knows { former } else { -1 },
+            previous_broker_epoch: kept.unwrap_or(BrokerEpoch::NONE).get(),
             ..BrokerRegistrationRequest::default()
         };
         match self.ask(request, 4, at) {

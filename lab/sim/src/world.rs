@@ -124,10 +124,11 @@ impl World {
         let config = Arc::new(config());
         let mut brokers: Vec<Broker> = ids.iter().map(|&id| Broker::new(id)).collect();
         for broker in &mut brokers {
-            let life =
-                host.register(broker.id, true, now).expect("invariant: nobody is there before the first");
-            let replicas =
+            let mut replicas =
                 ReplicaHost::start(&broker.disk, broker.id, None).expect("invariant: the disk is empty");
+            let life =
+                host.register(broker.id, None, now).expect("invariant: nobody is there before the first");
+            replicas.note_life(life).expect("invariant: the disk is whole");
             broker.start(replicas, life, Arc::clone(&config));
             host.heartbeat(broker.id, life, Offset(i64::MAX), false, now);
         }
@@ -328,8 +329,7 @@ impl World {
             }
             self.brokers[at].lose_disk();
         }
-        let knows = !self.brokers[at].is_hollow;
-        let host = match ReplicaHost::start(&self.brokers[at].disk, id, self.mistake) {
+        let mut host = match ReplicaHost::start(&self.brokers[at].disk, id, self.mistake) {
             Ok(host) => host,
             Err(Failure::Disk(_)) => {
                 self.brokers[at].crash(&mut self.random);
@@ -343,8 +343,15 @@ impl World {
                 return Ok(());
             }
         };
-        let knows = knows || self.mistake == Some(Mistake::ClaimsToKnow);
-        if let Some(life) = self.host.register(id, knows, self.now) {
+        let kept = match self.mistake {
+            Some(Mistake::ClaimsToKnow) => self.host.image().cluster.broker(id).map(|known| known.epoch),
+            _ => host.kept_life(),
+        };
+        if let Some(life) = self.host.register(id, kept, self.now) {
+            if host.note_life(life).is_err() {
+                self.brokers[at].crash(&mut self.random);
+                return Ok(());
+            }
             self.brokers[at].start(host, life, Arc::clone(&self.config));
         }
         Ok(())

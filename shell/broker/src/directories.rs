@@ -9,6 +9,7 @@
 //! | `directories/locate.rs` | where does this partition lie, or where may it begin |
 //! | `directories/figures.rs` | how full and how busy is each directory |
 //! | `directories/give_up.rs` | which partition's records has the operator given up |
+//! | `directories/last_life.rs` | does this node have all that its last process acknowledged |
 //! | `directories/lost.rs` | what becomes of replicas whose directory was replaced |
 //! | `directories/reports.rs` | what the controller is told of them |
 //!
@@ -18,6 +19,7 @@
 
 pub mod figures;
 pub mod give_up;
+pub mod last_life;
 pub mod locate;
 pub mod lost;
 pub mod reports;

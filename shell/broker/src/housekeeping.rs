@@ -6,7 +6,7 @@
 
 mod sweep;
 
-use crate::directories::reports;
+use crate::directories::{last_life, reports};
 use crate::mailbox::{Checkpointed, Command};
 use crate::node::Node;
 use crate::node::log_dirs::deletions::Deletion;
@@ -15,7 +15,7 @@ use crate::quorum_worker;
 use crate::scrub;
 use crate::upkeep::cleaner;
 use crate::upkeep::hindrances;
-use barnabas_base::Offset;
+use barnabas_base::{Offset, TimestampMs};
 use barnabas_storage::remove_dir;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -57,6 +57,7 @@ fn run(node: &Node) {
     let mut retain_at = barnabas_clock::now() + retention_interval(node);
     let mut retain_short_at = barnabas_clock::now();
     let mut expire_at = barnabas_clock::now() + expiration_interval(node);
+    let mut noted = (barnabas_clock::now(), TimestampMs::NONE);
     while node.log_dirs.deletions.go_on_after(TICK.min(expiration_interval(node))) {
         expire_producers(node, &mut expire_at);
         let mut is_short = false;
@@ -67,6 +68,7 @@ fn run(node: &Node) {
         }
         delete_due(node);
         note_journals(node);
+        note_life(node, &mut noted);
         reports::watch(node);
         hindrances::watch(node);
         arrivals::watch(&node.peers.replication.arrivals, node.workers.metering.arriving());
@@ -101,6 +103,15 @@ fn note_journals(node: &Node) {
             // It is tried again with the next checkpoints, which complain.
             tracing::debug!(%error, "the journal of {} is not noted", directory.path.display());
         }
+    }
+}
+
+/// Now and then, while the metadata log goes on.
+fn note_life(node: &Node, noted: &mut (Instant, TimestampMs)) {
+    let seen = node.cluster.image.load().provenance.last_timestamp;
+    if noted.0.elapsed() >= last_life::NOTE_INTERVAL && seen != noted.1 {
+        *noted = (barnabas_clock::now(), seen);
+        last_life::note(node);
     }
 }
 

@@ -384,6 +384,9 @@ impl QuorumWorker {
                     .shared
                     .kraft_version
                     .store(self.quorum.kraft_version(), Ordering::Relaxed);
+                let has_outlived_disk = self.quorum.has_outlived_disk();
+                let shared = &self.node.peers.controller.shared;
+                shared.has_outlived_disk.store(has_outlived_disk, Ordering::Release);
                 self.node.identity.follow_broker_epoch(&image);
                 publisher::publish(&self.node, image, changes);
                 self.node.peers.controller.published();

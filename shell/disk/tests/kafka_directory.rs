@@ -134,7 +134,7 @@ fn a_clean_directory_of_kafkas_is_read_as_it_is() {
     let copied = Copied::new("clean");
     let (mut dir, mut files, mut log, opened) = open(&copied.0);
     assert!(dir.was_clean());
-    assert_eq!(dir.clean_broker_epoch().map(|epoch| epoch.get()), Some(12));
+    assert_eq!(dir.kept_life().map(|life| life.epoch.get()), Some(12));
     assert_eq!(dir.meta().unwrap().cluster_id.as_deref(), Some("AAAAAAAAAAAAAAAAAAAAZw"));
     assert_eq!(dir.high_watermark(&golden()), Some(Offset(62)));
     assert_eq!(opened, Opened::default());

@@ -161,6 +161,7 @@ impl Node {
     pub(super) fn note_pending(&mut self, end: Offset, last_epoch: LeaderEpoch, last_timestamp: TimestampMs) {
         self.applied = end;
         self.delta.advance(Provenance { end, last_epoch, last_timestamp });
+        self.note_time(last_timestamp, true);
         let (image, changes) = self.delta.take();
         if let Some(active) = &mut self.active {
             active.pending.push_back(Pending { end, image: Arc::new(image), changes });

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use barnabas_base::Offset;
+use barnabas_base::{Offset, TimestampMs};
 use barnabas_metadata::{Changes, Delta, Image, Provenance};
 use barnabas_wire::records::{Batch, BatchHeader};
 
@@ -53,10 +53,18 @@ impl Node {
                 last_epoch: header.partition_leader_epoch,
                 last_timestamp: header.max_timestamp,
             });
+            self.note_time(header.max_timestamp, true);
         }
         let (image, changes) = self.delta.take();
         self.show(Arc::new(image), changes);
         Ok(())
+    }
+
+    /// Until there is an image: for the broker's own past.
+    pub(super) fn note_time(&mut self, time: TimestampMs, is_batch: bool) {
+        if self.published.is_none() {
+            self.outlived.read(self.delta.image(), time, is_batch);
+        }
     }
 
     pub(super) fn replay_batch(&mut self, batch: &EncodedBatch) -> Result<BatchHeader, QuorumError> {
@@ -157,6 +165,7 @@ impl Node {
         };
         self.delta = delta;
         self.applied = id.end;
+        self.note_time(facts.last_timestamp, false);
         self.show(Arc::new(image), changes);
         self.committed(self.raft.high_watermark())?;
         self.collect(now)

@@ -11,7 +11,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use barnabas_base::{BrokerId, LeaderEpoch, LeaderEpochs, Offset};
+use barnabas_base::{BrokerEpoch, BrokerId, LeaderEpoch, LeaderEpochs, Offset};
 use barnabas_metadata::features::name;
 use barnabas_metadata::{Delta, Image, MetadataVersion, Provenance, ResourceType};
 use barnabas_wire::messages::{
@@ -23,6 +23,7 @@ use bytes::Bytes;
 
 use super::{Effect, Node, Now, Settings};
 use crate::batches::{Content, Control, EncodedBatch, read_batch};
+use crate::node::outlived::Outlived;
 use crate::node::repair::{Repair, Repairs};
 use crate::node::snapshots::Snapshots;
 use crate::raft::epochs::is_in_range;
@@ -61,6 +62,7 @@ pub struct Starting {
     /// Batches that others may not have, so that they may not be committed.
     held: VecDeque<EncodedBatch>,
     repairs: Repairs,
+    outlived: Outlived,
 }
 
 impl Starting {
@@ -96,6 +98,7 @@ impl Starting {
             bootstrap: bootstrap.unwrap_or_default(),
             provenance: Provenance::default(),
             record_bytes: 0,
+            outlived: Outlived::new(settings.broker_life, settings.idle_interval),
             settings,
             past,
             stored,
@@ -244,6 +247,7 @@ impl Starting {
         }
         self.provenance =
             Provenance { end: header.next_offset(), last_epoch: epoch, last_timestamp: header.max_timestamp };
+        self.outlived.read(self.delta.image(), header.max_timestamp, true);
         Ok(())
     }
 
@@ -266,6 +270,7 @@ impl Starting {
             self.past.epochs.assign(id.epoch, id.end);
             self.provenance =
                 Provenance { end: id.end, last_epoch: id.epoch, last_timestamp: facts.last_timestamp };
+            self.outlived.read(self.delta.image(), facts.last_timestamp, false);
         }
         Ok(())
     }
@@ -324,6 +329,7 @@ impl Starting {
             bootstrap: self.bootstrap,
             effects,
             last_append: now.monotonic,
+            outlived: self.outlived,
         };
         node.collect(now)?;
         if node.is_alone() {
@@ -414,7 +420,10 @@ impl Node {
         now: Now,
         random: &mut dyn FnMut() -> [u8; 16],
     ) -> Result<(), QuorumError> {
-        let Some(local) = self.settings.local_broker.clone() else { return Ok(()) };
+        let Some(mut local) = self.settings.local_broker.clone() else { return Ok(()) };
+        if self.has_outlived_disk() {
+            local.registration.previous_broker_epoch = BrokerEpoch::NONE.get();
+        }
         let next = self.raft.log_end();
         let Some(active) = &mut self.active else { return Ok(()) };
         let records = active.controller.take_over(self.delta.image(), &local, next, now, random);

@@ -171,6 +171,7 @@ impl World {
                 cluster_id: Text::from(CLUSTER),
                 config: BrokerConfig::new(given),
             },
+            broker_life: None,
             idle_interval: DurationMs(500),
             snapshot_bytes: 20 << 20,
             snapshot_interval: DurationMs(3_600_000),

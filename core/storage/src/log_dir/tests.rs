@@ -1,6 +1,6 @@
 //! A log directory on a disk in memory, and the small files in it.
 
-use barnabas_base::{BrokerId, PartitionIndex, Text};
+use barnabas_base::{BrokerId, PartitionIndex, Text, TimestampMs};
 
 use super::*;
 use crate::disk::OpenMode;
@@ -24,6 +24,11 @@ fn text(disk: &MemoryDisk, name: &str) -> String {
 
 fn partition(topic: &str, partition: i32) -> TopicPartition {
     TopicPartition::new(topic, PartitionIndex(partition))
+}
+
+/// Of the life that stopped cleanly.
+fn clean_epoch(dir: &LogDir) -> Option<BrokerEpoch> {
+    dir.kept_life().filter(|life| life.seen.is_none()).map(|life| life.epoch)
 }
 
 #[test]
@@ -136,7 +141,7 @@ fn a_clean_stop_vouches_once() {
     disk.crash(3);
     let mut dir = open(&disk).unwrap();
     assert!(dir.was_clean());
-    assert_eq!(dir.clean_broker_epoch(), Some(BrokerEpoch(42)));
+    assert_eq!(clean_epoch(&dir), Some(BrokerEpoch(42)));
     dir.begin().unwrap();
     assert!(dir.open_from(&partition("a", 0)).clean);
     assert!(!dir.open_from(&partition("a", 0)).clean);
@@ -146,7 +151,7 @@ fn a_clean_stop_vouches_once() {
     write(&disk, ".kafka_cleanshutdown", b"");
     disk.kill();
     let dir = open(&disk).unwrap();
-    assert_eq!((dir.was_clean(), dir.clean_broker_epoch()), (true, None));
+    assert_eq!((dir.was_clean(), clean_epoch(&dir)), (true, None));
 }
 
 #[test]
@@ -400,7 +405,7 @@ fn mark_of_a_clean_stop_outlives_starts_that_end_early() {
             if ends_by_power { disk.crash(start as u64) } else { disk.kill() }
         }
         let mut dir = open(&disk).unwrap();
-        assert_eq!(dir.clean_broker_epoch(), Some(BrokerEpoch(42)));
+        assert_eq!(clean_epoch(&dir), Some(BrokerEpoch(42)));
         let a = dir.open_from(&partition("a", 0));
         assert!(a.clean && a.is_ours, "{a:?}");
         // One that comes further uses the mark up.
@@ -424,6 +429,64 @@ fn start_that_ends_early_does_not_call_a_directory_ours() {
     assert!(dir.open_ahead(&metadata()).unwrap().clean);
     disk.kill();
     let mut dir = open(&disk).unwrap();
-    assert_eq!((dir.clean_broker_epoch(), dir.was_clean()), (Some(BrokerEpoch(7)), true));
+    assert_eq!((clean_epoch(&dir), dir.was_clean()), (Some(BrokerEpoch(7)), true));
     assert!(!dir.open_from(&partition("a", 0)).is_ours);
+}
+
+/// A life that says so, and what the next one finds after a power cut.
+fn after_life(disk: &MemoryDisk, epoch: i64) -> Option<LastLife> {
+    let mut dir = open(disk).unwrap();
+    dir.begin().unwrap();
+    dir.set_high_watermark(partition("a", 0), Offset(epoch));
+    dir.write_checkpoints().unwrap();
+    dir.note_life(BrokerEpoch(epoch), TimestampMs(1000 + epoch)).unwrap();
+    drop(dir);
+    disk.crash(epoch as u64);
+    open(disk).unwrap().kept_life()
+}
+
+fn life(epoch: i64) -> Option<LastLife> {
+    Some(LastLife { epoch: BrokerEpoch(epoch), seen: Some(TimestampMs(1000 + epoch)) })
+}
+
+#[test]
+fn killed_life_is_kept_until_the_next_one_says_so() {
+    let disk = MemoryDisk::new();
+    assert_eq!(open(&disk).unwrap().kept_life(), None);
+    assert_eq!(after_life(&disk, 12), life(12));
+    // A start that ends before it is registered has acknowledged nothing.
+    open(&disk).unwrap().begin().unwrap();
+    disk.crash(1);
+    assert_eq!(open(&disk).unwrap().kept_life(), life(12));
+    assert_eq!(after_life(&disk, 15), life(15));
+    // Some logs were left as the kill before left them: no mark of a clean stop, and all is there.
+    open(&disk).unwrap().mark_left().unwrap();
+    disk.crash(2);
+    assert_eq!(open(&disk).unwrap().kept_life(), life(15));
+    // A clean stop says more.
+    open(&disk).unwrap().mark_clean(BrokerEpoch(15)).unwrap();
+    disk.crash(3);
+    assert_eq!(clean_epoch(&open(&disk).unwrap()), Some(BrokerEpoch(15)));
+}
+
+#[test]
+fn life_is_not_kept_where_the_directory_is_doubtful() {
+    let disk = MemoryDisk::new();
+    assert_eq!(after_life(&disk, 12), life(12));
+    // A checkpoint is not what was written: a log that is too short might not be noticed.
+    write(&disk, "replication-offset-checkpoint", b"0\n1\na 0 1\n");
+    assert_eq!(open(&disk).unwrap().kept_life(), None);
+    // Apache Kafka has stopped here, which may have acknowledged more than it wrote to the disk before.
+    assert_eq!(after_life(&disk, 13), life(13));
+    write(&disk, ".kafka_cleanshutdown", b"{\"version\":0,\"brokerEpoch\":-1}");
+    assert_eq!(clean_epoch(&open(&disk).unwrap()), Some(BrokerEpoch::NONE));
+    // Another directory of the node has failed.
+    assert_eq!(after_life(&disk, 14), life(14));
+    for _ in 0..2 {
+        open(&disk).unwrap().forget_life().unwrap();
+        disk.crash(4);
+        assert_eq!(open(&disk).unwrap().kept_life(), None);
+    }
+    write(&disk, "barnabas-last-life", b"barnabas-last-life 0\n00000000\n14 1014\n");
+    assert_eq!(open(&disk).unwrap().kept_life(), None, "damaged");
 }

@@ -98,6 +98,19 @@ impl ReplicaHost {
         })
     }
 
+    /// The life that left all that it had acknowledged, by the directory's word.
+    pub fn kept_life(&self) -> Option<BrokerEpoch> {
+        self.dir.kept_life().map(|life| life.epoch)
+    }
+
+    /// Notes the life that begins. On a full disk it is not noted: after a crash this broker does not count as one that has kept anything.
+    pub fn note_life(&mut self, life: BrokerEpoch) -> Result<(), Failure> {
+        match self.dir.note_life(life, TimestampMs::NONE) {
+            Err(error) if error.is_passing() => Ok(()),
+            noted => Ok(noted?),
+        }
+    }
+
     /// Reads the journal, and brings those logs up to it that it does more to than append.
     pub fn recover(&mut self, image: &Image, time: &mut HostTime<'_>) -> Result<(), Failure> {
         self.disk.set_now(TimestampMs(time.now.0 as i64));

@@ -8,7 +8,7 @@
 //!
 //! [`ControllerHandle::ask`]: crate::node::peers::controller::ControllerHandle::ask
 
-use crate::directories::reports;
+use crate::directories::{last_life, reports};
 use crate::node::Node;
 use crate::node::peers::controller::NotTaken;
 use crate::node::seldom::{Seldom, Unsaid};
@@ -127,7 +127,7 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
     let mut active = node.peers.controller.watch();
     // The level of the cluster at which it was last told of the log directories once more.
     let mut told_at = None;
-    if node.identity.broker_epoch() == BrokerEpoch::NONE && !register(&node, &registration, &shared).await {
+    if !is_member(&node, &registration, &shared).await {
         return;
     }
     loop {
@@ -189,6 +189,15 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
             },
         }
     }
+}
+
+/// Registers, unless the quorum has done that already. `false` if that cannot be: the node stops then.
+async fn is_member(node: &Arc<Node>, registration: &BrokerRegistrationRequest, shared: &Shared) -> bool {
+    if node.identity.broker_epoch() == BrokerEpoch::NONE {
+        return register(node, registration, shared).await;
+    }
+    note_life(node).await;
+    true
 }
 
 /// The cluster's level, if it is one at which directories are known and this process registered at one at which they were not: its
@@ -263,7 +272,7 @@ pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistratio
 }
 
 /// Registers; `false` if that cannot be: the node stops then.
-async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared: &Shared) -> bool {
+async fn register(node: &Arc<Node>, registration: &BrokerRegistrationRequest, shared: &Shared) -> bool {
     let timeout_ms =
         node.cluster.config.load().long("initial.broker.registration.timeout.ms").max(0).unsigned_abs();
     let asked = barnabas_clock::now();
@@ -276,6 +285,7 @@ async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared:
                 let epoch = BrokerEpoch(response.broker_epoch);
                 tracing::info!("broker {} is registered at epoch {epoch}", node.identity.broker_id);
                 node.identity.set_broker_epoch(epoch);
+                note_life(node).await;
                 return true;
             }
             Ok(ResponseBody::BrokerRegistration(response)) => ErrorCode::from_code(response.error_code),
@@ -329,6 +339,14 @@ async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared:
             say_untaken(node, leader, unsaid);
         }
         tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// The links have other work while the disk is waited for.
+async fn note_life(node: &Arc<Node>) {
+    let noting = node.clone();
+    if let Err(error) = tokio::task::spawn_blocking(move || last_life::note(&noting)).await {
+        tracing::warn!(%error, "the broker epoch is not noted in the log directories: after a kill, this broker counts as shut down uncleanly");
     }
 }
 

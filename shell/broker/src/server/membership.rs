@@ -6,13 +6,13 @@
 
 use super::Failure;
 use super::signals::Signals;
-use crate::directories::{Directories, give_up, random_uuid};
+use crate::directories::{Directories, give_up, last_life, random_uuid};
 use crate::format::voter;
 use crate::node::Node;
 use crate::node::peers::controller::{ControllerHandle, Requests};
 use crate::node_config::{Listener, NodeConfig};
 use crate::quorum_worker::{self, MetadataError, MetadataFiles};
-use barnabas_base::{BrokerEpoch, DirectoryId, DurationMs, Text, Uuid};
+use barnabas_base::{DirectoryId, DurationMs, Text, Uuid};
 use barnabas_clock::Clock;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::features::FEATURES;
@@ -114,6 +114,7 @@ impl Joining<'_> {
             static_voters: static_voters(config, &raft.me),
             raft,
             local_broker: registration.map(|registration| LocalBroker { registration, unfenced: true }),
+            broker_life: last_life::to_compare(directories, config.node_id, broker_config),
             controller: ControllerSettings { cluster_id: cluster_id.clone(), config: broker_config.clone() },
             idle_interval: DurationMs(broker_config.long("metadata.max.idle.interval.ms")),
             snapshot_bytes: u64::try_from(
@@ -171,7 +172,7 @@ impl Joining<'_> {
             rack: config.rack.as_ref().map(Str::from),
             is_migrating_zk_broker: false,
             log_dirs,
-            previous_broker_epoch: previous_epoch(directories).get(),
+            previous_broker_epoch: last_life::previous_epoch(directories).get(),
             ..BrokerRegistrationRequest::default()
         }
     }
@@ -214,21 +215,6 @@ impl Joining<'_> {
             ..ControllerRegistrationRequest::default()
         }
     }
-}
-
-/// The life of this broker that ended cleanly, by the word of every directory that holds partitions. One that has another word, or none,
-/// may have lost what that life had: its disk may be another one.
-///
-/// # Source
-/// KIP-966; Kafka `LogManager.readBrokerEpochFromCleanShutdownFiles`.
-pub fn previous_epoch(directories: &Directories) -> BrokerEpoch {
-    let holding = directories.iter().filter(|directory| directory.holds_partitions);
-    let mut words = holding.map(|directory| match directory.is_online() {
-        true => directory.lock().clean_broker_epoch(),
-        false => None,
-    });
-    let first = words.next().flatten();
-    first.filter(|first| words.all(|word| word == Some(*first))).unwrap_or(BrokerEpoch::NONE)
 }
 
 /// Waits until this node knows what the cluster is like: at once where it leads alone. Returns `false` where a signal stops the node before

@@ -12,7 +12,7 @@ use super::threads::{Threads, start_committers, start_journals, start_settling, 
 use super::{Failure, Running};
 use crate::config::descriptors;
 use crate::config::settings::ConfigError;
-use crate::directories::random_uuid;
+use crate::directories::{last_life, random_uuid};
 use crate::housekeeping;
 use crate::mailbox::{Command, Inbox, Mailbox};
 use crate::moves;

@@ -1,12 +1,11 @@
 //! The clean end of a node.
 
-use crate::directories::Directory;
+use crate::directories::{Directory, last_life};
 use crate::housekeeping::{ask_workers, note_metadata_log, write_checkpoints};
 use crate::mailbox::Command;
 use crate::node::Node;
 use crate::quorum_worker;
 use crate::server::lifecycle::Lifecycle;
-use crate::server::membership::previous_epoch;
 use crate::server::threads::Threads;
 use barnabas_base::{BrokerEpoch, DurationMs, Set, TopicPartition};
 use std::sync::Arc;
@@ -130,7 +129,8 @@ fn join(thread: JoinHandle<()>) {
 fn mark_clean(node: &Node, closed: &Set<TopicPartition>) -> bool {
     let mut clean = true;
     note_metadata_log(node);
-    let epoch = epoch_to_mark(node.identity.broker_epoch(), previous_epoch(&node.log_dirs.directories));
+    let epoch =
+        epoch_to_mark(node.identity.broker_epoch(), last_life::previous_epoch(&node.log_dirs.directories));
     for directory in node.log_dirs.directories.iter() {
         if !directory.is_online() {
             // One that was not there from the start has nothing of this life in it.

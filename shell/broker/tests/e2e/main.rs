@@ -6,6 +6,7 @@
 
 mod harness;
 
+mod all_killed;
 mod all_restarted;
 mod any_node;
 mod any_replica;

@@ -81,6 +81,8 @@ pub struct Shared {
     pub waits_for_room: AtomicBool,
     /// The log's tail was cut at this start.
     pub was_cut: AtomicBool,
+    /// The broker of this node lived on after what its disk knows: the disk was restored to an earlier moment.
+    pub has_outlived_disk: AtomicBool,
     /// What the recovery-point checkpoint may name.
     pub recovery_point: AtomicI64,
     /// Where the metadata log ends here, committed or not.
@@ -126,6 +128,7 @@ impl ControllerHandle {
             is_full: AtomicBool::default(),
             waits_for_room: AtomicBool::default(),
             was_cut: AtomicBool::default(),
+            has_outlived_disk: AtomicBool::default(),
             recovery_point: AtomicI64::default(),
             log_end: AtomicI64::default(),
             figures: Figures::default(),
@@ -194,6 +197,11 @@ impl ControllerHandle {
     /// Whether this node knows what the cluster is like.
     pub fn has_image(&self) -> bool {
         *self.shared.has_image.borrow()
+    }
+
+    /// Whether the metadata log says more of this broker than its disk can have. Known with the first image.
+    pub fn has_outlived_disk(&self) -> bool {
+        self.shared.has_outlived_disk.load(Ordering::Acquire)
     }
 
     /// Becomes true when this node knows what the cluster is like.

@@ -46,9 +46,7 @@ pub enum PartitionChange {
         needed: u16,
     },
     MinIsrReached,
-    LostLeader {
-        is_planned: bool,
-    },
+    LostLeader,
     LeaderFound,
     /// The new leader was neither in sync nor eligible. `led_last`: it was the last to lead (KIP-966).
     UncleanElection {
@@ -133,7 +131,7 @@ fn of_partition(
         _ => {}
     }
     match (old.leader == BrokerId::NONE, new.leader == BrokerId::NONE) {
-        (false, true) => take(PartitionChange::LostLeader { is_planned: leaves(&old.leader) }),
+        (false, true) => take(PartitionChange::LostLeader),
         (true, false) => take(PartitionChange::LeaderFound),
         _ => {}
     }
@@ -216,7 +214,7 @@ mod tests {
         assert_eq!(events(&of(1, &[1, 2]), &of(1, &[1])), [shrank, below]);
         assert_eq!(events(&of(1, &[1]), &of(1, &[1])), []);
         assert_eq!(events(&of(1, &[1]), &of(1, &[1, 3])), [IsrExpanded, MinIsrReached]);
-        assert_eq!(events(&of(1, &[1]), &of(-1, &[1])), [LostLeader { is_planned: false }]);
+        assert_eq!(events(&of(1, &[1]), &of(-1, &[1])), [LostLeader]);
         assert_eq!(events(&of(-1, &[1]), &of(1, &[1])), [LeaderFound]);
     }
 

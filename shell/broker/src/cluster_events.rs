@@ -4,6 +4,8 @@
 //! follows within a second waits and becomes one line with its number. ISRs are written by the partition's leader; lost leaders and unclean
 //! elections by every node, since no leader may be left to do it. Topics that clients bring about by naming them share lines in the same way.
 //!
+//! A lost leader is INFO at first; cluster_events/leaderless.rs raises the alarm if none is found.
+//!
 //! Levels: ERROR where producers, consumers or records suffer; WARN where a fault has cost a copy; INFO for what was planned or is over.
 //!
 //! Bounded: [`NAMED_MAX`] partitions of each kind are named, the rest is counted. Without a clock of its own.
@@ -11,11 +13,14 @@
 //! Before: publisher.rs, for each step from image to image, and core/metadata/src/events.rs, which finds the events. Asked for by
 //! quorum_worker.rs, at each of its turns.
 
+mod leaderless;
+
 use barnabas_base::{BrokerId, ErrorCode, TopicPartition};
-use barnabas_metadata::Partition;
 use barnabas_metadata::events::{Event, PartitionChange};
+use barnabas_metadata::{Image, Partition};
+use leaderless::Leaderless;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::Level;
 
@@ -64,13 +69,36 @@ struct Waiting {
     written: Option<Instant>,
 }
 
-/// Partition changes that were not written yet. One lock, held for a few names.
+/// The broker of this node.
+#[derive(Debug, Clone, Copy)]
+pub struct Here {
+    pub broker: BrokerId,
+    /// It is registered by this process, and not fenced.
+    pub serves: bool,
+}
+
+/// Partition changes that were not written yet. The lock is held for a few names, but for the moment in which an alarm is looked for.
 #[derive(Debug, Default)]
-pub struct ClusterEvents(Mutex<BTreeMap<Kind, Waiting>>);
+pub struct ClusterEvents(Mutex<Unwritten>);
+
+#[derive(Debug, Default)]
+struct Unwritten {
+    lines: BTreeMap<Kind, Waiting>,
+    leaderless: Leaderless,
+}
 
 impl ClusterEvents {
+    fn lock(&self) -> MutexGuard<'_, Unwritten> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Partitions have lost their leaders in this image, or may have none: it is the first one.
+    pub fn watch_leaders(&self, image: &Arc<Image>) {
+        self.lock().leaderless.lost(image);
+    }
+
     /// Takes an event; hands back the line that is to be written at once, if it is no partition's.
-    pub fn happened(&self, event: &Event, me: BrokerId) -> Option<Line> {
+    pub fn happened(&self, event: &Event, me: Here) -> Option<Line> {
         let line = |level, text| Some(Line { level, text });
         match event {
             Event::Registered(id) => line(Level::INFO, format!("broker {id} registered")),
@@ -96,12 +124,16 @@ impl ClusterEvents {
         }
     }
 
-    fn gather(&self, partition: &TopicPartition, change: PartitionChange, state: &Partition, me: BrokerId) {
-        let (kind, level, name) = shown(partition, change, state);
+    fn gather(&self, partition: &TopicPartition, change: PartitionChange, state: &Partition, me: Here) {
+        let (kind, mut level, name) = shown(partition, change, state);
         let is_leaders =
             matches!(kind, Kind::BelowMinIsr | Kind::IsrShrank | Kind::IsrExpanded | Kind::MinIsrReached);
-        if is_leaders && state.leader != me {
+        if is_leaders && state.leader != me.broker {
             return;
+        }
+        if kind == Kind::BelowMinIsr && !me.serves {
+            // All brokers start: others register, and producers are not served by this one yet anyway.
+            level = Level::INFO;
         }
         self.add(kind, level, name);
     }
@@ -118,8 +150,8 @@ impl ClusterEvents {
     }
 
     fn add(&self, kind: Kind, level: Level, name: String) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = all.entry(kind).or_default();
+        let mut unwritten = self.lock();
+        let waiting = unwritten.lines.entry(kind).or_default();
         waiting.count += 1;
         // The more severe level is the lesser one.
         waiting.level = Some(waiting.level.map_or(level, |other| other.min(level)));
@@ -130,14 +162,15 @@ impl ClusterEvents {
 
     /// Whether there is something to write, now or later.
     pub fn are_waiting(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().any(|waiting| waiting.count > 0)
+        let unwritten = self.lock();
+        unwritten.leaderless.is_waiting() || unwritten.lines.values().any(|waiting| waiting.count > 0)
     }
 
-    /// The lines that are due.
-    pub fn due(&self, now: Instant) -> Vec<Line> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut lines = Vec::new();
-        for (kind, waiting) in all.iter_mut() {
+    /// The lines that are due. `image`: the newest. `patience`: how long a partition may be without a leader before it is an alarm.
+    pub fn due(&self, now: Instant, image: &Arc<Image>, patience: Duration) -> Vec<Line> {
+        let mut unwritten = self.lock();
+        let mut lines: Vec<Line> = unwritten.leaderless.due(now, image, patience).into_iter().collect();
+        for (kind, waiting) in &mut unwritten.lines {
             let is_early =
                 waiting.written.is_some_and(|written| now.saturating_duration_since(written) < APART);
             if waiting.count == 0 || is_early {
@@ -176,11 +209,9 @@ fn shown(partition: &TopicPartition, change: PartitionChange, state: &Partition)
         PartitionChange::MinIsrReached => {
             (Kind::MinIsrReached, Level::INFO, format!("{partition} (in sync {isr})"))
         }
-        PartitionChange::LostLeader { is_planned } => (
-            Kind::LostLeader,
-            unless_planned(is_planned, Level::ERROR, Level::WARN),
-            format!("{partition} (replicas {replicas}, last in sync {isr})"),
-        ),
+        PartitionChange::LostLeader => {
+            (Kind::LostLeader, Level::INFO, leaderless::described(partition, state))
+        }
         PartitionChange::LeaderFound => {
             (Kind::LeaderFound, Level::INFO, format!("{partition} (led by {})", state.leader))
         }
@@ -201,9 +232,9 @@ fn text(kind: Kind, count: u64, named: &[String]) -> String {
         Kind::UncleanElection => format!(
             "unclean election of {names}: the leader was neither in sync nor eligible; acknowledged records that it does not have are lost"
         ),
-        Kind::LostLeader => format!(
-            "partitions without a leader: {names}: they are not served until one of their replicas in sync runs again"
-        ),
+        Kind::LostLeader => {
+            format!("partitions lost their leader: {names}: they wait for a broker that was last in sync")
+        }
         Kind::BelowMinIsr => format!(
             "partitions below min.insync.replicas: {names}: producers with acks=all are refused until more replicas are in sync"
         ),
@@ -221,9 +252,13 @@ mod tests {
     use super::*;
     use barnabas_base::{LeaderEpoch, PartitionEpoch, PartitionIndex, Text};
     use barnabas_metadata::Placement;
-    use std::sync::Arc;
 
-    const ME: BrokerId = BrokerId(1);
+    const ME: Here = Here { broker: BrokerId(1), serves: true };
+    const PATIENCE: Duration = Duration::from_secs(9);
+
+    fn due(events: &ClusterEvents, now: Instant) -> Vec<Line> {
+        events.due(now, &Arc::default(), PATIENCE)
+    }
 
     fn event(partition: i32, leader: i32, change: PartitionChange) -> Event {
         let ids = |ids: &[i32]| ids.iter().copied().map(BrokerId).collect();
@@ -242,7 +277,7 @@ mod tests {
     fn topics_that_a_client_brings_about_share_a_line_a_second() {
         let (events, start) = (ClusterEvents::default(), barnabas_clock::now());
         let texts = |at_ms: u64| {
-            let lines = events.due(start + Duration::from_millis(at_ms));
+            let lines = due(&events, start + Duration::from_millis(at_ms));
             lines.into_iter().map(|line| line.text).collect::<Vec<_>>()
         };
         events.created("a0");
@@ -263,7 +298,7 @@ mod tests {
     #[test]
     fn first_change_is_written_at_once_and_the_rest_in_one_line() {
         let (events, start) = (ClusterEvents::default(), barnabas_clock::now());
-        let due = |at_ms: u64| events.due(start + Duration::from_millis(at_ms));
+        let due = |at_ms: u64| due(&events, start + Duration::from_millis(at_ms));
         let shrank = PartitionChange::IsrShrank { is_planned: false };
         assert_eq!(due(0), []);
         assert_eq!(events.happened(&event(0, 1, shrank), ME), None);
@@ -282,9 +317,23 @@ mod tests {
     fn isr_is_written_by_its_leader_alone_and_a_lost_leader_by_all() {
         let (events, now) = (ClusterEvents::default(), barnabas_clock::now());
         events.happened(&event(0, 2, PartitionChange::IsrShrank { is_planned: false }), ME);
-        assert_eq!(events.due(now), []);
-        events.happened(&event(0, -1, PartitionChange::LostLeader { is_planned: false }), ME);
-        assert_eq!(events.due(now)[0].level, Level::ERROR);
+        assert_eq!(due(&events, now), []);
+        events.happened(&event(0, -1, PartitionChange::LostLeader), ME);
+        let line = &due(&events, now)[0];
+        assert_eq!(line.level, Level::INFO);
+        let wanted = "partitions lost their leader: t-0 (replicas [1, 2, 3], last in sync [1]): they wait";
+        assert!(line.text.starts_with(wanted), "{line:?}");
+    }
+
+    #[test]
+    fn watched_leaders_are_asked_about_until_the_time_is_over() {
+        let (events, now, image) = (ClusterEvents::default(), barnabas_clock::now(), Arc::default());
+        events.watch_leaders(&image);
+        assert!(events.are_waiting());
+        assert_eq!(due(&events, now), []);
+        assert!(events.are_waiting());
+        assert_eq!(due(&events, now + PATIENCE), [], "nothing is without a leader");
+        assert!(!events.are_waiting());
     }
 
     #[test]
@@ -292,10 +341,18 @@ mod tests {
         let (events, now) = (ClusterEvents::default(), barnabas_clock::now());
         let below = |is_planned| PartitionChange::BelowMinIsr { is_planned, needed: 2 };
         events.happened(&event(0, 1, below(true)), ME);
-        assert_eq!(events.due(now)[0].level, Level::WARN);
+        assert_eq!(due(&events, now)[0].level, Level::WARN);
         events.happened(&event(1, 1, below(true)), ME);
         events.happened(&event(2, 1, below(false)), ME);
-        assert_eq!(events.due(now + APART)[0].level, Level::ERROR);
+        assert_eq!(due(&events, now + APART)[0].level, Level::ERROR);
+    }
+
+    #[test]
+    fn leader_of_a_former_life_alarms_nobody() {
+        let events = ClusterEvents::default();
+        let below = PartitionChange::BelowMinIsr { is_planned: false, needed: 2 };
+        events.happened(&event(0, 1, below), Here { serves: false, ..ME });
+        assert_eq!(due(&events, barnabas_clock::now())[0].level, Level::INFO);
     }
 
     #[test]

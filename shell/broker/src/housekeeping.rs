@@ -109,7 +109,7 @@ fn note_journals(node: &Node) {
 /// Now and then, while the metadata log goes on.
 fn note_life(node: &Node, noted: &mut (Instant, TimestampMs)) {
     let seen = node.cluster.image.load().provenance.last_timestamp;
-    if noted.0.elapsed() >= last_life::NOTE_INTERVAL && seen != noted.1 {
+    if barnabas_clock::since(noted.0) >= last_life::NOTE_INTERVAL && seen != noted.1 {
         *noted = (barnabas_clock::now(), seen);
         last_life::note(node);
     }

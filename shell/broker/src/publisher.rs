@@ -5,6 +5,7 @@
 //!
 //! Metadata path 4 of 4. Before: quorum_worker.rs, core/metadata's delta. After: partition_worker/changes.rs.
 
+use crate::cluster_events::Here;
 use crate::directories::reports;
 use crate::full;
 use crate::mailbox::{Command, ImageChange};
@@ -31,7 +32,10 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
     // New partitions have their places before anybody can ask for them.
     let placed = reports::before_publishing(node, &node.cluster.image.load_full(), &image, &changes);
     let before = node.cluster.image.swap(image.clone());
-    note_events(node, &before, &image, &changes);
+    let is_leader_lost = note_events(node, &before, &image, &changes);
+    if is_leader_lost || changes.everything {
+        node.peers.controller.events().watch_leaders(&image);
+    }
     reports::after_publishing(node, &before, &image, &changes, &placed);
     let concerns_workers = changes.everything
         || changes.features
@@ -47,21 +51,27 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
     }
 }
 
-/// Counts and writes what happened to brokers and partitions between two images.
-fn note_events(node: &Node, before: &Image, image: &Image, changes: &Changes) {
+/// Counts and writes what happened to brokers and partitions between two images. Returns whether a partition has lost its leader.
+fn note_events(node: &Node, before: &Image, image: &Image, changes: &Changes) -> bool {
+    let mut is_leader_lost = false;
+    let mine = image.cluster.broker(node.identity.broker_id);
+    let serves = mine.is_some_and(|mine| mine.incarnation == node.identity.incarnation && !mine.fenced);
+    let me = Here { broker: node.identity.broker_id, serves };
     let min_in_sync = |topic: &Text| topic_settings::min_in_sync(node, image, topic);
     events::between(before, image, changes, min_in_sync, |event| {
         if let Event::Partition { change, old_leader, state, .. } = &event {
+            is_leader_lost |= *change == PartitionChange::LostLeader;
             count(
                 node,
                 *change,
                 *old_leader == node.identity.broker_id && state.leader == node.identity.broker_id,
             );
         }
-        if let Some(line) = node.peers.controller.events().happened(&event, node.identity.broker_id) {
+        if let Some(line) = node.peers.controller.events().happened(&event, me) {
             line.write();
         }
     });
+    is_leader_lost
 }
 
 fn count(node: &Node, change: PartitionChange, is_led_here: bool) {

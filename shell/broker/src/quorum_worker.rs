@@ -162,7 +162,7 @@ impl QuorumWorker {
                 self.quorum.tick(now)?;
             }
             self.settle()?;
-            self.node.peers.controller.events().due(barnabas_clock::now()).iter().for_each(Line::write);
+            self.write_events();
             let idle_ms =
                 u64::try_from(self.node.cluster.config.load().long("metadata.max.idle.interval.ms"))
                     .unwrap_or(0);
@@ -178,6 +178,14 @@ impl QuorumWorker {
                 return Ok(done);
             }
         }
+    }
+
+    fn write_events(&self) {
+        let session_ms = self.node.cluster.config.load().long("broker.session.timeout.ms");
+        let patience = Duration::from_millis(session_ms.max(0).unsigned_abs());
+        let image = self.node.cluster.image.load();
+        let lines = self.node.peers.controller.events().due(barnabas_clock::now(), &image, patience);
+        lines.iter().for_each(Line::write);
     }
 
     /// Where room runs short, lets another lead, who may have some: soon this one can make no topics, and then nothing at all. Once in each

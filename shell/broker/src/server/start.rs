@@ -124,6 +124,10 @@ fn run(
         registration.log_dirs.retain(is_usable);
     }
     let mut journals = start_journals(&node);
+    if let Some(registration) = &mut member.broker {
+        // A journal that is damaged or gone has taken its directory offline; and now the metadata log is known.
+        registration.previous_broker_epoch = last_life::previous_of(&node).get();
+    }
     let replayed = scrub::Replayed::of(&node);
     // Only now may a partition be opened: before, part of it was in the journal alone.
     node.workers.mailboxes.iter().for_each(|mailbox| mailbox.send_blocking(Command::Begin));

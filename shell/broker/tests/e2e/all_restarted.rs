@@ -115,6 +115,40 @@ fn start_that_ends_early_causes_no_unclean_election() {
     assert!(ends.iter().all(|end| end.success()) && lines == 2, "{ends:?} {lines}");
 }
 
+/// Brokers register one by one, and partitions are without a leader for a moment meanwhile.
+#[test]
+fn restart_of_all_nodes_logs_no_error() {
+    let mut cluster = Cluster::start(SETTINGS);
+    cluster.create("t", 6);
+    assert_eq!(create(&mut cluster.nodes[&1].client(), 7, "alone", 6, 1), 0);
+    for is_kill in [false, true, false, true] {
+        cluster.await_in_sync();
+        std::thread::scope(|scope| {
+            for node in cluster.nodes.values_mut() {
+                scope.spawn(move || match is_kill {
+                    true => node.kill(),
+                    false => assert!(node.stop_expecting_trouble().success(), "{}", node.log()),
+                });
+            }
+        });
+        cluster.nodes.values_mut().for_each(TestNode::launch_unawaited);
+        cluster.nodes.values_mut().for_each(TestNode::await_answer);
+        for node in cluster.nodes.values() {
+            eventually("every partition is led", || {
+                metadata(&mut node.client()).is_some_and(|known| {
+                    let mut rows = known.topics.iter().flat_map(|topic| &topic.partitions);
+                    known.brokers.len() == 3 && rows.all(|row| row.leader_id >= 0)
+                })
+            });
+        }
+    }
+    cluster.await_in_sync();
+    for node in cluster.nodes.values_mut() {
+        assert!(node.stop_expecting_trouble().success(), "{}", node.log());
+        assert!(!node.log().contains(" ERROR "), "{}", node.log());
+    }
+}
+
 /// From the moment of its first line on, a signal is a clean end.
 #[test]
 fn signal_right_after_the_first_line_stops_cleanly() {

@@ -1,6 +1,7 @@
 //! What the survivors write when nodes of a cluster end: who is fenced, what lost replicas, which level it has.
 
 use crate::harness::cluster::{Cluster, until};
+use crate::harness::quorum::create;
 
 fn written(cluster: &Cluster, node: i32, level: &str, words: &[&str]) -> Option<String> {
     let log = cluster.nodes[&node].log();
@@ -48,5 +49,24 @@ fn partition_below_its_minimum_and_a_lost_quorum_are_errors() {
     until("a minimum was missed", || {
         [1, 2, 3].iter().find_map(|&node| written(&cluster, node, " ERROR ", &below))
     });
+    cluster.stop();
+}
+
+#[test]
+fn partition_that_stays_without_a_leader_names_its_last_isr() {
+    let mut cluster = Cluster::start("broker.session.timeout.ms=3000");
+    assert_eq!(create(&mut cluster.nodes[&1].client(), 7, "alone", 3, 1), 0);
+    let led_by_3 = |&partition: &i32| cluster.leader("alone", partition) == Some(3);
+    let partition = until("a partition that 3 leads", || (0..3).find(led_by_3));
+    cluster.kill(3);
+    let lost = format!("alone-{partition} (replicas [3], last in sync [3])");
+    for survivor in [1, 2] {
+        let at_once = ["partitions lost their leader: ", &lost];
+        until("the loss is named", || written(&cluster, survivor, " INFO ", &at_once));
+        let alarm = ["partitions without a leader for 3 s: ", &lost];
+        until("the alarm", || written(&cluster, survivor, " ERROR ", &alarm));
+    }
+    cluster.launch(3);
+    until("it is over", || written(&cluster, 1, " INFO ", &["partitions have a leader again: ", "alone-"]));
     cluster.stop();
 }

@@ -65,10 +65,8 @@ const OF_THE_CLUSTER: &[&str] = &[
     " fenced: the controller lost contact",
     "in-sync replicas shrank:",
     "partitions below min.insync.replicas:",
-    "partitions without a leader:",
+    "partitions without a leader for",
     "the metadata quorum has had no leader",
-    // All replicas were gone, and the last leader came back first.
-    "WARN unclean election of",
 ];
 
 /// Lines of a node's log at WARN or ERROR, other than [`OF_THE_CLUSTER`].

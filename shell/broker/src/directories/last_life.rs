@@ -6,8 +6,8 @@
 //! - where a directory has failed since, has a damaged checkpoint or journal, or says something else than the others: its disk is another one
 //! - where the metadata log shows that the broker lived on after what the file says: the disk was restored to an earlier moment
 //!
-//! Neighbours: core/storage's `last_life.rs` and `log_dir/life.rs`, the files; core/quorum's `node/outlived.rs`, which compares with the
-//! metadata log; server/lifecycle.rs and housekeeping.rs, which note this life; server/membership.rs, which tells the controller.
+//! core/storage keeps the files; core/quorum's `node/outlived.rs` compares with the metadata log. The server and housekeeping
+//! note this life, and the registration tells the controller.
 
 use super::{Directories, Directory};
 use crate::node::Node;

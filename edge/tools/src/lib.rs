@@ -1,4 +1,4 @@
-//! Kafka's command-line tools by their names, without `.sh`: same flags, same output.
+//! Kafka's command-line tools by their names, without `.sh`. docs/TOOLS.md lists Kafka's flags and what becomes of each.
 //!
 //! One table names them; the binary asks [`run`] with the first word of its command line or with the name that it was
 //! called by. Each tool reaches the cluster through barnabas-client alone.
@@ -12,6 +12,8 @@ mod error;
 #[path = "../../client/src/fake_broker.rs"]
 mod fake_broker;
 mod hotspots;
+#[cfg(test)]
+mod page;
 mod perf;
 mod topic_lookup;
 mod waiting;

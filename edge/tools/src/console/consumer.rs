@@ -11,9 +11,10 @@
 
 use super::printer::Printer;
 use crate::command_line::args::{
-    exactly_one, excludes, given, number, pairs, properties, renamed, switch, text, value,
+    exactly_one, excludes, given, number, pairs, properties, renamed, switch, text, texts, value,
 };
 use crate::command_line::connection::{self, addresses};
+use crate::command_line::properties::Properties;
 use crate::consuming::member::Member;
 use crate::consuming::settings::{Reset, Settings, is_read_committed};
 use crate::consuming::source::Source;
@@ -135,8 +136,7 @@ impl Job {
         settings.consumer.reset = reset.start();
         let bootstrap = addresses("bootstrap-server", text(matches, "bootstrap-server").unwrap_or_default())?;
         let words = renamed(matches, "formatter-property", "property")?;
-        let formatter = properties(matches, "formatter-config", words)?;
-        let deserializers = (text(matches, "key-deserializer"), text(matches, "value-deserializer"));
+        let formatter = formatter(matches, words)?;
         Ok(Self {
             cluster: settings.cluster(&bootstrap, "console-consumer"),
             topics,
@@ -149,7 +149,7 @@ impl Job {
                 .and_then(|ms| u64::try_from(ms).ok())
                 .map(Duration::from_millis),
             settings,
-            printer: Printer::new(text(matches, "formatter"), &formatter, deserializers)?,
+            printer: Printer::new(text(matches, "formatter"), &formatter)?,
             skips: matches.get_flag("skip-message-on-error"),
         })
     }
@@ -282,6 +282,20 @@ async fn silence(max: Option<Duration>, heard: Instant) -> Duration {
     let Some(max) = max else { return std::future::pending().await };
     tokio::time::sleep_until((heard + max).into()).await;
     max
+}
+
+/// What the formatter's file says, over it the deserializers' flags, and over them the properties of flag `words`.
+fn formatter(matches: &ArgMatches, words: &str) -> Result<Properties, ToolError> {
+    let mut given = text(matches, "formatter-config").map(Properties::load).transpose()?.unwrap_or_default();
+    for (flag, key) in
+        [("key-deserializer", "key.deserializer"), ("value-deserializer", "value.deserializer")]
+    {
+        if let Some(class) = text(matches, flag).filter(|class| !class.is_empty()) {
+            given.set(key, class);
+        }
+    }
+    given.add_words(words, texts(matches, words))?;
+    Ok(given)
 }
 
 /// An expression that a whole name has to match.

@@ -92,15 +92,11 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// `formatter`: the name of Kafka's class; `deserializers`: those of the flags for keys and values.
+    /// `formatter`: the name of Kafka's class.
     ///
     /// # Errors
     /// A class that is not here.
-    pub fn new(
-        formatter: Option<&str>,
-        given: &Properties,
-        (key_deserializer, value_deserializer): (Option<&str>, Option<&str>),
-    ) -> Result<Self, ToolError> {
+    pub fn new(formatter: Option<&str>, given: &Properties) -> Result<Self, ToolError> {
         let formatter = formatter.map_or("", |name| name.rsplit('.').next().unwrap_or_default());
         if !matches!(formatter, "" | "DefaultMessageFormatter" | "NoOpMessageFormatter") {
             return Err(ToolError::Usage(format!(
@@ -109,10 +105,8 @@ impl Printer {
         }
         let is_known = |key: &str| KEYS.contains(&key) || key.contains(".deserializer.");
         given.warn_of_unknown("formatter", is_known);
-        let deserializer = |key: &str, flag: Option<&str>| {
-            let name = given.get(key).or(flag);
-            name.map_or(Ok(Deserializer::Bytes), Deserializer::from_name)
-        };
+        let deserializer =
+            |key: &str| given.get(key).map_or(Ok(Deserializer::Bytes), Deserializer::from_name);
         Ok(Self {
             is_silent: formatter == "NoOpMessageFormatter",
             timestamp: given.is_true("print.timestamp", false),
@@ -128,9 +122,9 @@ impl Printer {
             headers_separator: given.unescaped("headers.separator", ","),
             null_literal: given.unescaped("null.literal", "null"),
             deserializers: [
-                deserializer("key.deserializer", key_deserializer)?,
-                deserializer("value.deserializer", value_deserializer)?,
-                deserializer("headers.deserializer", None)?,
+                deserializer("key.deserializer")?,
+                deserializer("value.deserializer")?,
+                deserializer("headers.deserializer")?,
             ],
         })
     }
@@ -230,7 +224,7 @@ mod tests {
     fn printer(words: &[&str]) -> Result<Printer, ToolError> {
         let mut given = Properties::default();
         given.add_words("formatter-property", words.iter().copied())?;
-        Printer::new(None, &given, (None, None))
+        Printer::new(None, &given)
     }
 
     fn print(words: &[&str]) -> String {
@@ -274,7 +268,7 @@ mod tests {
     #[test]
     fn formatters_are_known_by_their_classes() {
         let given = Properties::default();
-        let of = |name| Printer::new(Some(name), &given, (None, None));
+        let of = |name| Printer::new(Some(name), &given);
         assert!(of("org.apache.kafka.tools.consumer.NoOpMessageFormatter").expect("known").is_silent);
         assert!(!of("org.apache.kafka.tools.consumer.DefaultMessageFormatter").expect("known").is_silent);
         let refused = of("com.example.Mine").expect_err("not here");

@@ -13,7 +13,7 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .after_help(
-            "Commands named as Kafka's tools take the same flags. `barnabas help COMMAND` lists them. Apache Kafka's own tools work too.",
+            "Commands named as Kafka's tools take their flags; docs/TOOLS.md names the exceptions. `barnabas help COMMAND` lists them. Apache Kafka's own tools work too.",
         )
         .subcommand(server())
         .subcommand(storage())

@@ -1,6 +1,6 @@
 //! Which flags go together, and what they mean.
 
-use super::{Job, Reset, flags, records_max};
+use super::{Job, Reset, flags, formatter, records_max};
 use barnabas_base::Offset;
 use barnabas_client::StartAt;
 
@@ -63,6 +63,24 @@ fn flags_that_contradict_each_other_are_refused() {
     ] {
         assert_eq!(job(words).expect_err(words), refusal, "{words}");
     }
+}
+
+#[test]
+fn deserializers_of_flags_stand_over_the_file_and_under_the_properties() {
+    let file = std::env::temp_dir().join(format!("barnabas-formatter-{}", std::process::id()));
+    std::fs::write(&file, "key.deserializer=a\nvalue.deserializer=b\nprint.key=true").expect("written");
+    let words = format!(
+        "--topic t --formatter-config {} --key-deserializer c --value-deserializer d --formatter-property value.deserializer=e",
+        file.display()
+    );
+    let words = format!("console-consumer --bootstrap-server h:1 {words}");
+    let command = clap::Command::new("console-consumer").args(flags());
+    let matches = command.try_get_matches_from(words.split_whitespace()).expect("flags");
+    let read = formatter(&matches, "formatter-property");
+    std::fs::remove_file(&file).expect("removed");
+    let read = read.expect("a file");
+    let found = ["key.deserializer", "value.deserializer", "print.key"].map(|key| read.get(key));
+    assert_eq!(found, [Some("c"), Some("e"), Some("true")]);
 }
 
 #[test]

@@ -1,0 +1,375 @@
+//! docs/TOOLS.md: every flag of Kafka's tools, and which of them are here. `UPDATE_PAGES=1` writes the page.
+//!
+//! The flags are those that Apache Kafka 4.3.1's tools list with `--help`.
+
+use crate::TOOLS;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// What becomes of a flag of Kafka's.
+enum Here {
+    Yes,
+    /// Taken, with this difference.
+    But(&'static str),
+    /// Not taken, for this reason.
+    No(&'static str),
+}
+
+use Here::{But, No, Yes};
+
+const HEAD: &str = "\
+# Command-line tools
+
+<!-- Written by edge/tools/src/page.rs, which also checks it against the tools' own tables of flags. -->
+
+`barnabas TOOL` is Kafka's tool of that name: `barnabas topics` is `kafka-topics.sh`. A link named `kafka-topics` or `kafka-topics.sh` does the same. Apache Kafka's own tools work
+unchanged with a Barnabas cluster, and these tools with an Apache Kafka cluster. The lists are those of Apache Kafka 4.3.1.
+
+In all tools: `--help` and `--version`. A flag may be cut short while no other flag begins so. Errors go to standard error, in one line each, with exit code 1. Flags that Kafka's tool
+refuses to take together are refused. `--command-config` takes `client.id`, `request.timeout.ms`, `default.api.timeout.ms` and `retry.backoff.ms` for tools that administer, and all of
+a client's configs for those that read or write; a key that no client knows is warned of. `security.protocol` is PLAINTEXT so far.
+
+";
+
+const TAIL: &str = "\
+## storage
+
+`barnabas storage` is `kafka-storage`: `format` with all of its flags except `--add-scram` (no SCRAM on the broker yet), `info` and `random-uuid`. Not here: `version-mapping` and
+`feature-dependencies`.
+
+## Tools that are not here
+
+Apache Kafka's own serve: `kafka-acls` and `kafka-delegation-tokens` (which the broker has no API for yet), `kafka-broker-api-versions`, `kafka-client-metrics` (use `configs --client-metrics`),
+`kafka-cluster`, `kafka-console-share-consumer`, `kafka-consumer-groups`, `kafka-delete-records`, `kafka-dump-log`, `kafka-features`, `kafka-get-offsets`, `kafka-groups`,
+`kafka-metadata-shell`, `kafka-reassign-partitions`, `kafka-replica-verification`, `kafka-share-groups`, `kafka-streams-application-reset`, `kafka-streams-groups`, `kafka-transactions`,
+`kafka-verifiable-consumer`, `kafka-verifiable-producer`. `kafka-jmx` has nothing to ask: there is no JMX.
+";
+
+struct OfKafka {
+    tool: &'static str,
+    flags: &'static [(&'static str, Here)],
+    /// What differs besides flags.
+    notes: &'static str,
+}
+
+const STDERR: &str = "its deprecation is said on standard error";
+const NO_TRANSACTIONS: &str = "refused with a sentence: this producer has no transactions yet";
+
+const OF_KAFKA: &[OfKafka] = &[
+    OfKafka {
+        tool: "configs",
+        flags: &[
+            ("bootstrap-server", Yes),
+            ("bootstrap-controller", Yes),
+            ("command-config", Yes),
+            ("describe", Yes),
+            ("alter", Yes),
+            ("all", But("refused together with `--alter`, where Kafka's tool ignores it")),
+            ("entity-type", Yes),
+            ("entity-name", Yes),
+            ("entity-default", Yes),
+            ("add-config", But("keys may have colons, as our loggers' names have")),
+            ("add-config-file", But("refused together with `--describe`, where Kafka's tool ignores it")),
+            ("delete-config", Yes),
+            ("topic", Yes),
+            ("client", Yes),
+            ("client-defaults", Yes),
+            ("user", Yes),
+            ("user-defaults", Yes),
+            ("broker", Yes),
+            ("broker-defaults", Yes),
+            ("broker-logger", Yes),
+            ("ip", Yes),
+            ("ip-defaults", Yes),
+            ("client-metrics", Yes),
+            ("group", Yes),
+        ],
+        notes: "Users, clients and addresses have quotas, and users SCRAM credentials, where the cluster's brokers have them. Until ours do, the tool ends with the broker's \
+                UNSUPPORTED_VERSION, as Kafka's does.",
+    },
+    OfKafka {
+        tool: "console-consumer",
+        flags: &[
+            ("bootstrap-server", Yes),
+            ("topic", Yes),
+            ("include", But("the topics that match when it begins; with `--group`, one topic")),
+            ("partition", But("a partition that the topic does not have is an error; Kafka's tool waits")),
+            ("offset", Yes),
+            ("from-beginning", Yes),
+            ("group", But("as a classic member with the range assignor, whatever `group.protocol` says")),
+            ("max-messages", Yes),
+            ("timeout-ms", Yes),
+            ("isolation-level", Yes),
+            ("formatter", But("DefaultMessageFormatter and NoOpMessageFormatter; no class of Java is run")),
+            ("formatter-property", But("`\\t` and `\\n` in separators are read as tab and newline")),
+            ("formatter-config", Yes),
+            ("property", But(STDERR)),
+            ("key-deserializer", But("Kafka's for strings, bytes, shorts, integers, longs and UUIDs")),
+            ("value-deserializer", But("the same")),
+            ("skip-message-on-error", Yes),
+            ("command-property", But("`auto.offset.reset=by_duration` is refused")),
+            ("command-config", Yes),
+            ("consumer-property", But(STDERR)),
+            ("consumer.config", But(STDERR)),
+            ("enable-systest-events", No("it is for Kafka's own system tests")),
+        ],
+        notes: "A partition that cannot be read is tried again as in Kafka's client, and reported on standard error once for each reason; the others go on. So it is with \
+                CORRUPT_MESSAGE and with records that cannot be read, at which Kafka's tool ends. A missing topic is named, and whether the cluster created it. Exit code: 0 after \
+                `--max-messages` and, with an error on standard error, after `--timeout-ms`, as in Kafka; 1 after an error that no later try can cure, where Kafka's tool ends with 0; \
+                130 and 143 after SIGINT and SIGTERM.",
+    },
+    OfKafka {
+        tool: "console-producer",
+        flags: &[
+            ("bootstrap-server", Yes),
+            ("topic", Yes),
+            ("sync", Yes),
+            ("request-required-acks", Yes),
+            (
+                "compression-codec",
+                But("left out, `compression.type` of the configs holds; Kafka's tool sets it to none"),
+            ),
+            ("batch-size", Yes),
+            ("max-partition-memory-bytes", But(STDERR)),
+            (
+                "message-send-max-retries",
+                But("default: until `delivery.timeout.ms`; Kafka's tool retries three times"),
+            ),
+            ("retry-backoff-ms", Yes),
+            ("request-timeout-ms", But("default 30000, Kafka's 1500")),
+            (
+                "max-block-ms",
+                But(
+                    "for the topic as a whole, before the first line is sent; Kafka's tool waits so long for each line",
+                ),
+            ),
+            ("max-memory-bytes", Yes),
+            ("metadata-expiry-ms", Yes),
+            ("socket-buffer-size", But("default: the system's, Kafka's 102400")),
+            ("timeout", But("default 5, Kafka's 1000; lines go out at once where no further one is there")),
+            ("line-reader", But("LineMessageReader; no class of Java is run")),
+            ("reader-property", But("`\\t` and `\\n` in separators are read as tab and newline")),
+            ("reader-config", Yes),
+            ("property", But(STDERR)),
+            ("command-property", Yes),
+            ("command-config", Yes),
+            ("producer-property", But(STDERR)),
+            ("producer.config", But(STDERR)),
+        ],
+        notes: "A line that is given up is named on standard error, with the error; the others go on. Exit code, as in Kafka: 0 then, but 1 with `--sync`, after a line that cannot be \
+                read, and where no broker is found. A topic that is not found in `max.block.ms` is exit code 1 too, where Kafka's tool ends with 0.",
+    },
+    OfKafka {
+        tool: "consumer-perf-test",
+        flags: &[
+            ("bootstrap-server", Yes),
+            ("topic", Yes),
+            ("include", But("the topics that match when it begins; not with `--group`")),
+            ("num-records", Yes),
+            ("messages", Yes),
+            (
+                "group",
+                But(
+                    "left out, it reads without a group, and `rebalance.time.ms` is the time to find the topic",
+                ),
+            ),
+            ("fetch-size", Yes),
+            ("from-latest", Yes),
+            ("socket-buffer-size", Yes),
+            ("command-property", Yes),
+            ("command-config", Yes),
+            ("consumer.config", Yes),
+            ("print-metrics", But("this client's own counters, under Kafka's names")),
+            ("show-detailed-stats", Yes),
+            ("timeout", Yes),
+            ("reporting-interval", Yes),
+            ("date-format", But("the commonest letters of Java's patterns; times are UTC")),
+            ("hide-header", Yes),
+        ],
+        notes: "What keeps a partition from being read is reported on standard error.",
+    },
+    OfKafka {
+        tool: "e2e-latency",
+        flags: &[
+            ("bootstrap-server", Yes),
+            ("topic", Yes),
+            ("num-records", Yes),
+            ("producer-acks", Yes),
+            ("record-size", Yes),
+            ("command-config", Yes),
+            ("record-key-size", Yes),
+            ("record-header-key-size", Yes),
+            ("record-header-size", Yes),
+            ("num-headers", Yes),
+        ],
+        notes: "Kafka's old way, without flags, is taken too.",
+    },
+    OfKafka {
+        tool: "leader-election",
+        flags: &[
+            ("bootstrap-server", Yes),
+            ("command-config", Yes),
+            ("admin.config", But(STDERR)),
+            ("election-type", Yes),
+            ("topic", Yes),
+            ("partition", Yes),
+            ("all-topic-partitions", Yes),
+            ("path-to-json-file", Yes),
+        ],
+        notes: "",
+    },
+    OfKafka {
+        tool: "log-dirs",
+        flags: &[
+            ("bootstrap-server", Yes),
+            ("command-config", Yes),
+            ("describe", Yes),
+            ("topic-list", Yes),
+            ("broker-list", Yes),
+        ],
+        notes: "",
+    },
+    OfKafka {
+        tool: "metadata-quorum",
+        flags: &[
+            ("bootstrap-server", Yes),
+            ("bootstrap-controller", Yes),
+            ("command-config", But("with `add-controller` it is the controller's own file alone")),
+            ("status", Yes),
+            ("replication", Yes),
+            ("human-readable", Yes),
+            ("controller-id", Yes),
+            ("controller-directory-id", Yes),
+            ("dry-run", Yes),
+        ],
+        notes: "Actions: `describe`, `add-controller`, `remove-controller`.",
+    },
+    OfKafka {
+        tool: "producer-perf-test",
+        flags: &[
+            ("bootstrap-server", Yes),
+            ("topic", Yes),
+            ("num-records", Yes),
+            ("record-size", Yes),
+            ("payload-file", Yes),
+            ("payload-delimiter", Yes),
+            ("payload-monotonic", Yes),
+            (
+                "throughput",
+                But("latency counts from when a record was due; `--closed-loop` counts as Kafka's tool does"),
+            ),
+            ("command-property", Yes),
+            ("command-config", Yes),
+            ("producer-props", Yes),
+            ("producer.config", Yes),
+            ("print-metrics", But("this client's own counters, under Kafka's names")),
+            ("transactional-id", But(NO_TRANSACTIONS)),
+            ("transaction-duration-ms", But(NO_TRANSACTIONS)),
+            ("warmup-records", Yes),
+            ("reporting-interval", Yes),
+        ],
+        notes: "What keeps a partition from being written is reported on standard error. Records that were given up are counted, and the exit code is then 1; Kafka's tool prints each \
+                error and ends with 0.",
+    },
+    OfKafka {
+        tool: "topics",
+        flags: &[
+            ("bootstrap-server", Yes),
+            ("command-config", Yes),
+            ("list", Yes),
+            ("create", Yes),
+            ("delete", Yes),
+            ("alter", Yes),
+            ("describe", Yes),
+            ("topic", But("a name that a topic has means that topic alone: `a.b` does not mean `a-b` too")),
+            ("topic-id", Yes),
+            ("config", Yes),
+            ("delete-config", But("warned of, and without effect, as in Kafka")),
+            ("partitions", Yes),
+            ("replication-factor", Yes),
+            ("replica-assignment", Yes),
+            ("under-replicated-partitions", Yes),
+            ("unavailable-partitions", Yes),
+            ("under-min-isr-partitions", Yes),
+            ("at-min-isr-partitions", Yes),
+            ("topics-with-overrides", Yes),
+            ("if-exists", Yes),
+            ("if-not-exists", Yes),
+            ("exclude-internal", Yes),
+            ("partition-size-limit-per-response", Yes),
+        ],
+        notes: "Topics are described in the order of their names. Kafka's warning of names with periods and underscores is not printed: no metric here confuses them.",
+    },
+];
+
+/// The flags that a tool takes, with their texts; those without a long name left out.
+fn taken(tool: &str) -> Vec<(String, String)> {
+    let tool = TOOLS.iter().find(|known| known.name == tool).expect("a tool");
+    let flags = (tool.flags)().into_iter();
+    let flag = |arg: clap::Arg| {
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        arg.get_long().map(|long| (long.to_owned(), help))
+    };
+    flags.filter_map(flag).collect()
+}
+
+fn page() -> String {
+    let mut page = HEAD.to_owned();
+    for tool in TOOLS {
+        let known = OF_KAFKA.iter().find(|known| known.tool == tool.name);
+        page += &format!("## {}\n\n", tool.name);
+        if let Some(known) = known {
+            page += "| flag of Kafka's | here |\n|---|---|\n";
+            for (flag, here) in known.flags {
+                let words = match here {
+                    Yes => "yes".to_owned(),
+                    But(what) => format!("yes; {what}"),
+                    No(why) => format!("**no**: {why}"),
+                };
+                page += &format!("| `--{flag}` | {words} |\n");
+            }
+            page += "\n";
+        }
+        let own = taken(tool.name);
+        let own = own.iter().filter(|(flag, _)| {
+            known.is_none_or(|known| known.flags.iter().all(|(theirs, _)| theirs != flag))
+        });
+        let own: Vec<String> = own.map(|(flag, _)| format!("`--{flag}`")).collect();
+        match (known, own.is_empty()) {
+            (None, _) => page += &format!("Ours. Flags: {}.\n\n", own.join(", ")),
+            (Some(_), false) => page += &format!("Ours besides: {}.\n\n", own.join(", ")),
+            _ => {}
+        }
+        if let Some(notes) = known.map(|known| known.notes).filter(|notes| !notes.is_empty()) {
+            page += &format!("{notes}\n\n");
+        }
+    }
+    page + TAIL
+}
+
+#[test]
+fn page_is_as_the_tables_say() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/TOOLS.md");
+    let page = page();
+    if std::env::var_os("UPDATE_PAGES").is_some() {
+        std::fs::write(&path, &page).expect("docs/TOOLS.md can be written");
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/TOOLS.md differs from the tables: UPDATE_PAGES=1 cargo test -p barnabas-tools page_is_as_the_tables_say"
+    );
+}
+
+#[test]
+fn tables_say_what_the_tools_take() {
+    for known in OF_KAFKA {
+        let taken: BTreeSet<String> = taken(known.tool).into_iter().map(|(flag, _)| flag).collect();
+        let mut seen = BTreeSet::new();
+        for (flag, here) in known.flags {
+            assert!(seen.insert(flag), "{}: --{flag} stands twice", known.tool);
+            let is_said_to_be_taken = !matches!(here, No(_));
+            assert_eq!(taken.contains(*flag), is_said_to_be_taken, "{} --{flag}", known.tool);
+        }
+    }
+}

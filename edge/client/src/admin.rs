@@ -88,7 +88,8 @@ impl<'a> Admin<'a> {
         check(format!("topic {name}"), told.error_code, told.error_message.as_deref())
     }
 
-    /// Enlarges a topic to `count` partitions. `assignments`: the replicas of each new one; `None`: the cluster's choice.
+    /// Enlarges a topic to `count` partitions. `assignments`: the replicas of each new one; `None`: the cluster's
+    /// choice.
     ///
     /// # Errors
     /// The cluster's refusal: a topic cannot shrink.
@@ -128,7 +129,8 @@ impl<'a> Admin<'a> {
     }
 }
 
-/// Whether what went wrong may be another matter in a moment. A full disk is not: whoever wants a topic is told at once.
+/// Whether what went wrong may be another matter in a moment. A full disk is not: whoever wants a topic is told at
+/// once.
 fn is_worth_a_try(error: &ClientError) -> bool {
     error.code() != Some(ErrorCode::KafkaStorageError)
 }

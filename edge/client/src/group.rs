@@ -2,7 +2,8 @@
 //!
 //! One topic, the `range` assignor, so that it can share a group with any of Kafka's clients that still offers it.
 //!
-//! Sources: KIP-62 (heartbeats beside processing), KIP-394 (member id first); Kafka `ConsumerProtocol`, `RangeAssignor`.
+//! Sources: KIP-62 (heartbeats beside processing), KIP-394 (member id first); Kafka `ConsumerProtocol`,
+//! `RangeAssignor`.
 
 use crate::error::check;
 use crate::{ClientError, Cluster};

@@ -1,7 +1,8 @@
-//! Reaches a broker through the Kafka protocol alone: connections, who leads what, producing, consuming, groups, topics.
+//! Reaches a broker through the Kafka protocol alone: connections, who leads what, producing, consuming, groups,
+//! topics.
 //!
-//! Knows nothing of a broker's insides and works with any broker that speaks Kafka's protocol. What can be tried again is
-//! tried again here until the caller's deadline; what cannot is an error that says what to do.
+//! Knows nothing of a broker's insides and works with any broker that speaks Kafka's protocol. What can be tried
+//! again is tried again here until the caller's deadline; what cannot is an error that says what to do.
 //!
 //! Bounded: one connection per node and one request under way on each; in a [`PipelinedProducer`] as many requests as
 //! `max.in.flight.requests.per.connection` and as many batches as `buffer.memory` hold.

@@ -1,9 +1,9 @@
-//! `hotspots`: where a node's time goes between two looks at its metrics, as a profiler's table would show it, and one sentence that names
-//! the bottleneck.
+//! `hotspots`: where a node's time goes between two looks at its metrics, as a profiler's table would show it, and
+//! one sentence that names the bottleneck.
 //!
 //! The metrics come through the Kafka protocol, as the configs of a resource type that only Barnabas knows (why:
-//! shell/broker/src/requests/cluster/metrics_in_band.rs). They make up the text of the metrics endpoint, and everything here is made from differences
-//! of that text; nothing is asked of the node in between.
+//! shell/broker/src/requests/cluster/metrics_in_band.rs). They make up the text of the metrics endpoint, and
+//! everything here is made from differences of that text; nothing is asked of the node in between.
 //!
 //! | file | answers |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! Kafka's command-line tools by their names, without `.sh`. docs/TOOLS.md lists Kafka's flags and what becomes of each.
+//! Kafka's command-line tools by their names, without `.sh`. docs/TOOLS.md lists Kafka's flags and what becomes of
+//! each.
 //!
 //! One table names them; the binary asks [`run`] with the first word of its command line or with the name that it was
 //! called by. Each tool reaches the cluster through barnabas-client alone.
@@ -131,7 +132,8 @@ impl Tool {
     }
 }
 
-/// Runs `tool`, typed as `called`, with the words behind its name. Errors go to standard error; the exit code is Kafka's (0 or 1).
+/// Runs `tool`, typed as `called`, with the words behind its name. Errors go to standard error; the exit code is
+/// Kafka's (0 or 1).
 pub fn run(tool: &Tool, called: &str, words: impl IntoIterator<Item = String>) -> ExitCode {
     let command = tool.command(called);
     let words = std::iter::once(tool.name.to_owned()).chain(words);

@@ -1,8 +1,9 @@
 //! Says on standard error what a tool waits for, once that takes more than a few seconds.
 //!
-//! Kafka's tools are silent until their `default.api.timeout.ms` is over. What is said: what the last try ended with, where one has
-//! ended; else whether a broker reaches the active controller, which it is asked over a connection of its own (DescribeQuorum: brokers
-//! pass it on). The same is said once. What the tool ends with is not changed by any of it.
+//! Kafka's tools are silent until their `default.api.timeout.ms` is over. What is said: what the last try ended with,
+//! where one has ended; else whether a broker reaches the active controller, which it is asked over a connection of
+//! its own (DescribeQuorum: brokers pass it on). The same is said once. What the tool ends with is not changed by any
+//! of it.
 
 use crate::tell;
 use barnabas_base::ErrorCode;

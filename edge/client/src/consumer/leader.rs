@@ -1,5 +1,5 @@
-//! What is read from one leader: a task of its own, so that the next answer is on its way while the last one is used, and
-//! so that no leader waits for another.
+//! What is read from one leader: a task of its own, so that the next answer is on its way while the last one is used,
+//! and so that no leader waits for another.
 //!
 //! It finds where a partition begins (ListOffsets), then fetches in a session (KIP-227): the first request names every
 //! partition, each later one only those whose offset has moved, and the answer only those with news. A partition that

@@ -1,7 +1,7 @@
 //! The pipelined producer's settings, by Kafka's names, with Kafka's defaults and Kafka's rules between them.
 //!
-//! A name that nobody knows is not refused, as Kafka does not: it comes back in [`Parsed::unknown`] and the caller warns.
-//! What is known but cannot be done here (transactions, encryption) is refused with a sentence.
+//! A name that nobody knows is not refused, as Kafka does not: it comes back in [`Parsed::unknown`] and the caller
+//! warns. What is known but cannot be done here (transactions, encryption) is refused with a sentence.
 //!
 //! Source: Kafka 4.3 `ProducerConfig`.
 

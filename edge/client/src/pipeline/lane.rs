@@ -5,8 +5,9 @@
 //! 2. sequences are given in that order, when a batch is sent for the first time
 //! 3. what is sent again keeps its sequence, unless the producer got another id and all are numbered anew
 //!
-//! Several batches of a partition may be under way. Where one comes back to be sent again, those behind it are refused by
-//! the broker (their sequence is not next) and come back too; each waits in its place and they go out in order again.
+//! Several batches of a partition may be under way. Where one comes back to be sent again, those behind it are
+//! refused by the broker (their sequence is not next) and come back too; each waits in its place and they go out in
+//! order again.
 
 use super::batch::{Batch, Identity, OpenBatch};
 use bytes::Bytes;

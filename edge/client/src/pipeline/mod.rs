@@ -1,9 +1,9 @@
 //! A producer that keeps several requests under way: for load, and for whoever wants throughput from one thread.
 //!
 //! [`PipelinedProducer::send`] writes the record into its partition's open batch and returns; nothing is sent there.
-//! [`PipelinedProducer::turn`] does what is due: connects, sends batches, takes answers, sends again what may be sent again.
-//! What became of each record comes out of [`PipelinedProducer::next_delivery`], in batches, with the caller's marks. All
-//! of it runs on the caller's thread, so a record costs no lock and no hand-over.
+//! [`PipelinedProducer::turn`] does what is due: connects, sends batches, takes answers, sends again what may be sent
+//! again. What became of each record comes out of [`PipelinedProducer::next_delivery`], in batches, with the caller's
+//! marks. All of it runs on the caller's thread, so a record costs no lock and no hand-over.
 //!
 //! One topic each. Bounded by `buffer.memory`: a record that finds no room is not taken ([`Taken::Full`]).
 //!
@@ -22,7 +22,8 @@
 //! | `outcome` | what does an answer, or its absence, mean for a batch |
 //! | `errand` | who leads what, and under which producer id |
 //!
-//! Source: Kafka `KafkaProducer`, `RecordAccumulator`, `Sender`, `TransactionManager`; KIP-98, KIP-360, KIP-480, KIP-794.
+//! Source: Kafka `KafkaProducer`, `RecordAccumulator`, `Sender`, `TransactionManager`; KIP-98, KIP-360, KIP-480,
+//! KIP-794.
 
 mod batch;
 mod config;

@@ -1,9 +1,9 @@
 //! Which partition a record goes to.
 //!
 //! With a key: `murmur2(key) mod partitions`, as all of Kafka's clients. Without: one partition until it was given a
-//! batch's worth of bytes, then another (KIP-480, KIP-794). The next one is drawn; where busy partitions are to get less,
-//! two are drawn and the one with fewer batches outstanding is taken, which spreads as Kafka's table of queue lengths
-//! does without a walk over all partitions.
+//! batch's worth of bytes, then another (KIP-480, KIP-794). The next one is drawn; where busy partitions are to get
+//! less, two are drawn and the one with fewer batches outstanding is taken, which spreads as Kafka's table of queue
+//! lengths does without a walk over all partitions.
 
 use super::lane::Lane;
 use crate::murmur2::murmur2;

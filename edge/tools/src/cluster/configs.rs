@@ -1,5 +1,5 @@
-//! `configs`, as Kafka's `kafka-configs`: shows and alters configurations of topics, brokers, brokers' loggers, groups and
-//! client metrics, quotas of users, clients and addresses, and users' SCRAM credentials.
+//! `configs`, as Kafka's `kafka-configs`: shows and alters configurations of topics, brokers, brokers' loggers,
+//! groups and client metrics, quotas of users, clients and addresses, and users' SCRAM credentials.
 //!
 //! | file | answers |
 //! |---|---|

@@ -1,6 +1,7 @@
 //! `metadata-quorum`, as Kafka's `kafka-metadata-quorum`: how the quorum of controllers stands, and who votes in it.
 //!
-//! What it prints is Kafka's, since scripts read it. Source: Kafka `MetadataQuorumCommand`, `ToolsUtils.prettyPrintTable`.
+//! What it prints is Kafka's, since scripts read it. Source: Kafka `MetadataQuorumCommand`,
+//! `ToolsUtils.prettyPrintTable`.
 //!
 //! | file | answers |
 //! |---|---|

@@ -1,11 +1,11 @@
 //! `console-consumer`, as Kafka's `kafka-console-consumer`: a record is a line of standard output.
 //!
-//! Without a group it reads all partitions by itself and commits nothing. With one it takes its share and commits what it
-//! has printed.
+//! Without a group it reads all partitions by itself and commits nothing. With one it takes its share and commits
+//! what it has printed.
 //!
-//! How it ends, as in Kafka: exit code 0 after `--max-messages`, and after `--timeout-ms` with an error on standard error;
-//! 1 where the command line or a record cannot be read. Unlike Kafka's tool, which ends with 0 there, it ends with 1 after
-//! an error that no later try can cure. The number of records is the last line on standard error.
+//! How it ends, as in Kafka: exit code 0 after `--max-messages`, and after `--timeout-ms` with an error on standard
+//! error; 1 where the command line or a record cannot be read. Unlike Kafka's tool, which ends with 0 there, it ends
+//! with 1 after an error that no later try can cure. The number of records is the last line on standard error.
 //!
 //! Source: Kafka 4.3 `ConsoleConsumer`, `ConsoleConsumerOptions`.
 

@@ -1,12 +1,13 @@
 //! `console-producer`, as Kafka's `kafka-console-producer`: a line of standard input is a record.
 //!
-//! A batch is sent when it is full or when no further line is there to be read, so that a person sees each line go out and
-//! a file goes out in full batches. A partition that cannot be written holds up no other until `buffer.memory` is full.
+//! A batch is sent when it is full or when no further line is there to be read, so that a person sees each line go
+//! out and a file goes out in full batches. A partition that cannot be written holds up no other until
+//! `buffer.memory` is full.
 //!
-//! A record that is given up is named by its line on standard error, and the others go on. As in Kafka the exit code is
-//! then 0, and 1 with `--sync`, which ends at the first such record. It is 1 too for a line that cannot be read, and where
-//! the topic or a broker is not found in `max.block.ms`. Unlike Kafka's, it retries until `delivery.timeout.ms`, not three
-//! times, and says what it waits for.
+//! A record that is given up is named by its line on standard error, and the others go on. As in Kafka the exit code
+//! is then 0, and 1 with `--sync`, which ends at the first such record. It is 1 too for a line that cannot be read,
+//! and where the topic or a broker is not found in `max.block.ms`. Unlike Kafka's, it retries until
+//! `delivery.timeout.ms`, not three times, and says what it waits for.
 //!
 //! Source: Kafka 4.3 `ConsoleProducer`, `ErrorLoggingCallback`.
 

@@ -1,5 +1,6 @@
-//! Where records come from: one topic's consumer, or a task for each of several topics, so that one that is silent holds
-//! up no other. What keeps a partition from being read goes to standard error, once for each partition and reason.
+//! Where records come from: one topic's consumer, or a task for each of several topics, so that one that is silent
+//! holds up no other. What keeps a partition from being read goes to standard error, once for each partition and
+//! reason.
 
 use crate::tell;
 use barnabas_client::{ClientError, Cluster, Consumer, FetchedBatch, Received, Trouble};

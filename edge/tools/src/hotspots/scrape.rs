@@ -1,4 +1,5 @@
-//! Prometheus's text, read back: samples by name and labels. Lines that are none are passed over: the node may be newer.
+//! Prometheus's text, read back: samples by name and labels. Lines that are none are passed over: the node may be
+//! newer.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! One sentence that names the bottleneck: what is used up, or what requests wait for, or that it is not the server.
 //!
-//! Looked at in this order: something that is busy most of the time cannot do more, whatever requests wait for; where nothing is, the
-//! largest part of the requests' time is what a faster answer would come from; and where hardly a request is under way,
-//! the server waits for its clients.
+//! Looked at in this order: something that is busy most of the time cannot do more, whatever requests wait for; where
+//! nothing is, the largest part of the requests' time is what a faster answer would come from; and where hardly a
+//! request is under way, the server waits for its clients.
 
 use super::figures::{Figures, share};
 use super::units::{bytes, duration, percent};

@@ -1,6 +1,7 @@
 //! `e2e-latency`, as Kafka's `kafka-e2e-latency`: one record at a time, from its sending to its arrival.
 //!
-//! Closed loop by its nature: the next record is sent when the last one has arrived. Ours besides: `--json`, `--histogram`.
+//! Closed loop by its nature: the next record is sent when the last one has arrived. Ours besides: `--json`,
+//! `--histogram`.
 //!
 //! Source: Kafka 4.3 `EndToEndLatency`.
 

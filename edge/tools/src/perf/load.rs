@@ -1,10 +1,11 @@
 //! One producer's thread: what is sent when, and what is noted of it.
 //!
-//! With a rate, record `i` of the run is due at `i / rate` after its start, whatever became of those before; its latency
-//! counts from then. So a stall is seen by every record that would have been sent during it ("coordinated omission" does
-//! not happen). Without a rate, or in a closed loop, it counts from the sending.
+//! With a rate, record `i` of the run is due at `i / rate` after its start, whatever became of those before; its
+//! latency counts from then. So a stall is seen by every record that would have been sent during it ("coordinated
+//! omission" does not happen). Without a rate, or in a closed loop, it counts from the sending.
 //!
-//! Times are read once for [`CLOCK_EVERY`] records: at a million records a second that is an error of 16 µs at the most.
+//! Times are read once for [`CLOCK_EVERY`] records: at a million records a second that is an error of 16 µs at the
+//! most.
 
 use super::report::Stats;
 use crate::{ToolError, say, tell};

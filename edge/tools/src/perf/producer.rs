@@ -1,7 +1,7 @@
 //! `producer-perf-test`, as Kafka's `kafka-producer-perf-test`: its flags, its lines.
 //!
-//! Ours besides: `--producers`, `--spread`, `--json`, `--histogram`, `--closed-loop`. With a `--throughput` latency counts
-//! from when a record was meant to be sent (`load` says why); standard error says so.
+//! Ours besides: `--producers`, `--spread`, `--json`, `--histogram`, `--closed-loop`. With a `--throughput` latency
+//! counts from when a record was meant to be sent (`load` says why); standard error says so.
 //!
 //! Source: Kafka 4.3 `ProducerPerformance`.
 

@@ -1,7 +1,7 @@
 //! What was sent and how long it took, in the lines of Kafka's tool.
 //!
-//! Source: Kafka 4.3 `ProducerPerformance.Stats`: a window's line goes out with the first acknowledgement after its end;
-//! with a warm-up there is a second count from its last record on, and the windows' lines are then that one's.
+//! Source: Kafka 4.3 `ProducerPerformance.Stats`: a window's line goes out with the first acknowledgement after its
+//! end; with a warm-up there is a second count from its last record on, and the windows' lines are then that one's.
 
 use super::histogram::Latencies;
 use super::java::decimal;

@@ -1,5 +1,5 @@
-//! `console-consumer` and `console-producer` where something is wrong: what they say on standard error, what they print all
-//! the same, and how they end.
+//! `console-consumer` and `console-producer` where something is wrong: what they say on standard error, what they
+//! print all the same, and how they end.
 
 use crate::harness::{TestNode, binary};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,7 +1,8 @@
-//! The load tools against a running node: the lines that scripts read, odd flags, a node that stops, dies and comes back.
+//! The load tools against a running node: the lines that scripts read, odd flags, a node that stops, dies and comes
+//! back.
 //!
-//! With `KAFKA_CLASSPATH` set to Kafka's jars (kafka-tools and what it needs), Apache's own tools run beside ours on the
-//! same node and the lines of both must have one shape; without it that test says so and ends.
+//! With `KAFKA_CLASSPATH` set to Kafka's jars (kafka-tools and what it needs), Apache's own tools run beside ours on
+//! the same node and the lines of both must have one shape; without it that test says so and ends.
 
 use crate::harness::{TestNode, binary};
 use std::process::{Command, Output, Stdio};
@@ -323,7 +324,8 @@ fn a_node_that_dies_loses_and_doubles_nothing() {
     node.stop_expecting_trouble();
 }
 
-/// A node that stops for a second is seen by every record that was due in that second, not by the one that was under way.
+/// A node that stops for a second is seen by every record that was due in that second, not by the one that was under
+/// way.
 #[test]
 fn latency_counts_from_when_a_record_was_due() {
     let mut node = TestNode::start();

@@ -1,8 +1,8 @@
-//! `barnabas topics` on three nodes: what `--describe` shows of replicas that are missed, what is said while half of the quorum is gone,
-//! and what the nodes' logs say of an unclean election.
+//! `barnabas topics` on three nodes: what `--describe` shows of replicas that are missed, what is said while half of
+//! the quorum is gone, and what the nodes' logs say of an unclean election.
 //!
-//! With `KAFKA_CLASSPATH` set to Kafka's jars (kafka-tools and what it needs), Apache's own `kafka-topics` runs beside ours on the same
-//! nodes, and both must print the same lines; without it that part says so and is left out.
+//! With `KAFKA_CLASSPATH` set to Kafka's jars (kafka-tools and what it needs), Apache's own `kafka-topics` runs
+//! beside ours on the same nodes, and both must print the same lines; without it that part says so and is left out.
 
 use crate::harness::quorum::{Three, eventually, quorum_leader, until};
 use crate::harness::{TestNode, binary};
@@ -105,7 +105,8 @@ fn row(topic: &str, partition: i32, rest: &str) -> String {
     format!("\tTopic: {topic}\tPartition: {partition}\t{rest}")
 }
 
-/// `barnabas topics --create` of a node that reaches no active controller: said before `mend` brings one back, and done then.
+/// `barnabas topics --create` of a node that reaches no active controller: said before `mend` brings one back, and
+/// done then.
 fn create_without_a_controller(node: &TestNode, mend: impl FnOnce()) {
     let mut creating = tool(node, "topics", "--create --topic later --partitions 1");
     let mut creating = creating.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("runs");

@@ -1,6 +1,7 @@
 //! What the flags name: kinds of entities, and one of each kind by name, its default, or all.
 //!
-//! Source: Kafka `ConfigCommandOptions.checkArgs`; KIP-543 (a flag for each kind), KIP-612 (addresses), KIP-1043 (groups).
+//! Source: Kafka `ConfigCommandOptions.checkArgs`; KIP-543 (a flag for each kind), KIP-612 (addresses), KIP-1043
+//! (groups).
 
 use crate::ToolError;
 use crate::command_line::args::{given, text, texts};

@@ -1,7 +1,8 @@
 //! `topics --describe`: asks what the cluster knows of topics, and hands it on in Kafka's words.
 //!
-//! Partitions come from DescribeTopicPartitions, page by page; from a broker that does not have it they come from Metadata, which tells
-//! no eligible leader replicas (`N/A`). All topics' ongoing reassignments are asked for once, configs with each lot of topics.
+//! Partitions come from DescribeTopicPartitions, page by page; from a broker that does not have it they come from
+//! Metadata, which tells no eligible leader replicas (`N/A`). All topics' ongoing reassignments are asked for once,
+//! configs with each lot of topics.
 //!
 //! Source: Kafka 4.4 `TopicCommand.TopicService.describeTopic`, `KafkaAdminClient.describeTopics`; KIP-966.
 

@@ -1,26 +1,25 @@
 //! What is done now and then, on one thread of low priority: checkpoints, retention, files whose time to go has come.
 //!
 //! Workers do the part that concerns their partitions when they are asked (partition_worker/upkeep.rs); the checkpoint
-//! files, which belong to directories and not to partitions, are written here, and here the directories are looked through
-//! for what nobody has opened (housekeeping/sweep.rs).
+//! files, which belong to directories and not to partitions, are written on this thread (upkeep/checkpoints.rs), and here
+//! the directories are looked through for what nobody has opened (housekeeping/sweep.rs).
 
 mod sweep;
 
 use crate::directories::{last_life, reports};
-use crate::mailbox::{Checkpointed, Command};
+use crate::mailbox::Command;
 use crate::node::Node;
 use crate::node::log_dirs::deletions::Deletion;
 use crate::node::peers::replication::arrivals;
-use crate::quorum_worker;
+use crate::routing::owners::ask_workers;
 use crate::scrub;
+use crate::upkeep::checkpoints::write_checkpoints;
 use crate::upkeep::cleaner;
 use crate::upkeep::hindrances;
-use barnabas_base::{Offset, TimestampMs};
 use barnabas_storage::remove_dir;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
 
 /// How often due deletions are looked at.
 const TICK: Duration = Duration::from_secs(1);
@@ -133,68 +132,6 @@ fn expiration_interval(node: &Node) -> Duration {
 fn retention_interval(node: &Node) -> Duration {
     let interval_ms = node.cluster.config.load().long("log.retention.check.interval.ms");
     Duration::from_millis(u64::try_from(interval_ms).unwrap_or(300_000).max(1))
-}
-
-/// Asks every worker and waits for all of them.
-pub fn ask_workers<T>(node: &Node, command: impl Fn(oneshot::Sender<Vec<T>>) -> Command) -> Vec<T> {
-    let mut answers = Vec::with_capacity(node.workers.count);
-    for mailbox in &node.workers.mailboxes {
-        let (reply, answer) = oneshot::channel();
-        mailbox.send_blocking(command(reply));
-        answers.push(answer);
-    }
-    // A worker that has ended answers nothing: there is nothing of it to note.
-    answers.into_iter().flat_map(|answer| answer.blocking_recv().unwrap_or_default()).collect()
-}
-
-/// Notes how far each log is safe, and writes the files that have changed.
-pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
-    let mut concerned: Vec<usize> = note_metadata_log(node).into_iter().collect();
-    for Checkpointed { directory, topic, partition, recovery_point, log_start, high_watermark } in checkpoints
-    {
-        // A topic that was deleted in the meantime must not come back into the files. Asked under the lock: a deletion forgets
-        // its entries under it too, after the image has lost the topic.
-        let mut log_dir = node.log_dirs.directories[directory].lock();
-        if node.cluster.image.load().topics.by_id(topic).is_none() {
-            continue;
-        }
-        // Nor one that has moved: what is synced lies in a folder.
-        let folder = node.log_dirs.directories[directory].path.join(partition.to_string());
-        let may_move = node.log_dirs.directories.are_several() && recovery_point > Offset::ZERO;
-        if may_move && matches!(node.log_dirs.directories[directory].disk.stat(&folder), Ok(None)) {
-            continue;
-        }
-        log_dir.set_recovery_point(partition.clone(), recovery_point);
-        // A partition's answer may be older than records that were deleted since.
-        log_dir.raise_log_start(partition.clone(), log_start);
-        log_dir.set_high_watermark(partition, high_watermark);
-        if !concerned.contains(&directory) {
-            concerned.push(directory);
-        }
-    }
-    for directory in concerned {
-        let written = node.log_dirs.directories[directory].lock().write_checkpoints();
-        if let Err(error) = written {
-            if error.is_passing() {
-                node.log_dirs.directories[directory].room.hit(&error, node.clock.monotonic());
-            } else {
-                node.directory_failed(directory, &error);
-            }
-        }
-    }
-}
-
-/// The metadata log is synced after each append: its recovery point is named like any other partition's, so that damage below
-/// it is not cut at the next start.
-pub fn note_metadata_log(node: &Node) -> Option<usize> {
-    let at =
-        node.log_dirs.directories.iter().position(|directory| node.peers.controller.lies_in(directory.id))?;
-    let synced = node.peers.controller.recovery_point();
-    if synced > Offset::ZERO && node.log_dirs.directories[at].is_online() {
-        node.log_dirs.directories[at].lock().set_recovery_point(quorum_worker::partition(), synced);
-        return Some(at);
-    }
-    None
 }
 
 fn delete_due(node: &Node) {

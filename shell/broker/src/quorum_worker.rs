@@ -23,7 +23,7 @@ mod stall;
 mod tests;
 mod voters;
 
-pub use files::{MetadataFiles, make_dir, partition, write_file};
+pub use files::{MetadataFiles, make_dir, write_file};
 
 use crate::cluster_events::{self, Line};
 use crate::directories::Directory;

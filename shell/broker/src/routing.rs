@@ -2,11 +2,13 @@
 //!
 //! | file | answers |
 //! |---|---|
+//! | `routing/addresses.rs` | where do other brokers listen |
 //! | `routing/broker_requests.rs` | how is another broker asked |
 //! | `routing/dead_letters.rs` | how do dead letters of share groups reach their topic |
 //! | `routing/owners.rs` | how is a worker of this node asked, and its answer gathered |
 //! | `routing/share_persister.rs` | where is the state of share-partitions kept |
 
+pub mod addresses;
 pub mod broker_requests;
 pub mod dead_letters;
 pub mod owners;

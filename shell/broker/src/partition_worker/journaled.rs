@@ -4,7 +4,6 @@
 //! Neighbours: rounds.rs, which carries out effects; journal_thread.rs; core/replica/src/write_back.rs.
 
 use super::PartitionWorker;
-use super::rounds::carry_out;
 use crate::mailbox::LayOrder;
 use crate::mailbox::{Command, PartitionKey};
 use barnabas_base::Offset;
@@ -83,19 +82,6 @@ impl PartitionWorker {
             // So that the next one sees what this one has handed in.
             self.finish_round();
         }
-    }
-
-    /// A round of a journal is durable.
-    pub(super) fn durable(&mut self, ends: Vec<(PartitionKey, Offset)>) {
-        for (key, end) in ends {
-            let Self { replicas, effects, tickets, node, following, .. } = self;
-            // A partition that was deleted meanwhile has answered its producers.
-            let Some(hosted) = replicas.get_mut(&key) else { continue };
-            hosted.replica.journal_durable(end, effects);
-            carry_out(effects, tickets, node, following, Some(hosted));
-            self.carry_out_rest(key);
-        }
-        self.resume_readers();
     }
 
     pub(super) fn ordered_to_lay(&mut self, orders: Vec<LayOrder>) {

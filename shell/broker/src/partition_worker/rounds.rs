@@ -10,7 +10,7 @@ use crate::mailbox::{Declined, PartitionKey};
 use crate::node::Node;
 use crate::replica::{Hosted, Replica};
 use crate::tickets::Tickets;
-use barnabas_base::TopicPartition;
+use barnabas_base::{Offset, TopicPartition};
 use barnabas_partition::Effect as Decision;
 use barnabas_replica::{BatchLists, Durability, Effect, FlushStep, LogEvent, Moment, Outbox, Surroundings};
 use barnabas_storage::{Dirty, FilePool, StorageError};
@@ -120,6 +120,19 @@ impl PartitionWorker {
             }
         }
         self.submit_to_journals();
+    }
+
+    /// A round of a journal is durable.
+    pub(super) fn durable(&mut self, ends: Vec<(PartitionKey, Offset)>) {
+        for (key, end) in ends {
+            let Self { replicas, effects, tickets, node, following, .. } = self;
+            // A partition that was deleted meanwhile has answered its producers.
+            let Some(hosted) = replicas.get_mut(&key) else { continue };
+            hosted.replica.journal_durable(end, effects);
+            carry_out(effects, tickets, node, following, Some(hosted));
+            self.carry_out_rest(key);
+        }
+        self.resume_readers();
     }
 
     /// What the committer has made durable.

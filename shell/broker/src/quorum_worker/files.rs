@@ -4,7 +4,8 @@ mod snapshot_check;
 
 use super::MetadataError;
 use super::damage::refuse_damage_before_valid;
-use barnabas_base::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicPartition, Uuid, name};
+use crate::node::peers::controller::metadata_partition;
+use barnabas_base::{LeaderEpoch, Offset, TimestampMs, Uuid};
 use barnabas_quorum::batches::EncodedBatch;
 use barnabas_quorum::bootstrap::LEGACY_FILE_NAME;
 use barnabas_quorum::raft::quorum_state::FILE_NAME;
@@ -41,7 +42,7 @@ pub struct MetadataFiles {
 impl MetadataFiles {
     /// The directory of the metadata log within a log directory.
     pub fn dir_in(root: &Path) -> PathBuf {
-        root.join(partition().to_string())
+        root.join(metadata_partition().to_string())
     }
 
     /// Opens the log under `root`, recovering what an unclean stop left.
@@ -59,7 +60,8 @@ impl MetadataFiles {
         let mut pool = FilePool::new(disk.clone(), FILES_OPEN_MAX);
         // What fills a block up would be told from damage by its place alone, and damage.rs looks at bytes.
         pool.set_direct_from(None);
-        let place = LogPlace { root, topic_partition: partition(), topic_id: Uuid::ZERO, future: None };
+        let place =
+            LogPlace { root, topic_partition: metadata_partition(), topic_id: Uuid::ZERO, future: None };
         let config = Arc::new(config);
         let has_segments =
             disk.stat(&dir)?.is_some() && disk.list(&dir)?.iter().any(|entry| entry.name.ends_with(".log"));
@@ -387,11 +389,6 @@ impl MetadataFiles {
         let file = self.disk.open(path, OpenMode::Read)?;
         Ok(Some(file.read_bytes(0, stat.len as usize)?))
     }
-}
-
-/// `__cluster_metadata-0`
-pub fn partition() -> TopicPartition {
-    TopicPartition::new(name::CLUSTER_METADATA, PartitionIndex(0))
 }
 
 /// Writes snapshots, on whatever thread.

@@ -1,7 +1,8 @@
 //! What the quorum's thread does to its files for other members: reads log and snapshots for them, cuts the log, takes snapshots
 //! that come from the leader, and reads those into the image.
 
-use super::{MetadataError, QuorumWorker, partition};
+use super::{MetadataError, QuorumWorker};
+use crate::node::peers::controller::metadata_partition;
 use barnabas_base::Offset;
 use barnabas_quorum::raft::Read;
 use barnabas_quorum::raft::message::Response;
@@ -74,8 +75,8 @@ impl QuorumWorker {
             .find(|directory| self.node.peers.controller.lies_in(directory.id));
         let Some(directory) = holder.filter(|directory| directory.is_online()) else { return Ok(()) };
         let mut log_dir = directory.lock();
-        if log_dir.recovery_point(&partition()) > end {
-            log_dir.set_recovery_point(partition(), end);
+        if log_dir.recovery_point(&metadata_partition()) > end {
+            log_dir.set_recovery_point(metadata_partition(), end);
             log_dir.write_checkpoints()?;
         }
         Ok(())

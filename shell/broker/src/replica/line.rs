@@ -9,8 +9,7 @@ use crate::mailbox::Word;
 use crate::mailbox::{Mailbox, Report};
 use crate::replica::manner::Manner;
 use barnabas_api::replication::{fetch, list_offsets};
-use barnabas_base::{BrokerId, DurationMs, ErrorCode, Offset, Text};
-use barnabas_metadata::Image;
+use barnabas_base::{DurationMs, ErrorCode, Offset, Text};
 use barnabas_net::links::{Address, Link, LinkError, LinkSettings};
 use barnabas_partition::{FetchPlan, FetchPosition, FetcherId, ReplicaKey};
 use std::time::Duration;
@@ -99,10 +98,4 @@ fn ask(key: &ReplicaKey, at: &FetchPosition) -> fetch::Ask {
         log_start: at.log_start,
         high_watermark: at.high_watermark,
     }
-}
-
-/// Where a broker listens for other brokers. `None`: it is not registered, or has no such listener.
-pub fn address_of(image: &Image, broker: BrokerId, listener: &str) -> Option<Address> {
-    let endpoint = image.cluster.broker(broker)?.endpoint(listener)?;
-    Some(Address { host: endpoint.host.clone(), port: endpoint.port })
 }

@@ -4,6 +4,7 @@
 //! Neighbours: partition_worker/following.rs, which keeps one; line.rs.
 
 use crate::node::Node;
+use crate::routing::addresses::listener;
 use barnabas_api::replication::fetch::Follower;
 use barnabas_base::{DurationMs, Text};
 use barnabas_metadata::config::BrokerConfig;
@@ -61,10 +62,4 @@ impl Manner {
     pub fn answer_bytes_max(&self) -> usize {
         usize::try_from(self.bytes_max).unwrap_or(0)
     }
-}
-
-/// The name of the listener on which brokers hear other brokers; without one it is that which is called as its protocol is.
-pub fn listener(config: &BrokerConfig) -> &str {
-    let protocol = || config.value("security.inter.broker.protocol").unwrap_or("PLAINTEXT");
-    config.value("inter.broker.listener.name").unwrap_or_else(protocol)
 }

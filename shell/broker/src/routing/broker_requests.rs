@@ -21,8 +21,7 @@ pub use courier::Parcel;
 
 use crate::node::Node;
 use crate::node::peers::broker_links::{BrokerLinks, Purpose};
-use crate::replica::line::address_of;
-use crate::replica::manner::listener;
+use crate::routing::addresses::{address_of, listener};
 use barnabas_base::BrokerId;
 use barnabas_net::links::{Link, LinkSettings};
 use std::sync::PoisonError;

@@ -139,3 +139,15 @@ pub fn led_under(node: &Node, key: PartitionKey) -> Option<LeaderEpoch> {
     let partition = image.topics.by_id(key.topic)?.partition(key.partition)?;
     (partition.leader == node.identity.broker_id).then_some(partition.leader_epoch)
 }
+
+/// Asks every worker and waits for all of them.
+pub fn ask_workers<T>(node: &Node, command: impl Fn(oneshot::Sender<Vec<T>>) -> Command) -> Vec<T> {
+    let mut answers = Vec::with_capacity(node.workers.count);
+    for mailbox in &node.workers.mailboxes {
+        let (reply, answer) = oneshot::channel();
+        mailbox.send_blocking(command(reply));
+        answers.push(answer);
+    }
+    // A worker that has ended answers nothing: there is nothing of it to note.
+    answers.into_iter().flat_map(|answer| answer.blocking_recv().unwrap_or_default()).collect()
+}

@@ -9,9 +9,10 @@ use super::signals::Signals;
 use crate::directories::{Directories, give_up, last_life, random_uuid};
 use crate::format::voter;
 use crate::node::Node;
+use crate::node::peers::controller::metadata_partition;
 use crate::node::peers::controller::{ControllerHandle, Requests};
 use crate::node_config::{Listener, NodeConfig};
-use crate::quorum_worker::{self, MetadataError, MetadataFiles};
+use crate::quorum_worker::{MetadataError, MetadataFiles};
 use barnabas_base::{DirectoryId, DurationMs, Text, Uuid};
 use barnabas_clock::Clock;
 use barnabas_metadata::config::BrokerConfig;
@@ -90,7 +91,7 @@ impl Joining<'_> {
             .iter()
             .find(|directory| *directory.path == *config.metadata_log_dir)
             .ok_or("metadata.log.dir is not among the node's directories")?;
-        let known = directory.lock().open_ahead(&quorum_worker::partition())?;
+        let known = directory.lock().open_ahead(&metadata_partition())?;
         // Where the log begins, its own segments and snapshots say.
         let from = OpenFrom { log_start: barnabas_base::Offset::ZERO, ..known };
         let log_config = LogConfig {

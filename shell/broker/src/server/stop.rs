@@ -1,12 +1,13 @@
 //! The clean end of a node.
 
 use crate::directories::{Directory, last_life};
-use crate::housekeeping::{ask_workers, note_metadata_log, write_checkpoints};
 use crate::mailbox::Command;
 use crate::node::Node;
-use crate::quorum_worker;
+use crate::node::peers::controller::metadata_partition;
+use crate::routing::owners::ask_workers;
 use crate::server::lifecycle::Lifecycle;
 use crate::server::threads::Threads;
+use crate::upkeep::checkpoints::{note_metadata_log, write_checkpoints};
 use barnabas_base::{BrokerEpoch, DurationMs, Set, TopicPartition};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -53,7 +54,7 @@ impl Stopping {
         // Workers close their connections first, so that nothing is appended after its log is closed.
         let checkpoints = ask_workers(&node, Command::Close);
         let mut closed: Set<TopicPartition> = checkpoints.iter().map(|one| one.partition.clone()).collect();
-        closed.insert(quorum_worker::partition());
+        closed.insert(metadata_partition());
         node.shutdown.waits_for("what it wrote to be synced");
         // All deleted topics are closed, and nothing of them may be vouched for.
         node.log_dirs.deleted.stop();

@@ -19,11 +19,11 @@ pub mod candidates;
 mod pace;
 
 use crate::directories::{Directory, random_uuid};
-use crate::housekeeping::write_checkpoints;
 use crate::mailbox::cleaning::{Begun, Looked, Waiting};
 use crate::mailbox::{CleanCommand, Command, PartitionKey};
 use crate::node::Node;
 use crate::scrub;
+use crate::upkeep::checkpoints::write_checkpoints;
 use barnabas_base::Offset;
 use barnabas_storage::cleaner::{CleanError, CleanStats, Cleaning, LogToClean, MapMemory, Replaced};
 use barnabas_storage::{CompactionDebt, DiskErrorKind, StorageError};

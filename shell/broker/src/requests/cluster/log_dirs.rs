@@ -4,13 +4,13 @@
 //! the size of another is that of its segment files. It may take a while with many partitions,
 //! so that it runs beside the worker.
 
-use crate::housekeeping::ask_workers;
 use crate::mailbox::MoveCommand;
 use crate::mailbox::moves::Begun;
 use crate::mailbox::{Command, Declined, PartitionKey};
 use crate::moves;
 use crate::node::Node;
 use crate::requests::call::{Answer, Call, Started};
+use crate::routing::owners::ask_workers;
 use barnabas_api::k34_alter_replica_log_dirs as k34;
 use barnabas_api::k35_describe_log_dirs::{self, Directory as Described, Replica, Wanted};
 use barnabas_base::{DirectoryId, ErrorCode, Map, Text, TopicId, TopicPartition};

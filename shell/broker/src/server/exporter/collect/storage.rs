@@ -3,9 +3,9 @@
 use super::Snapshot;
 use crate::directories::Directory;
 use crate::full::Hinders;
-use crate::housekeeping::ask_workers;
 use crate::mailbox::Command;
 use crate::node::Node;
+use crate::routing::owners::ask_workers;
 use barnabas_base::{Map, PartitionIndex, Text, TopicPartition};
 use barnabas_metrics::text::{Labels, Page, Summary};
 use barnabas_metrics::threads;

@@ -1,0 +1,60 @@
+//! The checkpoint files of log directories: how far each log is safe, where it starts, its high watermark.
+//!
+//! Workers say it of their partitions; the files belong to directories. core/storage writes them.
+//!
+//! Asked by: housekeeping.rs.
+
+use crate::mailbox::Checkpointed;
+use crate::node::Node;
+use crate::node::peers::controller::metadata_partition;
+use barnabas_base::Offset;
+
+/// Notes how far each log is safe, and writes the files that have changed.
+pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
+    let mut concerned: Vec<usize> = note_metadata_log(node).into_iter().collect();
+    for Checkpointed { directory, topic, partition, recovery_point, log_start, high_watermark } in checkpoints
+    {
+        // A topic that was deleted in the meantime must not come back into the files. Asked under the lock: a deletion forgets
+        // its entries under it too, after the image has lost the topic.
+        let mut log_dir = node.log_dirs.directories[directory].lock();
+        if node.cluster.image.load().topics.by_id(topic).is_none() {
+            continue;
+        }
+        // Nor one that has moved: what is synced lies in a folder.
+        let folder = node.log_dirs.directories[directory].path.join(partition.to_string());
+        let may_move = node.log_dirs.directories.are_several() && recovery_point > Offset::ZERO;
+        if may_move && matches!(node.log_dirs.directories[directory].disk.stat(&folder), Ok(None)) {
+            continue;
+        }
+        log_dir.set_recovery_point(partition.clone(), recovery_point);
+        // A partition's answer may be older than records that were deleted since.
+        log_dir.raise_log_start(partition.clone(), log_start);
+        log_dir.set_high_watermark(partition, high_watermark);
+        if !concerned.contains(&directory) {
+            concerned.push(directory);
+        }
+    }
+    for directory in concerned {
+        let written = node.log_dirs.directories[directory].lock().write_checkpoints();
+        if let Err(error) = written {
+            if error.is_passing() {
+                node.log_dirs.directories[directory].room.hit(&error, node.clock.monotonic());
+            } else {
+                node.directory_failed(directory, &error);
+            }
+        }
+    }
+}
+
+/// The metadata log is synced after each append: its recovery point is named like any other partition's, so that damage below
+/// it is not cut at the next start.
+pub fn note_metadata_log(node: &Node) -> Option<usize> {
+    let at =
+        node.log_dirs.directories.iter().position(|directory| node.peers.controller.lies_in(directory.id))?;
+    let synced = node.peers.controller.recovery_point();
+    if synced > Offset::ZERO && node.log_dirs.directories[at].is_online() {
+        node.log_dirs.directories[at].lock().set_recovery_point(metadata_partition(), synced);
+        return Some(at);
+    }
+    None
+}

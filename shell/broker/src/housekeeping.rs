@@ -16,6 +16,7 @@ use crate::scrub;
 use crate::upkeep::checkpoints::write_checkpoints;
 use crate::upkeep::cleaner;
 use crate::upkeep::hindrances;
+use barnabas_base::TimestampMs;
 use barnabas_storage::remove_dir;
 use std::sync::Arc;
 use std::thread::JoinHandle;

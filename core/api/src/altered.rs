@@ -107,8 +107,9 @@ impl Resources {
     }
 }
 
-/// One resource's changes. `replaces_all`: keys that are not named are unset (AlterConfigs). What a broker may be set to at run time is
-/// checked by that broker, and not by the controller to which it forwards the request (Kafka's `ControllerApis` does not check it either).
+/// One resource's changes. `replaces_all`: keys that are not named are unset (AlterConfigs). What a broker may be set
+/// to at run time is checked by that broker, and not by the controller to which it forwards the request (Kafka's
+/// `ControllerApis` does not check it either).
 pub(crate) fn check_resource(
     kind: i8,
     name: &str,
@@ -178,7 +179,8 @@ fn check_broker(
     check_cordoned_log_dirs(cordoned, &dirs).or_else(invalid)
 }
 
-/// Whether this broker's settings agree with each other after the change. `props`: all that will be set for the resource.
+/// Whether this broker's settings agree with each other after the change. `props`: all that will be set for the
+/// resource.
 ///
 /// # Source
 /// Kafka `DynamicBrokerConfig.validate`, which makes a `KafkaConfig` of the new values.
@@ -212,7 +214,8 @@ fn dynamic_values(name: &str, ctx: &Context<'_>) -> BTreeMap<String, String> {
     set.map(|(key, value)| (key.to_string(), value.to_string())).collect()
 }
 
-/// A controller does not know the log directories of a broker: its clients may uncordon them, and cordon no more of them.
+/// A controller does not know the log directories of a broker: its clients may uncordon them, and cordon no more of
+/// them.
 ///
 /// # Source
 /// KIP-1066; Kafka `ConfigurationControlManager.isCordonedLogDirsInvalid`.

@@ -1,10 +1,12 @@
 //! What one answer may take in memory, counted before it is built.
 //!
-//! Entries of an answer whose size depends on more than the request (members of a group, producers of a partition, committed
-//! metadata) are counted with [`AnswerRoom::take`] first. Beyond the limit an entry is refused instead of built.
+//! Entries of an answer whose size depends on more than the request (members of a group, producers of a partition,
+//! committed metadata) are counted with [`AnswerRoom::take`] first. Beyond the limit an entry is refused instead of
+//! built.
 //!
-//! Entries whose size depends on the request alone are not counted here: the connection claims a multiple of the decoded request.
-//! Long answers that are made from the image go through [`crate::InPieces`] and are never in memory as a whole.
+//! Entries whose size depends on the request alone are not counted here: the connection claims a multiple of the
+//! decoded request. Long answers that are made from the image go through [`crate::InPieces`] and are never in memory as
+//! a whole.
 //!
 //! Always true:
 //! 1. taken ≤ the limit, and every taken byte beyond [`FREE_BYTES`] was lent
@@ -22,7 +24,8 @@ use crate::Refusal;
 pub const FREE_BYTES: u64 = 64 * 1024;
 /// The lender is asked for so many bytes at a time.
 const STEP_BYTES: u64 = 256 * 1024;
-/// A decoded struct takes at most so many times the bytes that it has on the wire, and the encoded answer stands beside it.
+/// A decoded struct takes at most so many times the bytes that it has on the wire, and the encoded answer stands beside
+/// it.
 const VALUE_BYTES_PER_WIRE_BYTE: usize = 5;
 
 /// Gives an answer its share of the node's memory.

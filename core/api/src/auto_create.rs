@@ -1,9 +1,10 @@
 //! Topics that come to be because somebody named them: what they are created with.
 //!
 //! Source: Kafka `DefaultAutoTopicCreationManager`, `GroupCoordinatorConfig`, `TransactionLogConfig`,
-//! `ShareCoordinatorConfig`. Different here: where nobody has said how many replicas an internal topic is to have, it asks for no more
-//! than there are nodes, so that a single node works without `offsets.topic.replication.factor=1`. What was said is asked for as it is: a
-//! controller that knows fewer brokers refuses, and whoever needs the topic asks again (Kafka does so with its defaults, too).
+//! `ShareCoordinatorConfig`. Different here: where nobody has said how many replicas an internal topic is to have, it
+//! asks for no more than there are nodes, so that a single node works without `offsets.topic.replication.factor=1`.
+//! What was said is asked for as it is: a controller that knows fewer brokers refuses, and whoever needs the topic asks
+//! again (Kafka does so with its defaults, too).
 
 use barnabas_base::{DurationMs, MonotonicMs, Set, is_internal_topic, name};
 use barnabas_metadata::config::BrokerConfig;
@@ -14,10 +15,11 @@ use barnabas_wire::messages::create_topics_request::{
 
 use crate::Context;
 
-/// How many topics Metadata requests may still create: a client may name very many that do not exist, in request after request.
+/// How many topics Metadata requests may still create: a client may name very many that do not exist, in request after
+/// request.
 ///
-/// A topic that was asked for in the same second is not asked for again: many clients wait for the same one. Coordinators' topics are not
-/// counted. Holds at most `auto.create.topics.second.max` names.
+/// A topic that was asked for in the same second is not asked for again: many clients wait for the same one.
+/// Coordinators' topics are not counted. Holds at most `auto.create.topics.second.max` names.
 #[derive(Debug, Default)]
 pub struct AutoCreation {
     /// When the second began.
@@ -117,8 +119,8 @@ pub fn auto_created_topic(topic: &str, ctx: &Context<'_>) -> CreatableTopic {
     }
 }
 
-/// A cluster that is just starting is as large as its quorum says, if more brokers are not known yet: a topic that is made with one
-/// replica keeps it.
+/// A cluster that is just starting is as large as its quorum says, if more brokers are not known yet: a topic that is
+/// made with one replica keeps it.
 fn replication_factor(key: &'static str, ctx: &Context<'_>) -> i32 {
     let wanted = ctx.config.int(key);
     if ctx.config.given().get(key).is_some() {

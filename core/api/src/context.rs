@@ -133,7 +133,8 @@ impl Context<'_> {
     /// As [`Self::led_partition`]. A follower first compares the epochs: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
     ///
     /// # Source
-    /// Kafka `Partition.getLocalLog`: the epoch is checked before the role. A broker without a replica has no epoch to check.
+    /// Kafka `Partition.getLocalLog`: the epoch is checked before the role. A broker without a replica has no epoch to
+    /// check.
     pub fn led_partition_in(
         &self,
         topic: &str,
@@ -155,8 +156,8 @@ impl Context<'_> {
         })
     }
 
-    /// Whether this node follows in sync: its client may have heard of an election that the image does not show yet. The partition's owner
-    /// judges.
+    /// Whether this node follows in sync: its client may have heard of an election that the image does not show yet.
+    /// The partition's owner judges.
     pub fn may_lead_soon(&self, partition: &Partition) -> bool {
         partition.isr().contains(&self.node) && self.not_leader(partition) == ErrorCode::NotLeaderOrFollower
     }
@@ -164,7 +165,8 @@ impl Context<'_> {
     /// Why this node does not lead the partition: somebody else does, or the directory that it lies in here has failed.
     ///
     /// # Source
-    /// Kafka `ReplicaManager.getPartitionOrError`: a partition that is `HostedPartition.Offline` is no matter of leadership.
+    /// Kafka `ReplicaManager.getPartitionOrError`: a partition that is `HostedPartition.Offline` is no matter of
+    /// leadership.
     pub fn not_leader(&self, partition: &Partition) -> ErrorCode {
         let directory = partition.directory(self.node);
         let broker = self.image.cluster.broker(self.node);

@@ -1,5 +1,5 @@
-//! Who leads, in the words of the answers that tell a client who came to the wrong broker (KIP-951): the leader beside the partition's
-//! error, and its address once for all partitions.
+//! Who leads, in the words of the answers that tell a client who came to the wrong broker (KIP-951): the leader beside
+//! the partition's error, and its address once for all partitions.
 
 use barnabas_wire::messages::{
     fetch_response, produce_response, share_acknowledge_response, share_fetch_response,

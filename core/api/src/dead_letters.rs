@@ -1,15 +1,17 @@
 //! # Dead letters of share groups (KIP-1191)
 //!
-//! What a share group gives up (a consumer rejects it, or it was delivered as often as the group allows) goes to a topic that the group
-//! names, and is archived after that. This file answers whether a group has such a topic, whether that topic may take its dead letters, what
-//! a topic is created with that is not there yet, and what is written. It reads no log and writes none.
+//! What a share group gives up (a consumer rejects it, or it was delivered as often as the group allows) goes to a
+//! topic that the group names, and is archived after that. This file answers whether a group has such a topic, whether
+//! that topic may take its dead letters, what a topic is created with that is not there yet, and what is written. It
+//! reads no log and writes none.
 //!
 //! - A group names its topic with `errors.deadletterqueue.topic.name`; `share.version` 2 is needed.
-//! - The topic must say so of itself (`errors.deadletterqueue.group.enable=true`), its name begins with the cluster's prefix
-//!   (`errors.deadletterqueue.topic.name.prefix`) and not with `__`. It is created if the cluster says so
+//! - The topic must say so of itself (`errors.deadletterqueue.group.enable=true`), its name begins with the cluster's
+//!   prefix (`errors.deadletterqueue.topic.name.prefix`) and not with `__`. It is created if the cluster says so
 //!   (`errors.deadletterqueue.auto.create.topics.enable`), dated by its records.
-//! - A letter has headers that say where the record stood, whose it was, how often it was delivered and why it was given up, behind the
-//!   record's own; key, value and the record's own headers only where the group says `errors.deadletterqueue.copy.record.enable`.
+//! - A letter has headers that say where the record stood, whose it was, how often it was delivered and why it was
+//!   given up, behind the record's own; key, value and the record's own headers only where the group says
+//!   `errors.deadletterqueue.copy.record.enable`.
 //! - Partition `p` goes to partition `p` modulo the topic's partitions. Timestamps are of now.
 //!
 //! Source: Kafka 4.4 `ShareGroupDLQStateManager`, `ShareGroupDLQManager`, `ShareCoordinatorMetadataCacheHelperImpl`.
@@ -127,7 +129,8 @@ impl DeadLetters {
         Ok(Destination::Partition { topic: topic.id, partition, leader, bytes_max })
     }
 
-    /// The CreateTopics by which the topic comes to be. Letters are dated by whoever writes them, also where topics otherwise are not.
+    /// The CreateTopics by which the topic comes to be. Letters are dated by whoever writes them, also where topics
+    /// otherwise are not.
     pub fn creation(&self, config: &BrokerConfig) -> CreateTopicsRequest {
         let set = |key: &str, value: &str| CreatableTopicConfig {
             name: key.into(),
@@ -195,8 +198,8 @@ pub struct Copied {
 pub type Copies = BTreeMap<Offset, Copied>;
 
 impl Copied {
-    /// `record` is one of `records`, and shares their memory, unless it is a small part of that: a batch may inflate to far more than
-    /// the one record that is wanted of it.
+    /// `record` is one of `records`, and shares their memory, unless it is a small part of that: a batch may inflate to
+    /// far more than the one record that is wanted of it.
     pub fn of(record: &RecordRef<'_>, records: &Records) -> Self {
         let is_small = record.body_bytes < records.body().len() / 16;
         let share = |slice: &[u8]| match is_small {
@@ -219,8 +222,8 @@ impl Copied {
     }
 }
 
-/// As many letters, from the first on, as a batch of `bytes_max` holds; one at least, whatever its size. Gives the batch and how many they are.
-/// A letter whose record is not among the copies has headers alone.
+/// As many letters, from the first on, as a batch of `bytes_max` holds; one at least, whatever its size. Gives the
+/// batch and how many they are. A letter whose record is not among the copies has headers alone.
 ///
 /// # Errors
 /// As [`BatchBuilder::build`].

@@ -1,4 +1,5 @@
-//! Configurations as DescribeConfigs and CreateTopics show them: value in force, where it comes from, what else says so.
+//! Configurations as DescribeConfigs and CreateTopics show them: value in force, where it comes from, what else says
+//! so.
 //!
 //! Source: Kafka 4.4 `ConfigHelper`.
 

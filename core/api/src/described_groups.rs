@@ -1,4 +1,5 @@
-//! What the answers that describe groups have in common, whatever the groups' type: each group in its place, told by its shard.
+//! What the answers that describe groups have in common, whatever the groups' type: each group in its place, told by
+//! its shard.
 //!
 //! Before: k15, k69, k77, k89, which say which shard is asked. Source: Kafka 4.4 `GroupCoordinatorService`.
 

@@ -1,7 +1,7 @@
 //! Which shard of the group coordinator a group belongs to, and whether it is here.
 //!
-//! A group's requests go to the owner of the partition of `__consumer_offsets` that its name falls on; what they come to
-//! is decided there (barnabas_coordinator).
+//! A group's requests go to the owner of the partition of `__consumer_offsets` that its name falls on; what they come
+//! to is decided there (barnabas_coordinator).
 //!
 //! Source: Kafka 4.4 `GroupCoordinatorService.partitionFor`, `Utils.abs`.
 
@@ -33,8 +33,8 @@ pub fn shard_of(group: &str, ctx: &Context<'_>) -> Option<Shard> {
 /// The shard if it is here.
 ///
 /// # Errors
-/// NOT_COORDINATOR where another broker coordinates the group, or none does because `__consumer_offsets` does not exist yet.
-/// Kafka's runtime makes no difference between the two (`CoordinatorRuntime.contextOrThrow`).
+/// NOT_COORDINATOR where another broker coordinates the group, or none does because `__consumer_offsets` does not exist
+/// yet. Kafka's runtime makes no difference between the two (`CoordinatorRuntime.contextOrThrow`).
 pub fn shard_here(group: &str, ctx: &Context<'_>) -> Result<PartitionIndex, ErrorCode> {
     let shard = shard_of(group, ctx).ok_or(ErrorCode::NotCoordinator)?;
     if shard.leader.id == ctx.node { Ok(shard.partition) } else { Err(ErrorCode::NotCoordinator) }

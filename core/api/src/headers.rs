@@ -1,8 +1,8 @@
 //! The headers of this crate's API files, for docs/COMPAT.md.
 //!
-//! A header has a regular shape: `# Name, key N, versions A–B`, a paragraph, a table of versions, and a chapter
-//! `## Left out`. Tests hold that, and that the versions are those of the wire. The requests that only members of the quorum ask each
-//! other have such headers in core/quorum/src/raft/requests; the page's test reads them there.
+//! A header has a regular shape: `# Name, key N, versions A–B`, a paragraph, a table of versions, and a chapter `##
+//! Left out`. Tests hold that, and that the versions are those of the wire. The requests that only members of the
+//! quorum ask each other have such headers in core/quorum/src/raft/requests; the page's test reads them there.
 
 use barnabas_wire::ApiKey;
 

@@ -110,8 +110,8 @@ pub enum Outcome {
         append_time: Option<TimestampMs>,
         log_start: Offset,
     },
-    /// By the leader, to whom it was handed on. The answer names that one, though nothing is wrong (KIP-951 names it with errors alone):
-    /// librdkafka goes there from then on; others do not look.
+    /// By the leader, to whom it was handed on. The answer names that one, though nothing is wrong (KIP-951 names it
+    /// with errors alone): librdkafka goes there from then on; others do not look.
     AppendedElsewhere { base: Offset, append_time: Option<TimestampMs>, log_start: Offset },
     Refused {
         refusal: Refusal,
@@ -215,7 +215,8 @@ pub fn rules(name: &str, topic: &TopicConfig, version: i16, now: TimestampMs) ->
     }
 }
 
-/// The transaction that the request's batches belong to: at most one producer's, and under the name that the request gives.
+/// The transaction that the request's batches belong to: at most one producer's, and under the name that the request
+/// gives.
 ///
 /// # Source
 /// Kafka `KafkaApis.handleProduceRequest`: who names no transactional id may write to none.
@@ -242,8 +243,8 @@ fn transaction(request: &ProduceRequest, version: i16) -> Result<Option<Transact
     }))
 }
 
-/// Whether the first batch may be sent to a partition that has it already, and is not written twice: it names its producer. And nobody
-/// has to be asked about its transaction.
+/// Whether the first batch may be sent to a partition that has it already, and is not written twice: it names its
+/// producer. And nobody has to be asked about its transaction.
 fn is_repeatable(records: &[u8]) -> bool {
     const MAGIC_AT: usize = 16;
     const PRODUCER_AT: usize = 43;
@@ -395,8 +396,8 @@ impl Pending {
         &mut self.topics[slot.topic()].partition_responses[slot.partition()]
     }
 
-    /// Takes over one partition's result, instead of one that was taken over before: a batch that is refused here may be handed on. With
-    /// NOT_LEADER_OR_FOLLOWER the answer names the leader of `ctx`'s image.
+    /// Takes over one partition's result, instead of one that was taken over before: a batch that is refused here may
+    /// be handed on. With NOT_LEADER_OR_FOLLOWER the answer names the leader of `ctx`'s image.
     pub fn set(&mut self, slot: Slot, outcome: Outcome, ctx: &Context<'_>) {
         let version = self.version;
         let partition = self.partition(slot);

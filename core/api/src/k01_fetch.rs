@@ -1,7 +1,7 @@
 //! # Fetch, key 1, versions 0–18
 //!
-//! Reads record batches from partitions: for consumers up to the high watermark or the last stable offset, for followers
-//! up to the end of the log. An answer may wait until there is enough to say.
+//! Reads record batches from partitions: for consumers up to the high watermark or the last stable offset, for
+//! followers up to the end of the log. An answer may wait until there is enough to say.
 //!
 //! | version | what it added |
 //! |---|---|
@@ -32,7 +32,8 @@
 //! - Versions 4 to 9 get zstd batches as they are, as from Kafka 4; Kafka 3 refused them for topics of that codec.
 //! - Versions 0 to 3 get batches converted back to message formats 0 and 1, as Kafka did until 3.9.
 //!
-//! Source: Kafka 4.4 `KafkaApis.handleFetchRequest`, `FetchContext`, `ReplicaManager.fetchMessages`; 3.9 for versions 0–3.
+//! Source: Kafka 4.4 `KafkaApis.handleFetchRequest`, `FetchContext`, `ReplicaManager.fetchMessages`; 3.9 for versions
+//! 0–3.
 
 use std::sync::Arc;
 
@@ -131,7 +132,8 @@ pub enum Outcome {
 /// Records, and where the partition stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Read {
-    /// Whole batches as the log has them, or [`in_words_of`] the version; the error where a client of that version cannot read them.
+    /// Whole batches as the log has them, or [`in_words_of`] the version; the error where a client of that version
+    /// cannot read them.
     pub records: Result<Bytes, ErrorCode>,
     pub high_watermark: Offset,
     pub last_stable: Offset,
@@ -243,7 +245,8 @@ fn wanted(topics: Vec<FetchTopic>) -> Vec<Wanted> {
         let of = |data| Wanted { topic: key.clone(), data, place: 0 };
         wanted.extend(topic.partitions.into_iter().map(of));
     }
-    // Kafka reads the request into a map. A partition that is named again would have its aborted transactions listed again.
+    // Kafka reads the request into a map. A partition that is named again would have its aborted transactions listed
+    // again.
     if !has_repeats(&wanted) {
         return wanted;
     }
@@ -448,7 +451,8 @@ pub fn reads_stored_format(version: i16) -> bool {
     version >= 4
 }
 
-/// The records as a client of this version can read them. Inflates, and compresses again: not on a thread that others wait for.
+/// The records as a client of this version can read them. Inflates, and compresses again: not on a thread that others
+/// wait for.
 ///
 /// # Errors
 /// UNSUPPORTED_COMPRESSION_TYPE for zstd, CORRUPT_MESSAGE for records that cannot be read.

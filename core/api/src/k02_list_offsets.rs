@@ -1,7 +1,7 @@
 //! # ListOffsets, key 2, versions 0–11
 //!
-//! Finds offsets: the end, the beginning, the first record at or after a time, the newest record. Consumers start with it,
-//! tools compute lag by it.
+//! Finds offsets: the end, the beginning, the first record at or after a time, the newest record. Consumers start with
+//! it, tools compute lag by it.
 //!
 //! | version | what it added |
 //! |---|---|
@@ -19,7 +19,8 @@
 //! | 11 | −6, the earliest offset not yet in tiered storage (KIP-1023) |
 //!
 //! ## Left out
-//! - Version 0 answers one offset per partition, whatever number is asked for, and finds times by record, not by segment.
+//! - Version 0 answers one offset per partition, whatever number is asked for, and finds times by record, not by
+//!   segment.
 //! - Tiered storage: −5 and −6 answer offset −1, as Kafka does for a topic without it.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleListOffsetRequest`, `ReplicaManager.fetchOffset`,

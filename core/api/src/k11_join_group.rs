@@ -45,7 +45,8 @@ pub fn plan(
     }
 }
 
-/// The shard's answer in the words of the version: no protocol is an empty name before version 7, and none from then on.
+/// The shard's answer in the words of the version: no protocol is an empty name before version 7, and none from then
+/// on.
 pub fn respond(mut response: JoinGroupResponse, version: i16) -> JoinGroupResponse {
     let name = response.protocol_name.take().filter(|name| !name.is_empty());
     response.protocol_name = if version >= 7 { name } else { Some(name.unwrap_or_default()) };

@@ -1,7 +1,7 @@
 //! # CreateTopics, key 19, versions 0–7
 //!
-//! Creates topics. The controller decides; this file sorts out what must not reach it and adds to its answer what only a
-//! broker knows: the configuration that a new topic will have.
+//! Creates topics. The controller decides; this file sorts out what must not reach it and adds to its answer what only
+//! a broker knows: the configuration that a new topic will have.
 //!
 //! | version | what it added |
 //! |---|---|
@@ -33,7 +33,8 @@ use crate::{Context, Plan, Refusal};
 #[derive(Debug)]
 pub struct Work {
     pub request: CreateTopicsRequest,
-    /// The version in which the controller is asked, and that its answer is to come in: Kafka 4's speaks none before 2 (KIP-896).
+    /// The version in which the controller is asked, and that its answer is to come in: Kafka 4's speaks none before 2
+    /// (KIP-896).
     pub version: i16,
     pub pending: Pending,
 }

@@ -1,7 +1,7 @@
 //! # OffsetForLeaderEpoch, key 23, versions 0–4
 //!
-//! Tells where a leader epoch ended, so that whoever holds records of it can find out whether they are still part of the
-//! log: consumers after a change of leader, followers before they fetch.
+//! Tells where a leader epoch ended, so that whoever holds records of it can find out whether they are still part of
+//! the log: consumers after a change of leader, followers before they fetch.
 //!
 //! | version | what it added |
 //! |---|---|

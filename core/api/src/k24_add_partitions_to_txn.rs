@@ -1,7 +1,7 @@
 //! # AddPartitionsToTxn, key 24, versions 0–5
 //!
-//! Adds partitions to a transaction. Clients send it up to version 3; from version 4 on it goes between brokers, for many
-//! transactions at once, and may only ask whether the partitions are in them.
+//! Adds partitions to a transaction. Clients send it up to version 3; from version 4 on it goes between brokers, for
+//! many transactions at once, and may only ask whether the partitions are in them.
 //!
 //! | version | what it added |
 //! |---|---|
@@ -148,8 +148,8 @@ fn refusals<'a>(
     topics.iter().any(is_refused).then_some(refusal)
 }
 
-/// What a partition's leader asks of another broker's coordinator. The answer tells transactions apart by their ids alone: no two of
-/// `parts` have the same.
+/// What a partition's leader asks of another broker's coordinator. The answer tells transactions apart by their ids
+/// alone: no two of `parts` have the same.
 pub fn request<'a>(parts: impl IntoIterator<Item = &'a Part>) -> AddPartitionsToTxnRequest {
     let transaction = |part: &Part| AddPartitionsToTxnTransaction {
         transactional_id: part.transactional_id.clone(),

@@ -79,7 +79,8 @@ pub fn plan(request: &WriteTxnMarkersRequest, ctx: &Context<'_>) -> Plan<Work, W
                 let leader = known.and_then(|known| known.partition(partition)).map(|known| known.leader);
                 let is_nobodys = marker.producer_id < 0 || marker.producer_epoch < 0;
                 let code = match (known, leader) {
-                    // No batch can say whose it is: Kafka fails while it builds one (but for ids below -1, which it writes).
+                    // No batch can say whose it is: Kafka fails while it builds one (but for ids below -1, which it
+                    // writes).
                     (Some(_), Some(leader)) if leader == ctx.node && is_nobodys => {
                         ErrorCode::UnknownServerError
                     }
@@ -106,8 +107,8 @@ pub fn plan(request: &WriteTxnMarkersRequest, ctx: &Context<'_>) -> Plan<Work, W
 }
 
 impl Pending {
-    /// Takes over what became of one part. The transaction coordinator does not expect what a group coordinator says while it
-    /// loads or is elsewhere.
+    /// Takes over what became of one part. The transaction coordinator does not expect what a group coordinator says
+    /// while it loads or is elsewhere.
     pub fn add(&mut self, part: &Part, outcome: ErrorCode) {
         let code = match outcome {
             ErrorCode::CoordinatorNotAvailable

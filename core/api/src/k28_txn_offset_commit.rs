@@ -76,7 +76,8 @@ pub fn plan(
 /// What a client is told whose group's place in its transaction could not be verified.
 ///
 /// # Source
-/// Kafka 4.4 `GroupCoordinatorService.commitTransactionalOffsets`, `CoordinatorPartitionWriter.maybeStartTransactionVerification`.
+/// Kafka 4.4 `GroupCoordinatorService.commitTransactionalOffsets`,
+/// `CoordinatorPartitionWriter.maybeStartTransactionVerification`.
 pub fn unverified(code: ErrorCode, version: i16) -> ErrorCode {
     match crate::transactions::unverified(code, version >= ABORTABLE_SINCE) {
         ErrorCode::NetworkException => ErrorCode::CoordinatorLoadInProgress,

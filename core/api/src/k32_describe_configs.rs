@@ -11,7 +11,8 @@
 //! | 4 | flexible (KIP-482) |
 //!
 //! ## Left out
-//! - An answer of more than `answer.bytes.max` bytes: the resources that have no place in it are refused with INVALID_REQUEST.
+//! - An answer of more than `answer.bytes.max` bytes: the resources that have no place in it are refused with
+//!   INVALID_REQUEST.
 //! - Documentation is in our own words.
 //!
 //! Source: Kafka 4.4 `ConfigHelper.describeConfigs`.

@@ -12,7 +12,8 @@
 //! ## Left out
 //! - Policies of `alter.config.policy.class.name`.
 //!
-//! Source: Kafka 4.4 `KafkaApis.handleAlterConfigsRequest`, `ControllerApis.handleLegacyAlterConfigs`, `ConfigAdminManager`.
+//! Source: Kafka 4.4 `KafkaApis.handleAlterConfigsRequest`, `ControllerApis.handleLegacyAlterConfigs`,
+//! `ConfigAdminManager`.
 
 use barnabas_wire::Str;
 use barnabas_wire::messages::alter_configs_request::{AlterConfigsRequest, AlterConfigsResource};

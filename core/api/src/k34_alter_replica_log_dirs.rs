@@ -11,11 +11,11 @@
 //! ## Left out
 //! - Nothing.
 //!
-//! A partition that is not here is refused, and begins in the directory that was named once it is made. Naming the directory that a
-//! partition lies in ends a move of it.
+//! A partition that is not here is refused, and begins in the directory that was named once it is made. Naming the
+//! directory that a partition lies in ends a move of it.
 //!
-//! Source: Kafka 4.4 `KafkaApis.handleAlterReplicaLogDirsRequest`, `ReplicaManager.alterReplicaLogDirs`; KIP-1066 for cordoned
-//! directories.
+//! Source: Kafka 4.4 `KafkaApis.handleAlterReplicaLogDirsRequest`, `ReplicaManager.alterReplicaLogDirs`; KIP-1066 for
+//! cordoned directories.
 
 use std::collections::BTreeMap;
 
@@ -131,8 +131,8 @@ fn check(
 /// The partition's topic, if this node holds a replica of it.
 ///
 /// # Errors
-/// UNKNOWN_TOPIC_OR_PARTITION; REPLICA_NOT_AVAILABLE for a partition of other brokers, which Kafka keeps from the time before
-/// NOT_LEADER_OR_FOLLOWER.
+/// UNKNOWN_TOPIC_OR_PARTITION; REPLICA_NOT_AVAILABLE for a partition of other brokers, which Kafka keeps from the time
+/// before NOT_LEADER_OR_FOLLOWER.
 fn here(partition: &TopicPartition, ctx: &Context<'_>) -> Result<TopicId, ErrorCode> {
     let (topic, state) = ctx.known_partition(&partition.topic, partition.partition)?;
     if state.has_replica(ctx.node) { Ok(topic.id) } else { Err(ErrorCode::ReplicaNotAvailable) }

@@ -10,7 +10,8 @@
 //! ## Left out
 //! - Policies of `alter.config.policy.class.name`.
 //!
-//! Source: Kafka 4.4 `KafkaApis.handleIncrementalAlterConfigsRequest`, `ControllerApis.handleIncrementalAlterConfigs`, `ConfigAdminManager`.
+//! Source: Kafka 4.4 `KafkaApis.handleIncrementalAlterConfigsRequest`, `ControllerApis.handleIncrementalAlterConfigs`,
+//! `ConfigAdminManager`.
 
 use barnabas_wire::Str;
 use barnabas_wire::messages::incremental_alter_configs_request::{

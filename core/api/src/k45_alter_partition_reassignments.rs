@@ -1,7 +1,7 @@
 //! # AlterPartitionReassignments, key 45, versions 0–1
 //!
-//! Gives partitions other replicas, or calls that off. The tool that moves partitions between log directories asks for it first, with the
-//! replicas that they have.
+//! Gives partitions other replicas, or calls that off. The tool that moves partitions between log directories asks for
+//! it first, with the replicas that they have.
 //!
 //! | version | what it added |
 //! |---|---|

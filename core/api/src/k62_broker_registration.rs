@@ -1,6 +1,7 @@
 //! # BrokerRegistration, key 62, versions 0–4
 //!
-//! A broker joins the cluster: who it is, where it is reached, what it can work with. On the controllers' listener only.
+//! A broker joins the cluster: who it is, where it is reached, what it can work with. On the controllers' listener
+//! only.
 //!
 //! | version | what it added |
 //! |---|---|

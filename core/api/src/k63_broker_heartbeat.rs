@@ -12,8 +12,9 @@
 //! - Authorization: everybody counts as a broker.
 //!
 //! ## Beyond Kafka
-//! A tagged field that Kafka knows nothing of (tag 10001) names what the broker should not lead although it is alive: from which log
-//! directories, for want of room, and which partitions, for damage. Bytes: core/quorum's `controller/hindered/said.rs`.
+//! A tagged field that Kafka knows nothing of (tag 10001) names what the broker should not lead although it is alive:
+//! from which log directories, for want of room, and which partitions, for damage. Bytes: core/quorum's
+//! `controller/hindered/said.rs`.
 //!
 //! What is decided: core/quorum's `controller/brokers.rs` and `controller/hindered.rs`.
 //!

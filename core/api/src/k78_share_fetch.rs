@@ -328,8 +328,8 @@ impl Pending {
         self.bytes
     }
 
-    /// Whether the answer need not wait: there are records, or nothing but errors. One partition that cannot be read does not make
-    /// its member ask again and again for the others.
+    /// Whether the answer need not wait: there are records, or nothing but errors. One partition that cannot be read
+    /// does not make its member ask again and again for the others.
     pub fn has_news(&self) -> bool {
         let mut fetched = self.entries.iter().filter(|entry| entry.is_fetched);
         self.bytes > 0 || fetched.all(|entry| entry.data.error_code != 0)
@@ -346,8 +346,8 @@ impl Pending {
                     (entry.part, !entry.data.acquired_records.is_empty(), entry.data.error_code != 0)
                 })
                 .collect();
-            // A repeated request has moved the session on: what it acknowledges is answered there. What was acquired is not lost,
-            // its locks end.
+            // A repeated request has moved the session on: what it acknowledges is answered there. What was acquired is
+            // not lost, its locks end.
             let Some(must) = sessions.must_answer(&self.key, self.epoch, &answered) else {
                 return refuse(ErrorCode::InvalidShareSessionEpoch, None);
             };

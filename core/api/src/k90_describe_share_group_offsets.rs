@@ -1,20 +1,21 @@
 //! # DescribeShareGroupOffsets, key 90, versions 0–1
 //!
-//! Tells how far share groups have come (KIP-932): where each share-partition begins, and how many records it has before it.
+//! Tells how far share groups have come (KIP-932): where each share-partition begins, and how many records it has
+//! before it.
 //!
 //! | version | what it added |
 //! |---|---|
 //! | 0 | the request |
 //! | 1 | the lag (KIP-1226) |
 //!
-//! Topics that are named are looked up with the share coordinator whether there is such a group or not; without names, all that
-//! the group has set up is told, by the group's coordinator.
+//! Topics that are named are looked up with the share coordinator whether there is such a group or not; without names,
+//! all that the group has set up is told, by the group's coordinator.
 //!
 //! ## Left out
 //! - Authorization: everybody may read every group and see every topic.
 //!
-//! Source: Kafka 4.4 `KafkaApis.handleDescribeShareGroupOffsetsRequest`, `GroupCoordinatorService.describeShareGroupOffsets`,
-//! `computeShareGroupLagAndBuildResponse`.
+//! Source: Kafka 4.4 `KafkaApis.handleDescribeShareGroupOffsetsRequest`,
+//! `GroupCoordinatorService.describeShareGroupOffsets`, `computeShareGroupLagAndBuildResponse`.
 
 use barnabas_base::{ErrorCode, PartitionIndex, Text, TopicId};
 use barnabas_wire::Str;

@@ -1,7 +1,7 @@
 //! # UnregisterController, key 94, version 0
 //!
-//! Forgets the registration of a controller that will not come back, so that it is no longer in the way of new feature levels. Who votes
-//! is another matter: [`crate::k81_remove_raft_voter`].
+//! Forgets the registration of a controller that will not come back, so that it is no longer in the way of new feature
+//! levels. Who votes is another matter: [`crate::k81_remove_raft_voter`].
 //!
 //! | version | what it added |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! Levels of this node's loggers: the resource BROKER_LOGGER of DescribeConfigs and IncrementalAlterConfigs.
 //!
-//! Only the node itself knows and changes them; they are not in the metadata log and end with the process, as in Kafka. The shell hands in the
-//! levels as they are ([`Levels`]) and carries a checked change out.
+//! Only the node itself knows and changes them; they are not in the metadata log and end with the process, as in Kafka.
+//! The shell hands in the levels as they are ([`Levels`]) and carries a checked change out.
 //!
 //! Source: Kafka 4.3 `RuntimeLoggerManager`, `ConfigHelper`, `LogLevelConfig`.
 

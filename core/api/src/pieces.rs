@@ -1,7 +1,7 @@
 //! Answers that are written piece by piece and are never in memory as a whole.
 //!
-//! The pieces are made of the same image in the same way each time. A first pass counts their bytes, because the length of the frame
-//! stands before the first piece.
+//! The pieces are made of the same image in the same way each time. A first pass counts their bytes, because the length
+//! of the frame stands before the first piece.
 //!
 //! Made by [`crate::k03_metadata`], [`crate::k32_describe_configs`], [`crate::k46_list_partition_reassignments`] and
 //! [`crate::k74_list_config_resources`]; shell/broker/src/requests/call/pieces.rs writes them, beside the workers.
@@ -29,8 +29,8 @@ pub trait InPieces: Send {
     fn rewound(&self) -> Box<dyn InPieces>;
 }
 
-/// Cuts a struct that was written with an empty array, after which `after` bytes and the tagged fields stand, around that
-/// array; what comes before ends in the count that shall stand there.
+/// Cuts a struct that was written with an empty array, after which `after` bytes and the tagged fields stand, around
+/// that array; what comes before ends in the count that shall stand there.
 pub(crate) fn around(written: &Bytes, after: usize, count: usize, is_flexible: bool) -> (Bytes, Bytes) {
     let (empty, tagged): (&[u8], usize) = if is_flexible { (&[1], 1) } else { (&[0; 4], 0) };
     let tail_at = written.len() - after - tagged;

@@ -1,8 +1,8 @@
 //! Entries that stand more than once in a request.
 //!
-//! Kafka reads many requests into maps and sets, where an entry that is named again has no effect of its own. [`once`] and [`last_wins`]
-//! are those two cases. Other requests are answered entry by entry: [`Places`] asks about each of them once and remembers where the
-//! outcome belongs.
+//! Kafka reads many requests into maps and sets, where an entry that is named again has no effect of its own. [`once`]
+//! and [`last_wins`] are those two cases. Other requests are answered entry by entry: [`Places`] asks about each of
+//! them once and remembers where the outcome belongs.
 
 use std::hash::Hash;
 
@@ -48,7 +48,8 @@ impl<K, P> Default for Places<K, P> {
 }
 
 impl<K: Eq + Hash, P> Places<K, P> {
-    /// Notes that the outcome for `key` belongs to `place`. Returns the number under which it is to be asked for, if that is new.
+    /// Notes that the outcome for `key` belongs to `place`. Returns the number under which it is to be asked for, if
+    /// that is new.
     pub fn note(&mut self, key: K, place: P) -> Option<usize> {
         let next = self.places.len();
         let number = *self.numbers.entry(key).or_insert(next);

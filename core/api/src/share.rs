@@ -1,4 +1,5 @@
-//! What ShareFetch and ShareAcknowledge have in common: a group's settings, its members' sessions, acknowledgements and their checks.
+//! What ShareFetch and ShareAcknowledge have in common: a group's settings, its members' sessions, acknowledgements and
+//! their checks.
 //!
 //! Source: KIP-932; Kafka 4.4 `KafkaApis`, `GroupConfig`, `ShareGroupConfigProvider`.
 

@@ -1,5 +1,5 @@
-//! What the requests to share coordinators (keys 83 to 87) have in common: they name share-partitions of one group by topic, and are
-//! answered for each in its place.
+//! What the requests to share coordinators (keys 83 to 87) have in common: they name share-partitions of one group by
+//! topic, and are answered for each in its place.
 //!
 //! Source: Kafka 4.4 `KafkaApis`, `ShareCoordinatorService`.
 
@@ -50,8 +50,9 @@ refusable!(
     write_share_group_state_response
 );
 
-/// Splits a request by share-partition: `each` makes of one that was asked for its part of the work, and what is said of it while nothing
-/// is known against it. A request without a group, or with a topic that names no partition, is answered with nothing.
+/// Splits a request by share-partition: `each` makes of one that was asked for its part of the work, and what is said
+/// of it while nothing is known against it. A request without a group, or with a topic that names no partition, is
+/// answered with nothing.
 pub(crate) fn plan<Asked, Part, Said, Response: Default>(
     group: &Str,
     asked: impl ExactSizeIterator<Item = (TopicId, Vec<Asked>)>,

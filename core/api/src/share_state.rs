@@ -1,7 +1,7 @@
 //! Which shard of the share coordinator a share-partition belongs to, and who leads it.
 //!
-//! A share-partition's name is `group:topic id:partition`; it falls on a partition of `__share_group_state` as a group's does on
-//! one of `__consumer_offsets`.
+//! A share-partition's name is `group:topic id:partition`; it falls on a partition of `__share_group_state` as a
+//! group's does on one of `__consumer_offsets`.
 //!
 //! Source: Kafka 4.4 `ShareCoordinatorService.partitionFor`, `SharePartitionKey`.
 

@@ -35,7 +35,8 @@ pub(crate) struct Fixture {
     pub room: Box<AnswerRoom>,
 }
 
-/// As [`Fixture::with_groups`], with `__share_group_state` of two partitions (0 led here, 1 by node 2), and share groups agreed on.
+/// As [`Fixture::with_groups`], with `__share_group_state` of two partitions (0 led here, 1 by node 2), and share
+/// groups agreed on.
 pub(crate) fn share_groups() -> Fixture {
     let mut fixture = Fixture::with_groups();
     let state = topic("__share_group_state", SHARE_STATE);

@@ -29,8 +29,8 @@ pub fn coordinated_by(transactional_id: &str, ctx: &Context<'_>) -> Result<Shard
 /// The shard if it is here.
 ///
 /// # Errors
-/// INVALID_REQUEST for an id that is none. NOT_COORDINATOR where another broker coordinates the id, or none does because
-/// `__transaction_state` does not exist yet (Kafka `TransactionStateManager.getAndMaybeAddTransactionState`).
+/// INVALID_REQUEST for an id that is none. NOT_COORDINATOR where another broker coordinates the id, or none does
+/// because `__transaction_state` does not exist yet (Kafka `TransactionStateManager.getAndMaybeAddTransactionState`).
 pub fn shard_here(transactional_id: &str, ctx: &Context<'_>) -> Result<PartitionIndex, ErrorCode> {
     match coordinated_by(transactional_id, ctx) {
         Ok(shard) if shard.leader.id == ctx.node => Ok(shard.partition),
@@ -55,8 +55,8 @@ pub(crate) fn for_version(code: i16, version: i16, fenced_since: i16) -> i16 {
     }
 }
 
-/// What the coordinator's refusal of a partition means to whoever wanted to write to it. `knows_abortable`: the client knows
-/// TRANSACTION_ABORTABLE.
+/// What the coordinator's refusal of a partition means to whoever wanted to write to it. `knows_abortable`: the client
+/// knows TRANSACTION_ABORTABLE.
 ///
 /// # Source
 /// Kafka 4.4 `AddPartitionsToTxnManager.AddPartitionsToTxnHandler`.

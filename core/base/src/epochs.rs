@@ -1,4 +1,5 @@
-//! Which leader epoch began at which offset: what replicas, consumers and the quorum compare to find where two logs part.
+//! Which leader epoch began at which offset: what replicas, consumers and the quorum compare to find where two logs
+//! part.
 //!
 //! Always true:
 //! 1. epochs rise strictly from entry to entry, and so do start offsets
@@ -40,9 +41,10 @@ impl LeaderEpochs {
 
     /// Notes that `epoch` starts at `start`. Returns whether anything changed and must be written down.
     ///
-    /// An entry that the new one contradicts (a later epoch, or one that begins no earlier) gives way: the log is what counts. So does
-    /// the entry of a leader that never wrote anything, when records of an older epoch follow all the same; where that epoch began
-    /// stays known. (Kafka's followers name the empty epoch to their leader, and cut it away before.)
+    /// An entry that the new one contradicts (a later epoch, or one that begins no earlier) gives way: the log is what
+    /// counts. So does the entry of a leader that never wrote anything, when records of an older epoch follow all the
+    /// same; where that epoch began stays known. (Kafka's followers name the empty epoch to their leader, and cut it
+    /// away before.)
     pub fn assign(&mut self, epoch: LeaderEpoch, start: Offset) -> bool {
         if epoch.get() < 0 || start.get() < 0 {
             return false;
@@ -66,8 +68,8 @@ impl LeaderEpochs {
         self.entries.len() != before
     }
 
-    /// Forgets what lies below `start`; the epoch that is in force there begins at `start` now. Returns whether anything
-    /// changed.
+    /// Forgets what lies below `start`; the epoch that is in force there begins at `start` now. Returns whether
+    /// anything changed.
     pub fn truncate_from_start(&mut self, start: Offset) -> bool {
         let Some(last_below) = self.entries.iter().rposition(|entry| entry.start <= start) else {
             return false;
@@ -151,8 +153,8 @@ mod tests {
         assert_eq!(cache, epochs(&[(2, 10), (8, 20)]));
     }
 
-    /// A leader of epoch 2 wrote nothing, and follows one that has more of epoch 1. Were the beginning of epoch 1 forgotten, nobody whose
-    /// log parts there could be told (found by lab/sim).
+    /// A leader of epoch 2 wrote nothing, and follows one that has more of epoch 1. Were the beginning of epoch 1
+    /// forgotten, nobody whose log parts there could be told (found by lab/sim).
     #[test]
     fn records_of_an_older_epoch_displace_an_empty_one_and_not_their_own() {
         let mut cache = epochs(&[(1, 0), (2, 2)]);

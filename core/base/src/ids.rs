@@ -79,8 +79,8 @@ impl Offset {
     /// "No offset", as Kafka's wire and files write it.
     pub const NONE: Self = Self(-1);
 
-    /// The offset `records` further on. It ends at the type's bounds: offsets of requests can be any number, and one that wraps
-    /// would name another record.
+    /// The offset `records` further on. It ends at the type's bounds: offsets of requests can be any number, and one
+    /// that wraps would name another record.
     #[must_use]
     pub const fn plus(self, records: i64) -> Self {
         Self(self.0.saturating_add(records))

@@ -1,7 +1,7 @@
 //! Hash maps whose order of iteration depends on nothing but one seed.
 //!
-//! std's default hasher draws a random seed for every map, which would make a simulation's trace differ from run to run.
-//! The shell sets one random seed when the process starts (so that strangers cannot choose colliding keys); the
+//! std's default hasher draws a random seed for every map, which would make a simulation's trace differ from run to
+//! run. The shell sets one random seed when the process starts (so that strangers cannot choose colliding keys); the
 //! simulator and tests leave it at 0.
 
 use std::collections::{HashMap, HashSet};

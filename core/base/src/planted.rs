@@ -1,8 +1,8 @@
-//! Mistakes that a crate's own tests plant to see that they would be noticed. Outside of those tests there are none, and asking for one
-//! costs nothing.
+//! Mistakes that a crate's own tests plant to see that they would be noticed. Outside of those tests there are none,
+//! and asking for one costs nothing.
 
-/// Makes `is(mistake)`, which production code asks, and `plant(Option<mistake>)`, which tests of the same crate say, one at a time and
-/// for their own thread.
+/// Makes `is(mistake)`, which production code asks, and `plant(Option<mistake>)`, which tests of the same crate say,
+/// one at a time and for their own thread.
 #[macro_export]
 macro_rules! planted {
     ($Mistake:ty) => {

@@ -66,8 +66,8 @@ impl RequestBody {
     /// sends Metadata for all topics with three bytes too many.
     ///
     /// # Errors
-    /// An unknown key or version is [`DecodeErrorKind::Type`] or [`DecodeErrorKind::Version`]; for ApiVersions the caller
-    /// looks for that with [`RequestStart::peek`] before and answers in version 0.
+    /// An unknown key or version is [`DecodeErrorKind::Type`] or [`DecodeErrorKind::Version`]; for ApiVersions the
+    /// caller looks for that with [`RequestStart::peek`] before and answers in version 0.
     pub fn decode_frame(frame: Bytes, memory_max: usize) -> Result<(RequestHeader, Self), DecodeError> {
         let Decoded { header, body, .. } = Self::decode_counted(frame, memory_max)?;
         Ok((header, body))
@@ -210,7 +210,8 @@ macro_rules! coordinator_record {
             /// Reads a record's key: its type, then the fields.
             ///
             /// # Errors
-            /// [`DecodeErrorKind::Type`] for a type that Kafka 4.4 does not have; Kafka's coordinators skip such records.
+            /// [`DecodeErrorKind::Type`] for a type that Kafka 4.4 does not have; Kafka's coordinators skip such
+            /// records.
             pub fn decode_key(key: Bytes) -> Result<Self, DecodeError> {
                 let mut r = Reader::new(key);
                 let type_number = r.int16("RecordType")?;

@@ -1,11 +1,13 @@
 //! Kafka's messages ↔ bytes. Nothing here decides, waits or touches the machine.
 //!
-//! - every request, response, header, metadata, coordinator and control record of Kafka 4.4, down to the oldest versions of 3.9:
-//!   one module each, generated from `schema/` by `cargo run -p xtask -- generate`
-//! - [`Reader`] and [`Writer`]: the primitive types, bounded on the way in, without copies of large bytes on the way out
+//! - every request, response, header, metadata, coordinator and control record of Kafka 4.4, down to the oldest
+//!   versions of 3.9: one module each, generated from `schema/` by `cargo run -p xtask -- generate`
+//! - [`Reader`] and [`Writer`]: the primitive types, bounded on the way in, without copies of large bytes on the way
+//!   out
 //! - frames: a request behind its header, a metadata or coordinator record behind its type and version
 //!
-//! Record batches are in core/wire, which hands these on: the rest of the workspace names them `barnabas_wire::messages`.
+//! Record batches are in core/wire, which hands these on: the rest of the workspace names them
+//! `barnabas_wire::messages`.
 //!
 //! Does not know: records, topics, connections, what a message is for.
 

@@ -6,7 +6,8 @@
 //! 1. no length is believed beyond the bytes that remain; an array of `n` elements needs `n` times the least that an
 //!    element takes
 //! 2. no more than [`RESERVE_BYTES`] is reserved on the word of a count; a vector grows as its elements arrive
-//! 3. what vectors, copied strings and unknown tags take in memory is charged to a budget that is set before the first byte
+//! 3. what vectors, copied strings and unknown tags take in memory is charged to a budget that is set before the first
+//!    byte
 //! 4. strings, bytes and records are slices of the frame
 //!
 //! Depth needs no bound here: messages nest as deep as their schema does, and the generator refuses schemas that
@@ -236,7 +237,8 @@ impl Reader {
             self.charge(field, 3 * length)?;
         }
         let text = Str::from_utf8_lossy(bytes);
-        // What cannot be written back, in an answer that names it, is not taken: replacement characters are longer than what they replace.
+        // What cannot be written back, in an answer that names it, is not taken: replacement characters are longer than
+        // what they replace.
         if text.len() > STRING_BYTES_MAX {
             return Err(self.error(field, DecodeErrorKind::Length(text.len() as i64)));
         }

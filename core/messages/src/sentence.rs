@@ -1,9 +1,11 @@
 //! The sentences of answers: why something was refused, what is amiss.
 //!
-//! A sentence may name what a client sent, which is up to 32,767 bytes long, and a field carries no more than that. So a sentence is cut: an
-//! answer can always be written, and a long name that many entries are refused for is not in memory once for each of them.
+//! A sentence may name what a client sent, which is up to 32,767 bytes long, and a field carries no more than that. So
+//! a sentence is cut: an answer can always be written, and a long name that many entries are refused for is not in
+//! memory once for each of them.
 //!
-//! The fields are those whose names end in `ErrorMessage`, and `StatusDetail`: the generator writes them through [`crate::Writer::sentence`].
+//! The fields are those whose names end in `ErrorMessage`, and `StatusDetail`: the generator writes them through
+//! [`crate::Writer::sentence`].
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! Structs inside a message: one, one that may be null, an array of them. The readers and writers of primitive types do not know them.
+//! Structs inside a message: one, one that may be null, an array of them. The readers and writers of primitive types do
+//! not know them.
 
 use crate::error::{DecodeError, EncodeError};
 use crate::message::Struct;

@@ -1,4 +1,5 @@
-//! Bytes from someone who means no good: nothing panics, and nothing makes the decoder take more memory than it was given.
+//! Bytes from someone who means no good: nothing panics, and nothing makes the decoder take more memory than it was
+//! given.
 //!
 //! Every message of the golden vectors is cut off at each place, and has each byte replaced by those that make lengths
 //! huge or negative. Memory is counted by the allocator itself.
@@ -126,8 +127,8 @@ fn every_request_stands_a_frame_of_ones_and_of_zeros() {
 /// Lengths and counts as each form writes them, of a few thousand.
 const COUNTS: [&[u8]; 3] = [&[0, 0, 0x1f, 0xff], &[0xff, 0x3f], &[0x1f, 0xff]];
 
-/// The densest frames that there are: a message up to any of its fields, then a count, then elements of zeros (empty in the old form),
-/// or of ones (empty in the compact form), or of what followed.
+/// The densest frames that there are: a message up to any of its fields, then a count, then elements of zeros (empty in
+/// the old form), or of ones (empty in the compact form), or of what followed.
 #[test]
 fn no_message_decodes_into_more_than_the_stated_multiple() {
     let decoders = decoders();

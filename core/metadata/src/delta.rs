@@ -130,9 +130,9 @@ impl Delta {
         self.take()
     }
 
-    /// [`Delta::replay`] for a snapshot's records, of which each topic's partitions follow the topic: they are put into the
-    /// image by [`Delta::loaded`], all at once, at a third of the cost. For after [`Delta::mark_everything`]:
-    /// no change is named.
+    /// [`Delta::replay`] for a snapshot's records, of which each topic's partitions follow the topic: they are put into
+    /// the image by [`Delta::loaded`], all at once, at a third of the cost. For after [`Delta::mark_everything`]: no
+    /// change is named.
     ///
     /// # Errors
     /// As for [`Delta::replay`].

@@ -1,9 +1,11 @@
-//! What an operator has to know of the step from one image to the next: brokers that come and go, partitions that lose replicas or leaders.
+//! What an operator has to know of the step from one image to the next: brokers that come and go, partitions that lose
+//! replicas or leaders.
 //!
-//! Pure: two images and the list of changes between them. It does not decide how loud an event is, how often it is written or who writes it:
-//! shell/broker/src/cluster_events.rs does.
+//! Pure: two images and the list of changes between them. It does not decide how loud an event is, how often it is
+//! written or who writes it: shell/broker/src/cluster_events.rs does.
 //!
-//! Nothing is found in a step that says only "everything may have changed" (a start, a snapshot): there is no state before it to compare with.
+//! Nothing is found in a step that says only "everything may have changed" (a start, a snapshot): there is no state
+//! before it to compare with.
 //!
 //! Source: KIP-704 (leader recovery), KIP-966 (ELR), Kafka `PartitionRegistration`.
 
@@ -34,7 +36,8 @@ pub enum Event {
     },
 }
 
-/// What happened to one partition. `is_planned`: every replica that it lost is in controlled shutdown, or is not assigned any more.
+/// What happened to one partition. `is_planned`: every replica that it lost is in controlled shutdown, or is not
+/// assigned any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PartitionChange {
     IsrShrank {
@@ -54,7 +57,8 @@ pub enum PartitionChange {
     },
 }
 
-/// Hands each event between two images to `take`. `min_in_sync`: how many in-sync replicas a topic needs for `acks=all`.
+/// Hands each event between two images to `take`. `min_in_sync`: how many in-sync replicas a topic needs for
+/// `acks=all`.
 pub fn between(
     before: &Image,
     image: &Image,
@@ -144,8 +148,9 @@ fn of_partition(
 
 /// Whether a partition's leader was elected at the price of records.
 ///
-/// The controller marks the leader of such an election as recovering (KIP-704). A replica outside of the last known ISR may also lead without
-/// any loss: the AlterPartition that brings it into the ISR can end a reassignment, and then it leads in the same change.
+/// The controller marks the leader of such an election as recovering (KIP-704). A replica outside of the last known ISR
+/// may also lead without any loss: the AlterPartition that brings it into the ISR can end a reassignment, and then it
+/// leads in the same change.
 fn is_unclean(old: &Partition, new: &Partition) -> bool {
     let is_elected = new.leader != BrokerId::NONE && new.leader != old.leader;
     let is_safe = old.isr().contains(&new.leader) || old.elr().contains(&new.leader);

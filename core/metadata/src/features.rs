@@ -135,8 +135,8 @@ impl MetadataVersion {
         self.0 >= 33
     }
 
-    /// Whether every Kafka that knows this level finds the levels in the snapshot at 0 (KIP-1170), or one may look for them in
-    /// `bootstrap.checkpoint` alone.
+    /// Whether every Kafka that knows this level finds the levels in the snapshot at 0 (KIP-1170), or one may look for
+    /// them in `bootstrap.checkpoint` alone.
     pub const fn begins_in_one_file(self) -> bool {
         self.0 >= 31
     }

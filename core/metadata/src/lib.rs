@@ -1,8 +1,8 @@
 //! What every node believes about the cluster: KRaft's records, the immutable [`Image`] that they add up to, and the
 //! [`Delta`] from one image to the next.
 //!
-//! It does not decide anything about the cluster (barnabas_quorum's controller does), and it does not know where records
-//! come from: log, snapshot, or a test.
+//! It does not decide anything about the cluster (barnabas_quorum's controller does), and it does not know where
+//! records come from: log, snapshot, or a test.
 //!
 //! Metadata path 3 of 4. Before: core/quorum (commits records). After: shell/broker (workers take over what changed).
 

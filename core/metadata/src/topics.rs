@@ -2,8 +2,8 @@
 //!
 //! A partition is 24 bytes: leader, its epoch, the partition's epoch, and a pointer to its *placement* (who holds it,
 //! where, who is in sync), which partitions that are placed alike share. Partitions lie in chunks of
-//! [`CHUNK_PARTITIONS`]; a change copies one chunk and the topic's list of chunks, whatever the number of partitions. The
-//! partition of a topic that has only one lies in the topic.
+//! [`CHUNK_PARTITIONS`]; a change copies one chunk and the topic's list of chunks, whatever the number of partitions.
+//! The partition of a topic that has only one lies in the topic.
 //!
 //! Always true:
 //! 1. `Topics::by_name` and `Topics::by_id` hold the same topics
@@ -262,7 +262,8 @@ impl Topics {
         self.by_name.values().filter_map(|id| self.by_id.get(id))
     }
 
-    /// In the order of ids: without a look-up for each, which is most of the cost of [`Topics::iter`] when there are millions.
+    /// In the order of ids: without a look-up for each, which is most of the cost of [`Topics::iter`] when there are
+    /// millions.
     pub fn by_ids(&self) -> impl Iterator<Item = &Arc<Topic>> {
         self.by_id.values()
     }
@@ -317,8 +318,8 @@ impl Topics {
         self.by_id.insert(topic.id, Arc::new(topic));
     }
 
-    /// Many at once: in each order once, so that neighbours come after one another. Returns one whose name or id was there
-    /// already; the topics are of no use then.
+    /// Many at once: in each order once, so that neighbours come after one another. Returns one whose name or id was
+    /// there already; the topics are of no use then.
     pub(crate) fn insert_all(&mut self, topics: Vec<Arc<Topic>>) -> Result<(), Arc<Topic>> {
         for topic in &topics {
             if self.by_name.insert(topic.name.clone(), topic.id).is_some() {

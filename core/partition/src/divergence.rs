@@ -1,16 +1,19 @@
-//! Where two logs part: what a leader tells a follower of its epochs, and where a follower cuts its log because of that.
+//! Where two logs part: what a leader tells a follower of its epochs, and where a follower cuts its log because of
+//! that.
 //!
-//! A follower names the epoch of its last record. If that epoch is not the leader's at that place, the leader answers with the
-//! largest epoch up to it that it knows, and where that ends; the follower cuts to the smaller of the two ends. Where the follower
-//! does not know that epoch either, it cuts to the end of its largest smaller one, and asks again: each question goes one epoch
-//! back at least, so that it ends (KIP-279). The high watermark plays no part (KIP-101).
+//! A follower names the epoch of its last record. If that epoch is not the leader's at that place, the leader answers
+//! with the largest epoch up to it that it knows, and where that ends; the follower cuts to the smaller of the two
+//! ends. Where the follower does not know that epoch either, it cuts to the end of its largest smaller one, and asks
+//! again: each question goes one epoch back at least, so that it ends (KIP-279). The high watermark plays no part
+//! (KIP-101).
 //!
 //! Source: KIP-101, KIP-279, KIP-595; Kafka `Partition.readRecords`, `AbstractFetcherThread.getOffsetTruncationState`.
 
 use barnabas_base::{LeaderEpoch, LeaderEpochs, Offset};
 
-/// What a reader whose last record before `from` is of epoch `last` is told, if its log is not a beginning of this one: the
-/// largest epoch that both may know, and where it ends here. Both −1: no record here is of that epoch, nor of any older one.
+/// What a reader whose last record before `from` is of epoch `last` is told, if its log is not a beginning of this one:
+/// the largest epoch that both may know, and where it ends here. Both −1: no record here is of that epoch, nor of any
+/// older one.
 pub fn diverging(
     epochs: &LeaderEpochs,
     log_end: Offset,
@@ -21,8 +24,8 @@ pub fn diverging(
     (epoch < last || end < from).then_some((epoch, end))
 }
 
-/// Where a log that ends at `log_end` is to be cut when its leader says that `leaders` is the largest common epoch and ends at
-/// `leaders_end`.
+/// Where a log that ends at `log_end` is to be cut when its leader says that `leaders` is the largest common epoch and
+/// ends at `leaders_end`.
 pub fn truncation(
     epochs: &LeaderEpochs,
     log_end: Offset,

@@ -1,13 +1,13 @@
 //! One broker's followers of one other broker: which partitions are asked for next, and what their answers mean.
 //!
-//! One request at a time, for as many partitions as are ready; within a session (KIP-227, [`session`]) it names only those whose
-//! position has changed. A partition whose records are on their way to the disk is *busy*, and not asked for: to ask from behind them
-//! would acknowledge them. The next request waits for the busy ones, which one sync settles, but not for longer than
-//! [`FetcherSettings::patience`]; so a slow directory holds up its own partitions only. What the owners of the partitions do not
-//! settle is not asked for: that is the back-pressure.
+//! One request at a time, for as many partitions as are ready; within a session (KIP-227, [`session`]) it names only
+//! those whose position has changed. A partition whose records are on their way to the disk is *busy*, and not asked
+//! for: to ask from behind them would acknowledge them. The next request waits for the busy ones, which one sync
+//! settles, but not for longer than [`FetcherSettings::patience`]; so a slow directory holds up its own partitions
+//! only. What the owners of the partitions do not settle is not asked for: that is the back-pressure.
 //!
-//! It does not know what a record is, nor who leads: [`Partition`](crate::Partition) judges what an answer brings, and the
-//! metadata log says whom to follow. Nothing is sent here, and no clock is read.
+//! It does not know what a record is, nor who leads: [`Partition`](crate::Partition) judges what an answer brings, and
+//! the metadata log says whom to follow. Nothing is sent here, and no clock is read.
 //!
 //! Always true:
 //! 1. a partition is asked for only while it is ready, and from the position that its owner has settled
@@ -36,8 +36,8 @@ pub use session::SessionRequest;
 pub struct FetcherSettings {
     /// After the first error; twice as long after each further one.
     pub backoff_min: DurationMs,
-    /// `replica.fetch.backoff.ms`, the most that is waited after an error. Kafka waits so long after each: here a leader that has not
-    /// heard of its election yet is asked again soon, as producers wait for it.
+    /// `replica.fetch.backoff.ms`, the most that is waited after an error. Kafka waits so long after each: here a
+    /// leader that has not heard of its election yet is asked again soon, as producers wait for it.
     pub backoff_max: DurationMs,
     /// How long a request waits for partitions whose records are being synced.
     pub patience: DurationMs,
@@ -51,13 +51,13 @@ pub struct FetchPlan {
     pub partitions: Vec<(ReplicaKey, FetchPosition)>,
     /// Those of the session that are not asked for any more.
     pub forgotten: Vec<ReplicaKey>,
-    /// Where partitions are left out that will soon be asked for: the leader must not hold the answer back for longer, whatever
-    /// `replica.fetch.wait.max.ms` says, because they wait for it too.
+    /// Where partitions are left out that will soon be asked for: the leader must not hold the answer back for longer,
+    /// whatever `replica.fetch.wait.max.ms` says, because they wait for it too.
     pub wait_max: Option<DurationMs>,
 }
 
-/// What is to be done about one partition of an answer. Where its owner has something to do with its log, it is busy until
-/// [`Fetcher::settled`], [`Fetcher::delayed`] or [`Fetcher::failed`].
+/// What is to be done about one partition of an answer. Where its owner has something to do with its log, it is busy
+/// until [`Fetcher::settled`], [`Fetcher::delayed`] or [`Fetcher::failed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Todo {
     /// Append the records ([`Partition::follow`](crate::Partition::follow)), then take over the marks.
@@ -99,7 +99,8 @@ struct Entry {
     is_in_sync: bool,
     /// Errors since it last went well.
     errors: u32,
-    /// An answer about it was dropped. In a session the leader does not say the same twice, so that it must begin anew with it.
+    /// An answer about it was dropped. In a session the leader does not say the same twice, so that it must begin anew
+    /// with it.
     must_renew: bool,
 }
 
@@ -245,8 +246,8 @@ impl Fetcher {
         self.entries.len()
     }
 
-    /// Whether a request is under way: what is followed from now on waits for its answer. Another fetcher of the same leader, if it has
-    /// none, begins at once.
+    /// Whether a request is under way: what is followed from now on waits for its answer. Another fetcher of the same
+    /// leader, if it has none, begins at once.
     pub fn is_asking(&self) -> bool {
         self.in_flight.is_some()
     }
@@ -263,7 +264,8 @@ impl Fetcher {
         Some(next.max(self.not_before))
     }
 
-    /// The next request, if there is one to send now. `quota_is_exceeded`: throttled partitions that have not caught up wait.
+    /// The next request, if there is one to send now. `quota_is_exceeded`: throttled partitions that have not caught up
+    /// wait.
     pub fn plan(&mut self, now: MonotonicMs, quota_is_exceeded: bool) -> Option<FetchPlan> {
         if self.in_flight.is_some() || now < self.not_before {
             return None;
@@ -294,9 +296,9 @@ impl Fetcher {
         Some(FetchPlan { session: self.session.request(), partitions, forgotten, wait_max })
     }
 
-    /// The leader has answered. `todo` is told what is to be done for each partition, and what it was asked for from: the owner compares
-    /// that with what it has by then ([`Partition::may_take`](crate::Partition::may_take)). What is not about what is followed now is
-    /// dropped.
+    /// The leader has answered. `todo` is told what is to be done for each partition, and what it was asked for from:
+    /// the owner compares that with what it has by then ([`Partition::may_take`](crate::Partition::may_take)). What is
+    /// not about what is followed now is dropped.
     pub fn answered(
         &mut self,
         error: ErrorCode,

@@ -1,11 +1,12 @@
 //! All leaders that one broker follows: which fetcher a partition belongs to.
 //!
-//! A request may wait at its leader for up to `replica.fetch.wait.max.ms`, and what is followed meanwhile would wait with it: after an
-//! election, half a second without an acknowledgement. So a leader has up to [`Fetchers::per_leader_max`] fetchers (Kafka's
-//! `num.replica.fetchers`), and a partition goes to one that is not asking just now; there it stays.
+//! A request may wait at its leader for up to `replica.fetch.wait.max.ms`, and what is followed meanwhile would wait
+//! with it: after an election, half a second without an acknowledgement. So a leader has up to
+//! [`Fetchers::per_leader_max`] fetchers (Kafka's `num.replica.fetchers`), and a partition goes to one that is not
+//! asking just now; there it stays.
 //!
-//! What is not in sync (a replica that moves here, or has been away) is asked for by a fetcher of its own ([`FetcherId::BULK`]): producers
-//! wait for those that are, and must not wait behind an answer full of old records.
+//! What is not in sync (a replica that moves here, or has been away) is asked for by a fetcher of its own
+//! ([`FetcherId::BULK`]): producers wait for those that are, and must not wait behind an answer full of old records.
 //!
 //! Always true: a partition belongs to one fetcher at most, one of the leader that it follows.
 //!
@@ -127,8 +128,8 @@ impl Fetchers {
         self.by_leader.is_empty()
     }
 
-    /// When one of them may have something to ask that it has not now. Those for what is not in sync are not let ask before
-    /// `bulk_not_before`, whatever they have.
+    /// When one of them may have something to ask that it has not now. Those for what is not in sync are not let ask
+    /// before `bulk_not_before`, whatever they have.
     pub fn next_wake(&self, bulk_not_before: MonotonicMs) -> Option<MonotonicMs> {
         let live = self.by_leader.values().flat_map(|of| &of.live).filter_map(Fetcher::next_wake);
         let bulk = self.by_leader.values().flat_map(|of| &of.bulk).filter_map(Fetcher::next_wake);

@@ -1,8 +1,8 @@
 //! One broker's questions to the controller: what its partitions ask in one AlterPartition at a time.
 //!
-//! While one request is under way the others wait, and go with the next one. A partition has one question at most: a newer one takes the
-//! place of one that is not sent. What the controller says to a whole request (it is none, or does not know this broker's life) is
-//! no answer to anybody's question: all are asked again, after a while.
+//! While one request is under way the others wait, and go with the next one. A partition has one question at most: a
+//! newer one takes the place of one that is not sent. What the controller says to a whole request (it is none, or does
+//! not know this broker's life) is no answer to anybody's question: all are asked again, after a while.
 //!
 //! Always true: one request is under way at most; a question that was sent is answered, or sent again.
 //!
@@ -60,8 +60,8 @@ impl IsrRequests {
         &self.under_way
     }
 
-    /// The controller has answered. `true`: each question has its own answer, which its partition is to be told. `false`: none has,
-    /// and all are asked again.
+    /// The controller has answered. `true`: each question has its own answer, which its partition is to be told.
+    /// `false`: none has, and all are asked again.
     pub fn answered(&mut self, error: ErrorCode, now: MonotonicMs) -> bool {
         let sent = std::mem::take(&mut self.under_way);
         if error == ErrorCode::None {

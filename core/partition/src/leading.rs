@@ -28,8 +28,8 @@ impl Leading {
         Self { epoch_start, min_in_sync: leadership.min_in_sync, followers }
     }
 
-    /// Takes over replicas and in-sync set; what is known of replicas that stay is kept. `false`: the word is not newer than what
-    /// is known, and only its minimum counts.
+    /// Takes over replicas and in-sync set; what is known of replicas that stay is kept. `false`: the word is not newer
+    /// than what is known, and only its minimum counts.
     pub fn update(&mut self, leadership: &Leadership<'_>) -> bool {
         self.min_in_sync = leadership.min_in_sync;
         let known = self.followers.as_ref().map_or(PartitionEpoch::NONE, |known| known.partition_epoch());
@@ -69,8 +69,8 @@ impl Leading {
         self.min_in_sync.min(replicas)
     }
 
-    /// Up to where everything is on every replica that counts, this one durable up to `durable_end`. `None` while they are too
-    /// few: what only they have could be lost with them, so nobody is shown it.
+    /// Up to where everything is on every replica that counts, this one durable up to `durable_end`. `None` while they
+    /// are too few: what only they have could be lost with them, so nobody is shown it.
     pub fn safe_end(&self, durable_end: Offset) -> Option<Offset> {
         let Some(followers) = &self.followers else { return Some(durable_end) };
         if self.in_sync() < self.needed() {

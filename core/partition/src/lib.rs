@@ -20,7 +20,8 @@
 //! | `waits` | who waits for what, until when |
 //! | `types`, `replication` | the words that go in and out |
 //!
-//! It does not know who is a replica or who leads: that is the controller's word (core/quorum), which the worker passes on.
+//! It does not know who is a replica or who leads: that is the controller's word (core/quorum), which the worker passes
+//! on.
 
 mod divergence;
 mod fetcher;

@@ -1,15 +1,16 @@
 //! One partition: which offset comes next, what is safe, who may be told.
 //!
-//! Pure. No clock, disk, lock or channel: the partition worker owns the only copy, hands it one command at a time, writes what
-//! [`Placed::Write`] says and carries out the [`Effect`]s in their order.
+//! Pure. No clock, disk, lock or channel: the partition worker owns the only copy, hands it one command at a time,
+//! writes what [`Placed::Write`] says and carries out the [`Effect`]s in their order.
 //!
 //! Always true (asserted after every step, and across the cluster by lab/sim):
-//! 1. `log_start ≤ high_watermark ≤ durable_end ≤ written_end ≤ log_end`, and but for [`Partition::truncate`] none of them
-//!    moves back
+//! 1. `log_start ≤ high_watermark ≤ durable_end ≤ written_end ≤ log_end`, and but for [`Partition::truncate`] none of
+//!    them moves back
 //! 2. an offset is given out once, by [`Partition::append`] (or, following, taken from the leader) and nowhere else
-//! 3. `acks=all` is answered only after `high_watermark` has passed the batch, `acks=1` only after it is written, retries
-//!    included; and what may be answered does not wait
-//! 4. `log_start ≤ last_stable ≤ high_watermark`, and `last_stable` lies at or before every transaction that is undecided
+//! 3. `acks=all` is answered only after `high_watermark` has passed the batch, `acks=1` only after it is written,
+//!    retries included; and what may be answered does not wait
+//! 4. `log_start ≤ last_stable ≤ high_watermark`, and `last_stable` lies at or before every transaction that is
+//!    undecided
 //! 5. only a leader has appends that wait
 //!
 //! Produce path 4 of 5. Before: shell/broker/src/partition_worker.rs. After: core/storage.
@@ -151,7 +152,8 @@ impl Partition {
     /// Compares the leader epoch that a request names with the true one, and whether this broker leads.
     ///
     /// # Errors
-    /// [`Refusal::FencedEpoch`] (74), [`Refusal::UnknownEpoch`] (75), [`Refusal::NotLeader`] (6), [`Refusal::Offline`] (56).
+    /// [`Refusal::FencedEpoch`] (74), [`Refusal::UnknownEpoch`] (75), [`Refusal::NotLeader`] (6), [`Refusal::Offline`]
+    /// (56).
     ///
     /// # Source
     /// Kafka `Partition.getLocalLog`; KIP-320.
@@ -166,8 +168,8 @@ impl Partition {
         }
     }
 
-    /// Whether an append with these `acks` would be taken at all: asked before a batch is validated, because Kafka refuses in
-    /// that order.
+    /// Whether an append with these `acks` would be taken at all: asked before a batch is validated, because Kafka
+    /// refuses in that order.
     ///
     /// # Errors
     /// As [`Self::check_leader`]; [`Refusal::TooFewReplicas`] (19).
@@ -200,8 +202,8 @@ impl Partition {
         Bounds { log_start, end, high_watermark, last_stable, log_end }
     }
 
-    /// As [`Self::bounds`], for ListOffsets: a new leader whose high watermark has not reached its own epoch yet does not
-    /// say where the log ends for clients, because the old leader may have told them more.
+    /// As [`Self::bounds`], for ListOffsets: a new leader whose high watermark has not reached its own epoch yet does
+    /// not say where the log ends for clients, because the old leader may have told them more.
     ///
     /// # Errors
     /// As [`Self::check_leader`]; [`Refusal::OffsetNotAvailable`] (78).
@@ -222,13 +224,14 @@ impl Partition {
 
     // What it is told while its log is opened.
 
-    /// Takes a batch that lies in the log since the snapshot into account: its header, and its marker if it is one. An aborted
-    /// transaction comes back, for a transaction index that is made anew.
+    /// Takes a batch that lies in the log since the snapshot into account: its header, and its marker if it is one. An
+    /// aborted transaction comes back, for a transaction index that is made anew.
     pub fn replay(&mut self, base: Offset, batch: &BatchInfo) -> Option<AbortedTxn> {
         self.note(base, batch)
     }
 
-    /// Sets where the log stands; all of it is on disk. Role and epoch stay: a new partition follows nobody until it is told.
+    /// Sets where the log stands; all of it is on disk. Role and epoch stay: a new partition follows nobody until it is
+    /// told.
     pub fn open(&mut self, ends: LogEnds) {
         assert!(!self.is_leader() && self.waits.is_none(), "a log is opened before anyone uses it");
         assert!(ends.log_start <= ends.log_end, "a log does not end before it starts");
@@ -245,8 +248,8 @@ impl Partition {
 
     // What changes its role.
 
-    /// Leads from now on, or goes on leading with other replicas, in-sync replicas or minimum. A word that is not newer than what
-    /// is known is ignored, but for its minimum: `false`.
+    /// Leads from now on, or goes on leading with other replicas, in-sync replicas or minimum. A word that is not newer
+    /// than what is known is ignored, but for its minimum: `false`.
     ///
     /// A new epoch begins at the log's end; storage must note that.
     pub fn become_leader(&mut self, leadership: &Leadership<'_>, effects: &mut Vec<Effect>) -> bool {
@@ -299,11 +302,11 @@ impl Partition {
 
     // What a leader does.
 
-    /// Gives `batch` the next offsets; never blocks. Whoever holds the ticket is answered by an [`Effect::Answer`], at once or
-    /// later, unless `acks` is [`Acks::None`].
+    /// Gives `batch` the next offsets; never blocks. Whoever holds the ticket is answered by an [`Effect::Answer`], at
+    /// once or later, unless `acks` is [`Acks::None`].
     ///
-    /// A retry of a batch that is remembered is not written again: it waits for the first copy and is told the first copy's
-    /// offset.
+    /// A retry of a batch that is remembered is not written again: it waits for the first copy and is told the first
+    /// copy's offset.
     ///
     /// # Errors
     /// Nothing has changed after any of these, and the ticket is not answered again.

@@ -1,5 +1,5 @@
-//! Mistakes in fetchers and in share partitions that tests plant, one at a time, to show that they would be noticed. Outside of tests there
-//! are none. Mistakes of replicas are planted around this crate, by lab/sim.
+//! Mistakes in fetchers and in share partitions that tests plant, one at a time, to show that they would be noticed.
+//! Outside of tests there are none. Mistakes of replicas are planted around this crate, by lab/sim.
 
 /// See `fetcher/sim.rs`, `share/tests/model.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

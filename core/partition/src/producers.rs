@@ -1,4 +1,5 @@
-//! What a partition remembers of its producers: enough to know a retry, a gap and a zombie, and which transactions are open.
+//! What a partition remembers of its producers: enough to know a retry, a gap and a zombie, and which transactions are
+//! open.
 //!
 //! Pure bookkeeping: it gives out no offsets and answers nobody.
 //!
@@ -6,7 +7,8 @@
 //! 1. of one producer at most five batches are remembered, all of its newest epoch, offsets rising
 //! 2. an open transaction stands once in `open`, under its first offset, and in its producer's entry
 //!
-//! Source: KIP-98, KIP-360, KIP-447, KIP-890; Kafka 4 `ProducerStateEntry`, `ProducerAppendInfo`, `ProducerStateManager`.
+//! Source: KIP-98, KIP-360, KIP-447, KIP-890; Kafka 4 `ProducerStateEntry`, `ProducerAppendInfo`,
+//! `ProducerStateManager`.
 
 use std::collections::BTreeMap;
 
@@ -67,8 +69,8 @@ pub(crate) struct Producer {
     coordinator_epoch: CoordinatorEpoch,
     last_timestamp: TimestampMs,
     txn_first: Option<Offset>,
-    /// Where the last marker lies that did not rise above what it ended: late records may have its epoch. [`Offset::NONE`] where
-    /// none is known, as none is of the time before the log was opened.
+    /// Where the last marker lies that did not rise above what it ended: late records may have its epoch.
+    /// [`Offset::NONE`] where none is known, as none is of the time before the log was opened.
     last_marker: Offset,
     /// Its newest record, data or marker.
     last_offset: Offset,
@@ -250,8 +252,8 @@ impl Producers {
         self.entries.retain(|_, producer| !producer.is_expired(now, expiration));
     }
 
-    /// Forgets producers beyond `max`: those that wrote longest ago, by offset, as clients choose timestamps. Producers with an
-    /// open transaction stay, and so does `newest`. A forgotten producer goes on as an expired one does.
+    /// Forgets producers beyond `max`: those that wrote longest ago, by offset, as clients choose timestamps. Producers
+    /// with an open transaction stay, and so does `newest`. A forgotten producer goes on as an expired one does.
     ///
     /// More go than must: the next `max / 10` producers cost no look at all the others.
     pub fn keep_within(&mut self, max: usize, newest: ProducerId) {
@@ -269,7 +271,8 @@ impl Producers {
         }
     }
 
-    /// Takes over one entry of a snapshot. A later entry of the same producer and epoch adds its batch to those before it.
+    /// Takes over one entry of a snapshot. A later entry of the same producer and epoch adds its batch to those before
+    /// it.
     pub fn restore(&mut self, state: ProducerState) {
         let before = self.entries.get(&state.producer_id).filter(|known| {
             let newest = known.batches().last();
@@ -300,7 +303,8 @@ impl Producers {
         self.entries.insert(state.producer_id, producer);
     }
 
-    /// What [`Self::restore`] needs to know every batch again: an entry for each of a producer's remembered batches, oldest first.
+    /// What [`Self::restore`] needs to know every batch again: an entry for each of a producer's remembered batches,
+    /// oldest first.
     ///
     /// Kafka's loader keeps the last entry of a producer, and that is the one it would have written itself.
     pub fn snapshot(&self) -> Vec<ProducerState> {

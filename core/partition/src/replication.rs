@@ -1,8 +1,8 @@
-//! The words between a leader, its followers and the controller: what a follower's fetch says, what it is told, what a leader
-//! asks the controller, where a follower goes on.
+//! The words between a leader, its followers and the controller: what a follower's fetch says, what it is told, what a
+//! leader asks the controller, where a follower goes on.
 //!
-//! Values only. Who decides: `leading` (the leader), `partition/leader`, `partition/follower`, `fetcher` (a follower's side of
-//! many partitions at once).
+//! Values only. Who decides: `leading` (the leader), `partition/leader`, `partition/follower`, `fetcher` (a follower's
+//! side of many partitions at once).
 
 use barnabas_base::{
     BrokerEpoch, BrokerId, DurationMs, ErrorCode, LeaderEpoch, MonotonicMs, Offset, PartitionEpoch,
@@ -45,8 +45,8 @@ impl Default for Leadership<'_> {
 pub struct FollowerState {
     pub broker: BrokerId,
     pub in_sync: bool,
-    /// The epoch under which the broker is registered, if it is neither fenced nor shutting down: only then may it join the
-    /// in-sync replicas (KIP-841, KIP-903).
+    /// The epoch under which the broker is registered, if it is neither fenced nor shutting down: only then may it join
+    /// the in-sync replicas (KIP-841, KIP-903).
     pub registered: Option<BrokerEpoch>,
 }
 
@@ -73,8 +73,8 @@ pub struct FollowerFetch {
 pub enum FollowerRead {
     /// Records from its offset up to [`Bounds::end`], with the marks of the leader.
     Records(Bounds),
-    /// Its log and this one part: the largest epoch that both may know, and where it ends here. No records, and nothing that
-    /// it says of its log counts.
+    /// Its log and this one part: the largest epoch that both may know, and where it ends here. No records, and nothing
+    /// that it says of its log counts.
     Diverging { epoch: LeaderEpoch, end: Offset },
 }
 
@@ -139,8 +139,8 @@ pub enum Cut {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Follow {
     Append,
-    /// The log is empty and starts inside of the batch, because the leader's does: storage begins the log at the batch's base, and
-    /// the log start stays.
+    /// The log is empty and starts inside of the batch, because the leader's does: storage begins the log at the
+    /// batch's base, and the log start stays.
     AppendFromBelow,
     /// It is there already: the first batch of an answer may begin below what was asked for.
     Skip,

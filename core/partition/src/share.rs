@@ -9,7 +9,8 @@
 //! | `in_flight` | the states themselves |
 //! | `types` | the words that go in and out |
 //!
-//! It does not know who is a member, which groups there are, or how state is written: those are the coordinators (core/coordinator).
+//! It does not know who is a member, which groups there are, or how state is written: those are the coordinators
+//! (core/coordinator).
 
 mod aborted;
 mod acknowledge;

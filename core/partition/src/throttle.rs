@@ -1,9 +1,10 @@
-//! How many bytes a second replication may take: a quota as a value. The leader's throttled replicas and the follower's have one
-//! each, and moves between log directories a third (`leader.`, `follower.replication.throttled.rate`,
+//! How many bytes a second replication may take: a quota as a value. The leader's throttled replicas and the follower's
+//! have one each, and moves between log directories a third (`leader.`, `follower.replication.throttled.rate`,
 //! `replica.alter.log.dirs.io.max.bytes.per.second`).
 //!
-//! Which replicas are throttled is the topic's word; followers in sync are never held up. Beyond the quota a throttled partition is
-//! left out of the next request (follower) or answered without records (leader): bytes that were read count afterwards.
+//! Which replicas are throttled is the topic's word; followers in sync are never held up. Beyond the quota a throttled
+//! partition is left out of the next request (follower) or answered without records (leader): bytes that were read
+//! count afterwards.
 //!
 //! Source: KIP-73; Kafka `ReplicationQuotaManager`, `SimpleRate`.
 

@@ -33,8 +33,8 @@ pub enum BatchKind {
 pub struct Marker {
     pub outcome: Outcome,
     pub coordinator_epoch: CoordinatorEpoch,
-    /// The transaction version that WriteTxnMarkers names; 0 where nobody says (old coordinators, the log itself). From 2
-    /// on a marker bears a higher epoch than the records that it ends (KIP-890).
+    /// The transaction version that WriteTxnMarkers names; 0 where nobody says (old coordinators, the log itself). From
+    /// 2 on a marker bears a higher epoch than the records that it ends (KIP-890).
     pub transaction_version: i16,
 }
 
@@ -85,9 +85,9 @@ pub struct Append {
     pub verified: bool,
 }
 
-/// When the transaction coordinator was asked whether a producer's transaction may begin on a partition. Its word counts
-/// only as long as that transaction's marker has not come in between: a late batch of a transaction that has ended must not
-/// open another one, which nobody would end.
+/// When the transaction coordinator was asked whether a producer's transaction may begin on a partition. Its word
+/// counts only as long as that transaction's marker has not come in between: a late batch of a transaction that has
+/// ended must not open another one, which nobody would end.
 ///
 /// # Source
 /// KIP-890; Kafka `VerificationGuard`, `VerificationStateEntry`.
@@ -150,8 +150,8 @@ pub struct AbortedTxn {
 /// Why something was not done. Nothing has changed after it, but for what [`Refusal::TimedOut`] says.
 ///
 /// Two codes of Kafka's are never answered: UNKNOWN_PRODUCER_ID (a producer that is not remembered may begin with any
-/// sequence since KAFKA-7190) and NOT_ENOUGH_REPLICAS_AFTER_APPEND (the high watermark stands still below the minimum, so
-/// such an append times out; KIP-966).
+/// sequence since KAFKA-7190) and NOT_ENOUGH_REPLICAS_AFTER_APPEND (the high watermark stands still below the minimum,
+/// so such an append times out; KIP-966).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("this broker does not lead the partition")]

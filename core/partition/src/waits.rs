@@ -1,6 +1,7 @@
 //! Appends whose producers are not answered yet.
 //!
-//! Always true: a queue is ordered by the offset that each wait needs, so what moves an end forward answers from the front.
+//! Always true: a queue is ordered by the offset that each wait needs, so what moves an end forward answers from the
+//! front.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! Random lives of a partition in Apache Kafka's `UnifiedLog`, and the same lives here: every outcome, and after every step
-//! every mark, producer and aborted transaction must be Kafka's.
+//! Random lives of a partition in Apache Kafka's `UnifiedLog`, and the same lives here: every outcome, and after every
+//! step every mark, producer and aborted transaction must be Kafka's.
 //!
 //! The lives come from `lab/compat/golden/records/LogLives.java`, which says how they are written down.
 
@@ -98,8 +98,8 @@ impl Life {
         }
     }
 
-    /// Clean: from a snapshot of the producers. Unclean: from the log itself, the transaction index too; but then Kafka takes a
-    /// snapshot and starts from that, so of each producer only the last batch is remembered either way.
+    /// Clean: from a snapshot of the producers. Unclean: from the log itself, the transaction index too; but then Kafka
+    /// takes a snapshot and starts from that, so of each producer only the last batch is remembered either way.
     fn restart(&mut self, said: &str) {
         let old = std::mem::take(&mut self.partition);
         let mut snapshot = old.producers();
@@ -185,8 +185,8 @@ fn batch(said: &str) -> BatchInfo {
     }
 }
 
-/// Kafka leaves the last stable offset where it was when records before an open transaction's are deleted, until it next
-/// looks; here it never lies below the log's start.
+/// Kafka leaves the last stable offset where it was when records before an open transaction's are deleted, until it
+/// next looks; here it never lies below the log's start.
 fn raised(kafka: &str) -> String {
     let (outcome, state) = kafka.split_once(" | ").unwrap();
     let mut words: Vec<&str> = state.split(' ').collect();

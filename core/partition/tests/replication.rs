@@ -1,9 +1,10 @@
-//! Conversations with a replica among others: `tests/replication/*.txt`. What stands after `> ` is said, the rest is the answer,
-//! `# ` explains.
+//! Conversations with a replica among others: `tests/replication/*.txt`. What stands after `> ` is said, the rest is
+//! the answer, `# ` explains.
 //!
 //! `TALKS=write cargo test -p barnabas-partition --test replication` writes the answers anew; the diff is the review.
 //!
-//! This broker is number 1. Broker n is registered at epoch 10 + n, unless something else is said. The clock stands still but for `ms=`.
+//! This broker is number 1. Broker n is registered at epoch 10 + n, unless something else is said. The clock stands
+//! still but for `ms=`.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

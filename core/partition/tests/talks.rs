@@ -1,9 +1,10 @@
-//! Conversations with a partition: `tests/talks/*.txt`. What stands after `> ` is said, the rest is the answer, `# ` explains.
+//! Conversations with a partition: `tests/talks/*.txt`. What stands after `> ` is said, the rest is the answer, `# `
+//! explains.
 //!
 //! `TALKS=write cargo test -p barnabas-partition --test talks` writes the answers anew; the diff is the review.
 //!
-//! This broker is number 1; the followers are 2, 3 and so on, the in-sync ones first. Marks that move are told only after
-//! `> show marks`, so that most talks read as producer and leader would tell them.
+//! This broker is number 1; the followers are 2, 3 and so on, the in-sync ones first. Marks that move are told only
+//! after `> show marks`, so that most talks read as producer and leader would tell them.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

@@ -1,8 +1,8 @@
 //! What a freshly formatted metadata directory holds: `00000000000000000000-0000000000.checkpoint`.
 //!
 //! It carries the feature levels (and SCRAM credentials) that the first leader writes into the log, and, for a quorum
-//! whose voters are dynamic, `kraft.version` and the voters. Kafka up to 4.3 wrote the levels into `bootstrap.checkpoint`
-//! beside it; that file is still read ([`records_of`]).
+//! whose voters are dynamic, `kraft.version` and the voters. Kafka up to 4.3 wrote the levels into
+//! `bootstrap.checkpoint` beside it; that file is still read ([`records_of`]).
 //!
 //! Sources: KIP-778, KIP-853, KIP-1170; Kafka 4.4 `Formatter`, `BootstrapMetadata`.
 

@@ -1,11 +1,11 @@
 //! Whether a broker whose connection to the active controller has closed is gone.
 //!
-//! A process that exits closes its connections at once, long before its session expires; but so does a mere reset. So the controller
-//! probes the broker's own listener. A refused connect says that no process listens there any more, and the broker is fenced. A connect that
-//! succeeds, or is not answered, says nothing: heartbeats decide then.
+//! A process that exits closes its connections at once, long before its session expires; but so does a mere reset. So
+//! the controller probes the broker's own listener. A refused connect says that no process listens there any more, and
+//! the broker is fenced. A connect that succeeds, or is not answered, says nothing: heartbeats decide then.
 //!
-//! A process that is exiting may still accept a connection for a moment, as its listener closes with the last of its files. So the probe is
-//! repeated ([`PAUSES_MS`]).
+//! A process that is exiting may still accept a connection for a moment, as its listener closes with the last of its
+//! files. So the probe is repeated ([`PAUSES_MS`]).
 //!
 //! Neighbours: shell/broker/src/brokers_gone.rs, which connects.
 
@@ -38,7 +38,8 @@ pub enum Verdict {
     Unknown,
 }
 
-/// Whether a probe says anything of the registration that was lost: it is the broker's current one, and the broker serves.
+/// Whether a probe says anything of the registration that was lost: it is the broker's current one, and the broker
+/// serves.
 pub fn concerns(registered: Option<&Broker>, epoch: BrokerEpoch) -> bool {
     registered.is_some_and(|broker| broker.epoch == epoch && !broker.fenced)
 }

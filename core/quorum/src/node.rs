@@ -1,9 +1,9 @@
 //! A quorum node: the quorum's member, the controller and the image in one, as the shell's quorum worker drives it.
 //!
-//! While it leads ([`Node::is_active`]), requests go to the controller, its records to the quorum and at once on top of the
-//! working image, so that the next request sees them; answers and the image wait until the records are committed. An
-//! image at a commit is the working image as it was then, so nothing is replayed twice. While it does not lead, batches
-//! are replayed as they are committed (`following`), and requests are declined: they belong to the leader.
+//! While it leads ([`Node::is_active`]), requests go to the controller, its records to the quorum and at once on top of
+//! the working image, so that the next request sees them; answers and the image wait until the records are committed.
+//! An image at a commit is the working image as it was then, so nothing is replayed twice. While it does not lead,
+//! batches are replayed as they are committed (`following`), and requests are declined: they belong to the leader.
 //!
 //! Always true:
 //! 1. nobody outside sees a state or an answer that could still be lost ([`Effect::Publish`], [`Effect::Respond`] come
@@ -13,7 +13,8 @@
 //! 3. effects are carried out in the order in which they are handed out; after a failed write the node is dropped
 //!
 //! Files: `start` (from files to a member), `active` (what a leader decides), `following` (what is committed, and the
-//! way from one role to the other), `outlived` (whether the broker's disk is older than its death), `repair` (epochs out of range at the start), `peers` (what members say to each other), `snapshots`.
+//! way from one role to the other), `outlived` (whether the broker's disk is older than its death), `repair` (epochs
+//! out of range at the start), `peers` (what members say to each other), `snapshots`.
 //!
 //! Metadata path 2 of 4. Before: core/api. After: core/metadata. Shell: shell/broker/src/quorum_worker.rs.
 
@@ -116,8 +117,8 @@ pub enum Effect {
     },
     /// The unfinished file is whole: sync it, give it its name, call [`Node::snapshot_stored`].
     StoreSnapshot(SnapshotId),
-    /// Say this to another member, and call [`Node::peer_answered`] with what came of it. `to` is below −1 where only an
-    /// address is known.
+    /// Say this to another member, and call [`Node::peer_answered`] with what came of it. `to` is below −1 where only
+    /// an address is known.
     Send {
         to: barnabas_base::BrokerId,
         endpoint: VoterEndpoint,
@@ -150,7 +151,8 @@ pub struct Node {
     /// Everything below `applied`: while this node leads, the whole log; else what is committed.
     delta: Delta,
     applied: Offset,
-    /// Batches past the committed image: to be replayed once they are committed, or again when this node leads no longer.
+    /// Batches past the committed image: to be replayed once they are committed, or again when this node leads no
+    /// longer.
     tail: VecDeque<EncodedBatch>,
     active: Option<Active>,
     /// A snapshot that is being read.
@@ -286,7 +288,8 @@ impl Node {
         self.delta.image()
     }
 
-    /// Whether the broker of this node lived on after what its disk knows ([`Settings::broker_life`]). To be asked with the first image.
+    /// Whether the broker of this node lived on after what its disk knows ([`Settings::broker_life`]). To be asked with
+    /// the first image.
     pub fn has_outlived_disk(&self) -> bool {
         self.outlived.is_so()
     }
@@ -336,5 +339,6 @@ impl Node {
     }
 }
 
-/// How much more rarely than `metadata.max.idle.interval.ms` a quorum of one writes a NoOpRecord: 30 s at Kafka's 500 ms.
+/// How much more rarely than `metadata.max.idle.interval.ms` a quorum of one writes a NoOpRecord: 30 s at Kafka's 500
+/// ms.
 pub const IDLE_FACTOR_ALONE: i64 = 60;

@@ -1,7 +1,9 @@
-//! What a million partitions cost the controller. `cargo test --release -p barnabas-quorum --test density -- --ignored --nocapture`
+//! What a million partitions cost the controller. `cargo test --release -p barnabas-quorum --test density -- --ignored
+//! --nocapture`
 //!
-//! Question: memory per partition, and the time to create, snapshot and read a million of them: as 1,000,000 topics and as ten
-//! topics of 100,000. One broker, one directory. Left out on purpose: disk (files are kept in memory, and counted apart).
+//! Question: memory per partition, and the time to create, snapshot and read a million of them: as 1,000,000 topics and
+//! as ten topics of 100,000. One broker, one directory. Left out on purpose: disk (files are kept in memory, and
+//! counted apart).
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 

@@ -1,10 +1,10 @@
-//! Random lives of partitions under the real controller: brokers come, go, are fenced, restart clean and unclean; leaders say who is in
-//! sync; replicas are moved, and moved back. Every record is judged against the state before it.
+//! Random lives of partitions under the real controller: brokers come, go, are fenced, restart clean and unclean;
+//! leaders say who is in sync; replicas are moved, and moved back. Every record is judged against the state before it.
 //!
-//! What is judged: a leader is alive and in sync; nobody gets in sync but by its leader's word, or as the one that was eligible and leads
-//! now, or by an unclean election where one is allowed, or as whoever led last when nobody else is left; who is eligible was in sync;
-//! replicas change only where somebody asked for it. In the end, with everybody back, every partition has what was asked for, and who
-//! should lead does.
+//! What is judged: a leader is alive and in sync; nobody gets in sync but by its leader's word, or as the one that was
+//! eligible and leads now, or by an unclean election where one is allowed, or as whoever led last when nobody else is
+//! left; who is eligible was in sync; replicas change only where somebody asked for it. In the end, with everybody
+//! back, every partition has what was asked for, and who should lead does.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
@@ -407,8 +407,8 @@ impl Life {
         let is_alone = new.isr == [joins];
         let by_its_leader = act == Act::Alter(key.0, key.1);
         let was_eligible = is_alone && new.leader == joins && old.elr.contains(&joins);
-        // Nobody is left who has everything, perhaps since the last such one has just come back without its disk: whoever led last is
-        // the next best (KIP-966).
+        // Nobody is left who has everything, perhaps since the last such one has just come back without its disk:
+        // whoever led last is the next best (KIP-966).
         let led_last = is_alone && new.leader == joins && old.isr.is_empty() && new.elr.is_empty();
         let allows = act == Act::ElectUnclean || self.may_be_unclean.contains(&self.names[&key.0]);
         let may = by_its_leader || was_eligible || led_last || is_alone && allows;

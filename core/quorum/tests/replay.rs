@@ -1,5 +1,6 @@
-//! Over seeded random requests, syncs and crashes: what a restart reads is what was committed, an image and its snapshot are
-//! one, what changed is named, and the image holds together. Planted bugs show that each of these checks can fire.
+//! Over seeded random requests, syncs and crashes: what a restart reads is what was committed, an image and its
+//! snapshot are one, what changed is named, and the image holds together. Planted bugs show that each of these checks
+//! can fire.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 

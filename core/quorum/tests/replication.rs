@@ -1,10 +1,10 @@
-//! Conversations with the controller about replicas: `tests/replication/*.txt`. What stands after `> ` is said, the rest is which
-//! records it wrote and what it answered, `# ` explains.
+//! Conversations with the controller about replicas: `tests/replication/*.txt`. What stands after `> ` is said, the
+//! rest is which records it wrote and what it answered, `# ` explains.
 //!
 //! `TALKS=write cargo test -p barnabas-quorum --test replication` writes the answers anew; the diff is the review.
 //!
-//! Broker 1 is in this process; the others are registered by `> brokers`. Where a request names no epochs, they are those that hold.
-//! What answers to heartbeats say is told only when a broker may go.
+//! Broker 1 is in this process; the others are registered by `> brokers`. Where a request names no epochs, they are
+//! those that hold. What answers to heartbeats say is told only when a broker may go.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
@@ -172,8 +172,8 @@ impl Talk {
         self.heartbeat(said.or("broker", 2) as i32, |request| request.cordoned_log_dirs = Some(dirs))
     }
 
-    /// `hindered broker=2 [full-in=2] [full] [cannot-write] [damaged=a-0,a-1] [garbage]`: from now on, until it says something else.
-    /// `cannot-write`: the directories that it names are so full that followers do not go on either.
+    /// `hindered broker=2 [full-in=2] [full] [cannot-write] [damaged=a-0,a-1] [garbage]`: from now on, until it says
+    /// something else. `cannot-write`: the directories that it names are so full that followers do not go on either.
     fn hindered(&mut self, said: &Said<'_>) -> String {
         let id = said.or("broker", 2) as i32;
         let mut directories: Vec<_> = said.list("full-in").iter().map(|&dir| directory(dir as u8)).collect();

@@ -1,21 +1,23 @@
 //! Appends of one replica: an offset for each batch at once, one write for all batches of a round.
 //!
 //! A round takes one of three ways to disk:
-//! - *journal*: the batches go into the log's memory and into the directory's journal. They are written back into segments later.
-//! - *direct*: a round that is large, or that has a batch too large for the journal, goes straight into the segment, behind all that is in
-//!   memory. Its producers are answered once the segment is synced and the journal holds a `Range` that says so. Until all of the replica
-//!   is durable that way, its other rounds go direct too, so that none overtakes.
-//! - *segment*: with `log.ack.durability=written` there is no journal. Producers are answered after the write, or after a sync where
-//!   `flush.messages` asks for one, as in Kafka's `UnifiedLog.append`.
+//! - *journal*: the batches go into the log's memory and into the directory's journal. They are written back into
+//!   segments later.
+//! - *direct*: a round that is large, or that has a batch too large for the journal, goes straight into the segment,
+//!   behind all that is in memory. Its producers are answered once the segment is synced and the journal holds a
+//!   `Range` that says so. Until all of the replica is durable that way, its other rounds go direct too, so that none
+//!   overtakes.
+//! - *segment*: with `log.ack.durability=written` there is no journal. Producers are answered after the write, or after
+//!   a sync where `flush.messages` asks for one, as in Kafka's `UnifiedLog.append`.
 //!
 //! Always true:
 //! 1. entries of a replica reach the journal in the order of its log
-//! 2. after a write that failed, no producer of the round is answered with an offset, and the replica serves nothing until it is opened
-//!    again from its log
+//! 2. after a write that failed, no producer of the round is answered with an offset, and the replica serves nothing
+//!    until it is opened again from its log
 //! 3. every segment but the first begins with a producer snapshot, where that could be written
 //!
-//! Produce path, core: shell/broker/src/partition_worker.rs gives a batch, core/partition its offset, core/storage the bytes' place.
-//! After: `write_back`, shell/broker/src/log_dirs/journal_thread.rs.
+//! Produce path, core: shell/broker/src/partition_worker.rs gives a batch, core/partition its offset, core/storage the
+//! bytes' place. After: `write_back`, shell/broker/src/log_dirs/journal_thread.rs.
 
 use std::sync::Arc;
 
@@ -221,7 +223,8 @@ impl Replica {
         true
     }
 
-    /// The round's markers are in the log: the transaction index beside the segment is written now, to be synced with them.
+    /// The round's markers are in the log: the transaction index beside the segment is written now, to be synced with
+    /// them.
     fn note_aborted(&mut self, around: &mut Surroundings<'_>) {
         // The markers of this round are among the decisions, if they have not been absorbed yet.
         self.absorb(around.outbox);
@@ -232,8 +235,8 @@ impl Replica {
         }
     }
 
-    /// A new segment begins with the next batch, or might: writes what came before it, and then the state of producers there, as Kafka
-    /// does, so that every segment has a snapshot at its beginning.
+    /// A new segment begins with the next batch, or might: writes what came before it, and then the state of producers
+    /// there, as Kafka does, so that every segment has a snapshot at its beginning.
     pub(crate) fn close_segment(&mut self, around: &mut Surroundings<'_>) {
         self.finish_round(around);
         if self.partition.is_failed() {
@@ -257,7 +260,8 @@ impl Replica {
     /// The round's batches are not in the log: their producers are answered so, and the partition forgets them.
     ///
     /// The state machine has given out offsets that the log does not have. The replica fails, with all requests that
-    /// wait in it, and is built again from the log ([`Effect::Reopen`]): retries find there what was written. An error that leaves the log in doubt fails the directory.
+    /// wait in it, and is built again from the log ([`Effect::Reopen`]): retries find there what was written. An error
+    /// that leaves the log in doubt fails the directory.
     pub(crate) fn write_failed(&mut self, error: &StorageError, outbox: &mut Outbox) {
         self.refuse_round(RequestError::Storage, outbox);
         if !leaves_log_as_it_was(error) {
@@ -272,8 +276,8 @@ impl Replica {
         outbox.effects.extend([Effect::WakeReaders, Effect::Reopen]);
     }
 
-    /// Serves nothing more: the directory has failed, or the replica is closed for good. Producers of the round are answered with `error`,
-    /// those whose batches are in the log as of a failed directory.
+    /// Serves nothing more: the directory has failed, or the replica is closed for good. Producers of the round are
+    /// answered with `error`, those whose batches are in the log as of a failed directory.
     pub fn fail(&mut self, error: RequestError, outbox: &mut Outbox) {
         self.refuse_round(error, outbox);
         self.partition.fail(&mut outbox.decisions);

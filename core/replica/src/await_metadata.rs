@@ -1,19 +1,20 @@
 //! Requests that arrive before the metadata that they rest on.
 //!
-//! When leadership moves, the old leader names the new one in its refusal (KIP-951). Clients and followers then reach the new leader
-//! before the record of the election does. A refusal would cost a producer its backoff (100 ms by default) and a follower its own (one
-//! second with Apache's), so such requests are held for a moment, until the image has something new for the partition.
+//! When leadership moves, the old leader names the new one in its refusal (KIP-951). Clients and followers then reach
+//! the new leader before the record of the election does. A refusal would cost a producer its backoff (100 ms by
+//! default) and a follower its own (one second with Apache's), so such requests are held for a moment, until the image
+//! has something new for the partition.
 //!
-//! A fetch names the leader epoch that it knows, so it is early if that epoch is newer than the image's. A batch names none. It is held
-//! where this broker has a replica that it has not led before, or where the metadata log holds more than the image shows. A producer that
-//! sends to a former leader is refused at once, as its metadata is old.
+//! A fetch names the leader epoch that it knows, so it is early if that epoch is newer than the image's. A batch names
+//! none. It is held where this broker has a replica that it has not led before, or where the metadata log holds more
+//! than the image shows. A producer that sends to a former leader is refused at once, as its metadata is old.
 //!
 //! Always true:
 //! 1. no request is held for longer than [`APPEND_TIMEOUT`] or [`READ_TIMEOUT`]
 //! 2. batches for one partition keep their order
 //!
-//! Neighbours: shell/broker/src/partition_worker/await_metadata.rs, which holds commands; shell/broker/src/partition_worker/changes.rs, which takes
-//! over roles.
+//! Neighbours: shell/broker/src/partition_worker/await_metadata.rs, which holds commands;
+//! shell/broker/src/partition_worker/changes.rs, which takes over roles.
 
 use barnabas_base::{DurationMs, LeaderEpoch, MonotonicMs};
 use barnabas_partition::ReplicaKey;
@@ -61,8 +62,8 @@ impl<T> AwaitMetadata<T> {
         self.waiting.iter().map(|waiting| waiting.until).min()
     }
 
-    /// Those that wait no more, in their order: timed out, or `epoch_of` says another epoch than when they came. It says none of a
-    /// partition that serves nothing.
+    /// Those that wait no more, in their order: timed out, or `epoch_of` says another epoch than when they came. It
+    /// says none of a partition that serves nothing.
     pub fn take_due(
         &mut self,
         now: MonotonicMs,
@@ -77,8 +78,8 @@ impl<T> AwaitMetadata<T> {
 impl Replica {
     /// Whether a batch may be ahead of this broker's metadata.
     ///
-    /// `forwards_for`: how long after it ceased to lead a broker forwards batches to the new leader. `knows_more`: whether the metadata
-    /// log holds more than the image shows; asked only where it decides.
+    /// `forwards_for`: how long after it ceased to lead a broker forwards batches to the new leader. `knows_more`:
+    /// whether the metadata log holds more than the image shows; asked only where it decides.
     pub fn append_awaits_metadata(
         &self,
         now: MonotonicMs,

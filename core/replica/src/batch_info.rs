@@ -23,8 +23,8 @@ pub fn batch_info(header: &BatchHeader, whole: impl FnOnce() -> Bytes) -> BatchI
     }
 }
 
-/// Kafka `EndTransactionMarker`: key = version i16, type i16 (0 abort, 1 commit); value = version i16, coordinator epoch
-/// i32.
+/// Kafka `EndTransactionMarker`: key = version i16, type i16 (0 abort, 1 commit); value = version i16, coordinator
+/// epoch i32.
 fn control_kind(bytes: Bytes) -> BatchKind {
     let marker = || {
         let records = Batch::new(bytes).ok()?.records_within(CONTROL_BYTES_MAX).ok()?;

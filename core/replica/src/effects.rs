@@ -97,7 +97,8 @@ pub enum Effect {
         end: Offset,
         bytes: u64,
     },
-    /// So many bytes below `end` were written back from memory into segments. The room for them is used now. They are in memory still.
+    /// So many bytes below `end` were written back from memory into segments. The room for them is used now. They are
+    /// in memory still.
     WroteBack {
         end: Offset,
         bytes: u64,
@@ -165,7 +166,8 @@ impl RequestError {
             Self::Refused(refusal) => refusal.code(),
             Self::Unknown => ErrorCode::UnknownTopicOrPartition,
             Self::Storage | Self::Full => ErrorCode::KafkaStorageError,
-            // Clients retry KAFKA_STORAGE_ERROR for ever without a word; this one reaches the application, which may seek past it.
+            // Clients retry KAFKA_STORAGE_ERROR for ever without a word; this one reaches the application, which may
+            // seek past it.
             Self::Damaged => ErrorCode::CorruptMessage,
         }
     }

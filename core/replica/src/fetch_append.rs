@@ -1,13 +1,15 @@
 //! What a leader has sent to a follower: checked, appended, and its marks taken over.
 //!
-//! Each batch's CRC is checked, and that it goes on where the log ends. From there it takes the way of every append: the round, the log, the
-//! journal. The leader's marks (its high watermark, where its log starts) count here once they are so here too.
+//! Each batch's CRC is checked, and that it goes on where the log ends. From there it takes the way of every append:
+//! the round, the log, the journal. The leader's marks (its high watermark, where its log starts) count here once they
+//! are so here too.
 //!
 //! Always true:
 //! 1. nothing is appended that does not go on where the log ends
 //! 2. the log's start never lies in what is in memory alone
 //!
-//! Neighbours: shell/broker/src/partition_worker/taking.rs, which hands the answers in; core/partition's `partition/follower`; `append`.
+//! Neighbours: shell/broker/src/partition_worker/taking.rs, which hands the answers in; core/partition's
+//! `partition/follower`; `append`.
 //!
 //! Source: Kafka `AbstractFetcherThread.processFetchRequest`, `ReplicaFetcherThread.processPartitionData`.
 
@@ -47,7 +49,8 @@ enum Next {
 }
 
 impl Replica {
-    /// Puts a leader's batches into the round. `admit`: whether the directory has room for so many bytes; they count as used then.
+    /// Puts a leader's batches into the round. `admit`: whether the directory has room for so many bytes; they count as
+    /// used then.
     ///
     /// # Errors
     /// [`NotApplied`]. Effects are to be carried out even so.
@@ -114,7 +117,8 @@ impl Replica {
         self.follow_start(around);
     }
 
-    /// The leader has dropped what lies before its start. Here that counts once it is below the high watermark; it is written back first.
+    /// The leader has dropped what lies before its start. Here that counts once it is below the high watermark; it is
+    /// written back first.
     pub fn follow_start(&mut self, around: &mut Surroundings<'_>) {
         let to = self.leader_start.min(self.partition.high_watermark());
         if to <= self.partition.log_start() {

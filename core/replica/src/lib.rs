@@ -1,8 +1,9 @@
 //! One replica of one partition on one broker: its state machine and its log, without I/O of its own.
 //!
-//! core/partition decides offsets, acknowledgements and the ISR; core/storage writes Kafka's files over a `Disk`. Neither knows the
-//! other. A [`Replica`] owns one of each and decides what concerns both: which way an append takes to disk, what is written back from
-//! the journal and when, how a log is truncated so that no crash undoes it, when a damaged log may give up data.
+//! core/partition decides offsets, acknowledgements and the ISR; core/storage writes Kafka's files over a `Disk`.
+//! Neither knows the other. A [`Replica`] owns one of each and decides what concerns both: which way an append takes to
+//! disk, what is written back from the journal and when, how a log is truncated so that no crash undoes it, when a
+//! damaged log may give up data.
 //!
 //! | file | answers |
 //! |---|---|
@@ -29,21 +30,23 @@
 //!
 //! # The caller's duties
 //!
-//! The caller keeps one `Replica` for each open partition and hands it one step at a time. A step takes values (the clocks, the image, the
-//! configuration, whether there is room) and [`Surroundings`], and pushes [`Effect`]s. A step that pushes decisions only
-//! ([`Outbox::decisions`]) is followed by [`Replica::absorb`], which turns them into effects. **All effects of a replica are carried out, in
-//! their order, before its next step.** tests/restarts.rs drives a replica over the real journal in 300 lines.
+//! The caller keeps one `Replica` for each open partition and hands it one step at a time. A step takes values (the
+//! clocks, the image, the configuration, whether there is room) and [`Surroundings`], and pushes [`Effect`]s. A step
+//! that pushes decisions only ([`Outbox::decisions`]) is followed by [`Replica::absorb`], which turns them into
+//! effects. **All effects of a replica are carried out, in their order, before its next step.** tests/restarts.rs
+//! drives a replica over the real journal in 300 lines.
 //!
 //! **Start of a log directory**, before any partition in it is opened:
 //! 1. `LogDir::open`, `LogDir::begin`, `LogDir::set_synced` (whether there will be a journal).
 //! 2. [`read_journal`]. Drop what belongs to deleted topics (`Recovered::keep`).
-//! 3. [`replay_log`] for each partition that does not wait for its opening ([`waits_for_opening`]), then `LogDir::vouch_for` with its end,
-//!    `LogDir::write_checkpoints`, and `Recovered::keep` for those that wait. What a log cannot take goes into a file (`quarantine::keep`).
-//! 4. `Journal::open` with what was kept. Where it has no room to go on, the rest is replayed as in step 3 first. Its first round is written
-//!    before anything else in the directory changes.
+//! 3. [`replay_log`] for each partition that does not wait for its opening ([`waits_for_opening`]), then
+//!    `LogDir::vouch_for` with its end, `LogDir::write_checkpoints`, and `Recovered::keep` for those that wait. What a
+//!    log cannot take goes into a file (`quarantine::keep`).
+//! 4. `Journal::open` with what was kept. Where it has no room to go on, the rest is replayed as in step 3 first. Its
+//!    first round is written before anything else in the directory changes.
 //!
-//! **Opening a partition:** [`Checkpointed::read`], [`Replica::open`] with what waits for it, [`note_gaps`], [`Replica::take_role`]. An error is
-//! carried out by its [`OpenError::verdict`].
+//! **Opening a partition:** [`Checkpointed::read`], [`Replica::open`] with what waits for it, [`note_gaps`],
+//! [`Replica::take_role`]. An error is carried out by its [`OpenError::verdict`].
 //!
 //! **Steps:**
 //!
@@ -61,12 +64,13 @@
 //! | [`Effect::Reopen`] | write back what can be, sync, drop the replica | open it when a request asks for it |
 //! | [`Effect::DirectoryFailed`] | [`Replica::fail`] for all replicas of the directory | nothing is written there any more |
 //!
-//! **The journal** (core/storage's `journal`) takes entries of one partition in the order in which its replica pushed them. A `Range` entry
-//! is submitted only once the journal has nothing else of that partition: all before it is synced in the segments, so
-//! `Journal::take_lay` and `Journal::laid` discharge it. A round's ends are reported after its write has been synced, never before.
+//! **The journal** (core/storage's `journal`) takes entries of one partition in the order in which its replica pushed
+//! them. A `Range` entry is submitted only once the journal has nothing else of that partition: all before it is synced
+//! in the segments, so `Journal::take_lay` and `Journal::laid` discharge it. A round's ends are reported after its
+//! write has been synced, never before.
 //!
-//! **A crash** may come between any two calls. After it the start above finds every batch that was acknowledged, and nothing that a
-//! durable truncation entry has cut.
+//! **A crash** may come between any two calls. After it the start above finds every batch that was acknowledged, and
+//! nothing that a durable truncation entry has cut.
 //!
 //! It does not know: other partitions, connections, threads, the controller. shell/broker's `partition_worker` does.
 

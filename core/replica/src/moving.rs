@@ -16,9 +16,11 @@
 //! 3. a replica whose log was truncated since the move began is not moved: the copy is of another log
 //! 4. a replica that was never written to has no copy: it begins in the other directory
 //!
-//! Neighbours: shell/broker/src/moves/mover.rs, the thread that copies; shell/broker/src/partition_worker/moves.rs, the owner.
+//! Neighbours: shell/broker/src/moves/mover.rs, the thread that copies; shell/broker/src/partition_worker/moves.rs, the
+//! owner.
 //!
-//! Source: KIP-113, KIP-858; Kafka `ReplicaAlterLogDirsThread`, `LogManager.replaceCurrentWithFutureLog`, which renames in the same order.
+//! Source: KIP-113, KIP-858; Kafka `ReplicaAlterLogDirsThread`, `LogManager.replaceCurrentWithFutureLog`, which renames
+//! in the same order.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -69,7 +71,8 @@ pub struct LogCopy {
     pub place: LogPlace,
     pub log: Option<Log>,
     pub files: FilePool,
-    /// How far the log was compacted before its first byte was copied; what is compacted meanwhile may be copied as it was before.
+    /// How far the log was compacted before its first byte was copied; what is compacted meanwhile may be copied as it
+    /// was before.
     pub clean_to: Option<Offset>,
     unsynced: u64,
 }
@@ -334,11 +337,11 @@ impl Replica {
         Ok(true)
     }
 
-    /// Goes on in the promoted copy. `files`: of the old directory. The old folder is renamed next; then [`Replica::moved`] follows, or
-    /// [`Replica::fail`] where that failed.
+    /// Goes on in the promoted copy. `files`: of the old directory. The old folder is renamed next; then
+    /// [`Replica::moved`] follows, or [`Replica::fail`] where that failed.
     ///
-    /// The new journal may know the partition from an earlier stay. A `Range` ends that ([`Replica::note_ranges`]), and until it is durable
-    /// appends go straight into the segment.
+    /// The new journal may know the partition from an earlier stay. A `Range` ends that ([`Replica::note_ranges`]), and
+    /// until it is durable appends go straight into the segment.
     pub fn move_to(&mut self, to: usize, log: Log, files: &mut FilePool, outbox: &mut Outbox) -> LeftBehind {
         let directory = std::mem::replace(&mut self.directory, to);
         let mut old = std::mem::replace(&mut self.log, log);

@@ -1,4 +1,5 @@
-//! Opening a partition: its log is recovered, what only the journal holds is staged, and the state machine learns what the log says.
+//! Opening a partition: its log is recovered, what only the journal holds is staged, and the state machine learns what
+//! the log says.
 //!
 //! The order, each step durable before the next rests on it:
 //! 1. the log is recovered from its files and the directory's checkpoints, and what that left unsynced is synced
@@ -9,8 +10,8 @@
 //!
 //! Always true: what is replayed twice changes nothing, so that a snapshot may be older than the log's end.
 //!
-//! Neighbours: shell/broker/src/partition_worker/opening.rs, which finds the directory and carries the verdict out; `replay`, which comes
-//! before for logs that were truncated; core/storage's `log/open.rs`, which recovers the files.
+//! Neighbours: shell/broker/src/partition_worker/opening.rs, which finds the directory and carries the verdict out;
+//! `replay`, which comes before for logs that were truncated; core/storage's `log/open.rs`, which recovers the files.
 
 pub(crate) mod replay;
 
@@ -93,8 +94,8 @@ pub enum OpenVerdict {
     DirectoryFailed,
     /// It stays offline until the next start.
     Offline,
-    /// As [`OpenVerdict::Offline`]; and as the journal must not be held by it for good, what that holds of the partition is kept aside
-    /// ([`quarantine::keep`]).
+    /// As [`OpenVerdict::Offline`]; and as the journal must not be held by it for good, what that holds of the
+    /// partition is kept aside ([`quarantine::keep`]).
     Quarantine,
 }
 
@@ -134,7 +135,8 @@ impl Replica {
         let (log, report) = opening.recover(files)?;
         let held_end = opening.checkpointed.and_then(|known| known.held_end);
         let replica = Self::with_log(log, opening, files)?;
-        // What was acknowledged lay in the log or in the journal. Where neither has it, one of them was lost or is an old copy.
+        // What was acknowledged lay in the log or in the journal. Where neither has it, one of them was lost or is an
+        // old copy.
         let end = replica.log.end();
         if let Some(acknowledged) = held_end.filter(|held| end < *held) {
             return Err(StorageError::EndsEarly { dir: replica.log.place().dir(), end, acknowledged }.into());
@@ -217,7 +219,8 @@ impl Opening<'_> {
     }
 }
 
-/// Notes in the checkpoints that offsets inside of the log have no segment, so that the next start does not take that for a loss.
+/// Notes in the checkpoints that offsets inside of the log have no segment, so that the next start does not take that
+/// for a loss.
 ///
 /// # Errors
 /// The checkpoints cannot be written: the next start may refuse the partition.

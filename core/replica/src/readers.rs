@@ -1,9 +1,10 @@
 //! What readers of one replica may see by now, and what they were promised.
 //!
-//! Readers see what is durable. A producer with `acks=1` or `acks=0` counts its batch as written before that, so a read that arrives
-//! afterwards waits until everything below the promised end is durable.
+//! Readers see what is durable. A producer with `acks=1` or `acks=0` counts its batch as written before that, so a read
+//! that arrives afterwards waits until everything below the promised end is durable.
 //!
-//! Neighbours: shell/broker/src/mailbox/fetch_wait.rs, which wakes waiting fetches; shell/broker/src/partition_worker/patience.rs, which holds reads.
+//! Neighbours: shell/broker/src/mailbox/fetch_wait.rs, which wakes waiting fetches;
+//! shell/broker/src/partition_worker/patience.rs, which holds reads.
 
 use barnabas_base::Offset;
 use barnabas_partition::Partition;
@@ -56,8 +57,8 @@ impl Replica {
 
     /// The high watermark or the last stable offset moved: announces how much more can be read.
     ///
-    /// The bytes between two high watermarks are not known. They are taken as a share of the bytes that were appended since, in
-    /// proportion to the offsets.
+    /// The bytes between two high watermarks are not known. They are taken as a share of the bytes that were appended
+    /// since, in proportion to the offsets.
     pub(crate) fn announce(&mut self, effects: &mut Vec<Effect>) {
         let readers = &mut self.readers;
         let (to, end) = (self.partition.high_watermark(), self.partition.log_end());

@@ -1,10 +1,12 @@
 //! What of a replica a consumer may read.
 //!
 //! Always true:
-//! 1. a reader sees nothing beyond its bounds: the high watermark, the last stable offset, or for followers the log's end
+//! 1. a reader sees nothing beyond its bounds: the high watermark, the last stable offset, or for followers the log's
+//!    end
 //! 2. a reader whose last epoch ended before its offset gets the end of that epoch here, and no records (KIP-320)
 //!
-//! Neighbours: shell/broker/src/partition_worker/reads.rs, which collects answers and wakes waiting fetches; core/storage's `Log::read`.
+//! Neighbours: shell/broker/src/partition_worker/reads.rs, which collects answers and wakes waiting fetches;
+//! core/storage's `Log::read`.
 //!
 //! Source: Kafka `Partition.readRecords`.
 

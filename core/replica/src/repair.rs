@@ -1,23 +1,26 @@
 //! When a damaged replica may give up data and copy it again from the leader.
 //!
 //! Damage is found by the scrub or by a read. The replica then goes through three steps:
-//! 1. The broker asks the controller not to let it lead the partition ([`Replica::note_damage`]). Where another replica is in sync, a leader
-//!    becomes a follower.
-//! 2. The follower fetches again from the damaged offset and drops what comes. So the leader sees it behind and removes it from the ISR.
-//!    Local data stays.
-//! 3. Once the replica is neither in the ISR nor in the ELR, the damaged segment and all that follow are given up, and fetched as by
-//!    any replica that was away.
+//! 1. The broker asks the controller not to let it lead the partition ([`Replica::note_damage`]). Where another replica
+//!    is in sync, a leader becomes a follower.
+//! 2. The follower fetches again from the damaged offset and drops what comes. So the leader sees it behind and removes
+//!    it from the ISR. Local data stays.
+//! 3. Once the replica is neither in the ISR nor in the ELR, the damaged segment and all that follow are given up, and
+//!    fetched as by any replica that was away.
 //!
-//! A replica in the ELR is promised to hold all that was acknowledged (KIP-966), and may be elected. So where removing it would leave
-//! fewer than `min.insync.replicas`, and the cluster has the ELR, it stays in the ISR until another replica is back: everything but the
-//! damaged part is served meanwhile. Without the ELR it leaves the ISR even so, and producers with `acks=all` wait.
+//! A replica in the ELR is promised to hold all that was acknowledged (KIP-966), and may be elected. So where removing
+//! it would leave fewer than `min.insync.replicas`, and the cluster has the ELR, it stays in the ISR until another
+//! replica is back: everything but the damaged part is served meanwhile. Without the ELR it leaves the ISR even so, and
+//! producers with `acks=all` wait.
 //!
 //! Always true:
 //! 1. the only replica in sync gives up nothing
 //! 2. a replica in the ISR or the ELR gives up nothing
-//! 3. nothing is given up before the leader has sent records from the damaged offset, which shows that it sees the replica behind
+//! 3. nothing is given up before the leader has sent records from the damaged offset, which shows that it sees the
+//!    replica behind
 //!
-//! Neighbours: shell/broker/src/partition_worker/repair.rs, which carries it out; `truncation`; core/partition's `partition/follower`.
+//! Neighbours: shell/broker/src/partition_worker/repair.rs, which carries it out; `truncation`; core/partition's
+//! `partition/follower`.
 
 use barnabas_base::{BrokerId, DurationMs, MonotonicMs, Offset};
 use barnabas_metadata::Partition as Registration;
@@ -80,7 +83,8 @@ impl Replica {
         Some(from)
     }
 
-    /// Goes on with the repair, if there is one. To be called whenever the image, the leader or the replica has something new.
+    /// Goes on with the repair, if there is one. To be called whenever the image, the leader or the replica has
+    /// something new.
     pub fn repair_step(&mut self, view: &RepairView<'_>) -> RepairStep {
         let Some(from) = self.repair.damaged_from.filter(|_| self.truncation.is_none()) else {
             return RepairStep::Wait;
@@ -112,8 +116,9 @@ impl Replica {
 
     /// Whether the cluster may rely on this replica's data.
     ///
-    /// A replica that was not in sync may be about to join: Apache's leader sends records at once, and may have asked the controller
-    /// already. It does not any more after `replica.lag.time.max.ms`, or once the replica has left the ISR.
+    /// A replica that was not in sync may be about to join: Apache's leader sends records at once, and may have asked
+    /// the controller already. It does not any more after `replica.lag.time.max.ms`, or once the replica has left the
+    /// ISR.
     fn is_counted_on(&self, view: &RepairView<'_>) -> bool {
         let has_left = |(since, was_in_sync)| was_in_sync || view.now.since(since) >= view.lag_max;
         view.is_in_sync()

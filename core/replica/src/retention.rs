@@ -1,8 +1,8 @@
 //! Which segments of a replica are deleted by retention, and what of its log a checkpoint may vouch for.
 //!
 //! Always true:
-//! 1. retention removes no segment that a start would need for the state of a producer, but on a disk that has no room for the snapshot
-//!    that would replace it
+//! 1. retention removes no segment that a start would need for the state of a producer, but on a disk that has no room
+//!    for the snapshot that would replace it
 //! 2. no checkpoint names records whose leader epochs are not on disk
 //! 3. the high watermark of a checkpoint is not beyond its recovery point
 //!
@@ -53,9 +53,10 @@ impl Replica {
 
     /// Up to where retention may remove segments.
     ///
-    /// Where that is beyond the newest snapshot that a start can rely on ([`Log::producers_vouched`]), a snapshot is written first, and
-    /// retention has to be asked again once it is safe ([`Upkeep::retention_waits`](crate::Upkeep::retention_waits)). A disk that has no
-    /// room even for a snapshot is relieved at once (`is_short`).
+    /// Where that is beyond the newest snapshot that a start can rely on ([`Log::producers_vouched`]), a snapshot is
+    /// written first, and retention has to be asked again once it is safe
+    /// ([`Upkeep::retention_waits`](crate::Upkeep::retention_waits)). A disk that has no room even for a snapshot is
+    /// relieved at once (`is_short`).
     ///
     /// [`Log::producers_vouched`]: barnabas_storage::Log::producers_vouched
     ///
@@ -105,8 +106,9 @@ impl Replica {
         })
     }
 
-    /// As [`Replica::checkpoint`], without waiting for a sync. `None`: new leader epochs come first, which the committer syncs; what the
-    /// checkpoint file says until then stays true. `epochs_left`: so many logs may have their epochs written in this turn.
+    /// As [`Replica::checkpoint`], without waiting for a sync. `None`: new leader epochs come first, which the
+    /// committer syncs; what the checkpoint file says until then stays true. `epochs_left`: so many logs may have their
+    /// epochs written in this turn.
     ///
     /// # Errors
     /// As [`Replica::checkpoint`].

@@ -1,7 +1,7 @@
 //! The batches of one replica that have offsets and are not written yet.
 //!
-//! The worker drains its mailbox in rounds: each batch gets its offset at once, and all batches of a partition are written together at
-//! the end of the round.
+//! The worker drains its mailbox in rounds: each batch gets its offset at once, and all batches of a partition are
+//! written together at the end of the round.
 
 use barnabas_partition::Ticket;
 use barnabas_storage::{AbortedTransaction, AppendBytes};

@@ -1,7 +1,7 @@
 //! What of a replica is in files and not synced, and what a finished sync makes durable.
 //!
-//! A replica has one sync request under way at most. A write that stays in the files of that request is covered by it, as long as the
-//! sync has not begun: so one sync serves several batches.
+//! A replica has one sync request under way at most. A write that stays in the files of that request is covered by it,
+//! as long as the sync has not begun: so one sync serves several batches.
 //!
 //! Always true: a sync request never covers a file that was begun after it was handed in.
 //!

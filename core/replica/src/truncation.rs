@@ -1,17 +1,18 @@
 //! The order in which a log is truncated, so that no crash brings back what went.
 //!
-//! The directory's journal may still hold records that are to go, or a `Range` that says that segments were synced past the truncation.
-//! So the journal notes the truncation first. Once that is durable, the checkpoint files are lowered, the log is truncated, and the state
-//! of producers is read again. After a crash before the note the log is as it was, and the leader says the same again. After a crash
-//! behind the note, the next start truncates (shell/broker/src/upkeep/replay.rs). With `log.ack.durability=written`
-//! there is no journal, and the first step is left out.
+//! The directory's journal may still hold records that are to go, or a `Range` that says that segments were synced past
+//! the truncation. So the journal notes the truncation first. Once that is durable, the checkpoint files are lowered,
+//! the log is truncated, and the state of producers is read again. After a crash before the note the log is as it was,
+//! and the leader says the same again. After a crash behind the note, the next start truncates
+//! (shell/broker/src/upkeep/replay.rs). With `log.ack.durability=written` there is no journal, and the first step is
+//! left out.
 //!
 //! Always true (asserted):
 //! 1. no log is truncated before the journal has noted it and the checkpoints name no more than what stays
 //! 2. a replica with a truncation under way neither fetches nor changes its role
 //!
-//! Neighbours: shell/broker/src/partition_worker/truncation.rs, which carries it out; `repair`, which gives up damaged segments;
-//! core/storage's `Log::truncate_to`; core/partition's `diverged` and `out_of_range`.
+//! Neighbours: shell/broker/src/partition_worker/truncation.rs, which carries it out; `repair`, which gives up damaged
+//! segments; core/storage's `Log::truncate_to`; core/partition's `diverged` and `out_of_range`.
 
 use std::sync::Arc;
 
@@ -62,7 +63,8 @@ impl Replica {
         }
     }
 
-    /// Begins to truncate. Returns what the journal has to note; `None` where there is no journal, and the next step may follow at once.
+    /// Begins to truncate. Returns what the journal has to note; `None` where there is no journal, and the next step
+    /// may follow at once.
     ///
     /// `is_repair`: the place is the base of a segment, and what goes is damaged.
     pub fn want_truncation(&mut self, cut: Cut, is_repair: bool, has_journal: bool) -> Option<Entry> {
@@ -90,7 +92,8 @@ impl Replica {
         self.truncation.is_some_and(|truncation| truncation.step >= Step::Noted)
     }
 
-    /// Lowers what the directory's checkpoint files say of the log: a file that names more than the log holds reads as lost data.
+    /// Lowers what the directory's checkpoint files say of the log: a file that names more than the log holds reads as
+    /// lost data.
     ///
     /// # Errors
     /// The checkpoints cannot be written. Nothing was truncated.
@@ -105,8 +108,8 @@ impl Replica {
     /// Truncates the log. [`Replica::finish_truncation`] follows.
     ///
     /// # Errors
-    /// The log is of no use any more, or its whole directory ([`is_of_the_log_alone`]). It led nothing, so nothing false was
-    /// acknowledged.
+    /// The log is of no use any more, or its whole directory ([`is_of_the_log_alone`]). It led nothing, so nothing
+    /// false was acknowledged.
     pub fn truncate(
         &mut self,
         files: &mut FilePool,
@@ -135,7 +138,8 @@ impl Replica {
         Ok(Truncated { delete, dropped_bytes: before.saturating_sub(self.log.unlaid_bytes()) })
     }
 
-    /// Reads the state of the log that was truncated. The replica goes on. Returns whether damage went with what was truncated.
+    /// Reads the state of the log that was truncated. The replica goes on. Returns whether damage went with what was
+    /// truncated.
     ///
     /// # Errors
     /// As [`Replica::truncate`].
@@ -181,7 +185,8 @@ pub(crate) fn lower_checkpoints(
     log_dir.write_checkpoints()
 }
 
-/// Whether a truncation that failed with this error says something of this log alone. Otherwise its directory has failed.
+/// Whether a truncation that failed with this error says something of this log alone. Otherwise its directory has
+/// failed.
 pub fn is_of_the_log_alone(error: &StorageError) -> bool {
     matches!(error, StorageError::Damaged { .. } | StorageError::BadFile { .. })
 }

@@ -1,15 +1,16 @@
 //! What the journal holds is written back into segments, and the journal is answered once that is synced.
 //!
-//! The journal orders a write-back when it wants to use a file again. The order is answered when the segments are synced up to its end, or
-//! when the replica is gone. With large appends it is the other way round: they are in segments first, and the journal is handed a `Range`
-//! once that is synced.
+//! The journal orders a write-back when it wants to use a file again. The order is answered when the segments are
+//! synced up to its end, or when the replica is gone. With large appends it is the other way round: they are in
+//! segments first, and the journal is handed a `Range` once that is synced.
 //!
 //! Always true:
 //! 1. an order to write back is answered once, when the segments are synced up to its end
 //! 2. a `Range` is handed in only when the log is synced up to its end
 //! 3. what the cache of recent batches forgets is in segments
 //!
-//! Neighbours: `append`, which stages; core/storage's `Log::lay`; shell/broker/src/partition_worker/journaled.rs, which takes the orders.
+//! Neighbours: `append`, which stages; core/storage's `Log::lay`; shell/broker/src/partition_worker/journaled.rs, which
+//! takes the orders.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ use barnabas_storage::{StorageError, SyncTicket};
 
 use crate::{Effect, Outbox, Replica, Surroundings};
 
-/// How long unsynced bytes that no producer waits for stay so, with `log.ack.durability=written`, unless `flush.ms` is shorter.
+/// How long unsynced bytes that no producer waits for stay so, with `log.ack.durability=written`, unless `flush.ms` is
+/// shorter.
 const FLUSH_PAUSE: DurationMs = DurationMs(10_000);
 
 /// What becomes of bytes that no producer waits for.

@@ -10,8 +10,8 @@ use crate::authorizer::{Authorizer, Caller};
 const HARD_CODED: &str = "hardcode";
 
 impl Authorizer {
-    /// Whether an ALLOW entry names the operation (or ALL) and is not wholly denied: by a DENY for the same name, for the
-    /// same or a shorter prefix, or for every name. As in Kafka, no operation implies another here.
+    /// Whether an ALLOW entry names the operation (or ALL) and is not wholly denied: by a DENY for the same name, for
+    /// the same or a shorter prefix, or for every name. As in Kafka, no operation implies another here.
     ///
     /// Cost: in the worst case one pass over the names of this type that have ACLs.
     pub fn allows_any(&self, caller: &Caller, operation: Operation, resource_type: ResourceType) -> bool {

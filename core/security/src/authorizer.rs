@@ -1,7 +1,7 @@
 //! Decides whether a caller may do something: StandardAuthorizer's rules over one image.
 //!
-//! Use: build an [`Authorizer`] for each image whose ACLs differ, resolve a [`Caller`] for each connection and image, then
-//! [`Authorizer::decide`] for each resource of a request.
+//! Use: build an [`Authorizer`] for each image whose ACLs differ, resolve a [`Caller`] for each connection and image,
+//! then [`Authorizer::decide`] for each resource of a request.
 //!
 //! Source: Kafka 4.4 `StandardAuthorizerData.authorize`, `findAclRule`, `findResult`.
 

@@ -1,8 +1,8 @@
 //! All ACLs of one image, arranged so that a decision looks only at those that can match.
 //!
 //! Principals and hosts are numbered once. A pair of them that some ACL names is one number, and the entries of one
-//! pattern are rows sorted by it: permissions of one pair on one pattern are two sets of bits. LITERAL patterns are found
-//! by hash, PREFIXED ones by one binary search ([`prefixes`]), the wildcard pattern is resolved when a caller is.
+//! pattern are rows sorted by it: permissions of one pair on one pattern are two sets of bits. LITERAL patterns are
+//! found by hash, PREFIXED ones by one binary search ([`prefixes`]), the wildcard pattern is resolved when a caller is.
 //!
 //! Memory: 8 bytes for each pair on a pattern, and each distinct name once.
 

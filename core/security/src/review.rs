@@ -19,7 +19,8 @@ pub struct Shadowed {
 /// The patterns of ACLs, by what a wider pattern must have in common with a narrower one.
 type Patterns<'a> = Map<(i8, bool, &'a str, &'a str), Vec<(Uuid, &'a Acl)>>;
 
-/// The ACLs that one other ACL makes useless, in the order of their ids. Of equal ACLs the one with the lowest id stays.
+/// The ACLs that one other ACL makes useless, in the order of their ids. Of equal ACLs the one with the lowest id
+/// stays.
 ///
 /// Not found: an ACL that several others make useless only together.
 pub fn shadowed(acls: &Acls) -> Vec<Shadowed> {

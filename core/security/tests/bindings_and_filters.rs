@@ -1,5 +1,5 @@
-//! What CreateAcls refuses, and what filters match. Facts: Kafka's `AclControlManagerTest`, `ResourcePatternFilterTest`,
-//! `AclBindingTest`.
+//! What CreateAcls refuses, and what filters match. Facts: Kafka's `AclControlManagerTest`,
+//! `ResourcePatternFilterTest`, `AclBindingTest`.
 
 mod world;
 

@@ -1,5 +1,5 @@
-//! Decisions, one table for each rule. Facts: Kafka's `StandardAuthorizerTest`, `BaseAuthorizerTest`, KIP-11, KIP-290, KIP-679
-//! and KIP-1276.
+//! Decisions, one table for each rule. Facts: Kafka's `StandardAuthorizerTest`, `BaseAuthorizerTest`, KIP-11, KIP-290,
+//! KIP-679 and KIP-1276.
 
 mod world;
 

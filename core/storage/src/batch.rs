@@ -1,8 +1,8 @@
-//! A record batch as the log sees it: its header, read where it lies, enough to find offsets, times and sizes without touching the
-//! records; and the bytes of batches that are to be appended.
+//! A record batch as the log sees it: its header, read where it lies, enough to find offsets, times and sizes without
+//! touching the records; and the bytes of batches that are to be appended.
 //!
-//! All three formats that a Kafka log may hold are understood: version 2, and the entries of versions 0 and 1, which name
-//! only their last offset. Source: Kafka `DefaultRecordBatch`, `AbstractLegacyRecordBatch`, `Records`.
+//! All three formats that a Kafka log may hold are understood: version 2, and the entries of versions 0 and 1, which
+//! name only their last offset. Source: Kafka `DefaultRecordBatch`, `AbstractLegacyRecordBatch`, `Records`.
 
 use barnabas_base::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, TimestampMs};
 pub(crate) use barnabas_wire::records::HEADER_BYTES;
@@ -132,8 +132,9 @@ impl BatchHeader {
         self.last_offset.plus(1)
     }
 
-    /// Whether its records would lie exactly between `next`, where a batch is expected, and `end`, up to which the log is known, and
-    /// it says that it lies behind them: its base offset, which is outside the checksum, was changed. Where no offset can be missing.
+    /// Whether its records would lie exactly between `next`, where a batch is expected, and `end`, up to which the log
+    /// is known, and it says that it lies behind them: its base offset, which is outside the checksum, was changed.
+    /// Where no offset can be missing.
     pub(crate) fn is_displaced(&self, next: Offset, end: Offset) -> bool {
         let count = self.last_offset.get() - self.base_offset.get() + 1;
         self.magic == 2 && self.base_offset >= end && next.plus(count) == end

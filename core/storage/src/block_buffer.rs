@@ -1,7 +1,8 @@
 //! Bytes put together where O_DIRECT can take them from: a journal's round, or a large write into a segment.
 //!
-//! O_DIRECT wants address, length and position to be multiples of the device's block. Records come in wherever a frame put
-//! them, so they are copied once, into this; that copy is the price of going past the page cache, which would copy as well.
+//! O_DIRECT wants address, length and position to be multiples of the device's block. Records come in wherever a frame
+//! put them, so they are copied once, into this; that copy is the price of going past the page cache, which would copy
+//! as well.
 
 /// The journal's rounds begin and end at multiples of this, in memory and in the file.
 pub const BLOCK_BYTES: usize = 4096;

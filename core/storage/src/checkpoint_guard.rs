@@ -1,13 +1,14 @@
 //! `barnabas-checkpoints`: whether the checkpoint files of a log directory are those that this program wrote.
 //!
-//! Kafka's checkpoint files carry no checksum: a digit that has changed into another makes a whole, wrong file. This file names the
-//! checksum of each, as it was and as it is about to be, and is replaced before they are, so that whatever a crash leaves fits. It
-//! holds the log starts a second time, since nothing else says which records were deleted.
+//! Kafka's checkpoint files carry no checksum: a digit that has changed into another makes a whole, wrong file. This
+//! file names the checksum of each, as it was and as it is about to be, and is replaced before they are, so that
+//! whatever a crash leaves fits. It holds the log starts a second time, since nothing else says which records were
+//! deleted.
 //!
-//! When Apache Kafka has worked in the directory since, they are believed as they are, and this one says nothing. That shows in
-//! `.kafka_cleanshutdown`, which Kafka removes when it starts and writes anew, with another broker epoch, when it stops: this file knows
-//! the checksum of the one that went with it. (Kafka may have left any of the checkpoints as they were.)
-//! Kafka takes no notice of it. Drawn in docs/format/checkpoints.md.
+//! When Apache Kafka has worked in the directory since, they are believed as they are, and this one says nothing. That
+//! shows in `.kafka_cleanshutdown`, which Kafka removes when it starts and writes anew, with another broker epoch, when
+//! it stops: this file knows the checksum of the one that went with it. (Kafka may have left any of the checkpoints as
+//! they were.) Kafka takes no notice of it. Drawn in docs/format/checkpoints.md.
 
 use barnabas_base::{Map, Offset, TopicPartition};
 use barnabas_wire::records::crc32c;
@@ -52,17 +53,17 @@ pub(crate) struct Guard {
     pub is_synced: bool,
     /// A journal was open, and this was its newest life: after an unclean stop it must be there, and reach as far.
     pub journal: Option<u64>,
-    /// All that was open was closed: the checksum of `.kafka_cleanshutdown`, or that there is none, as some logs were not recovered
-    /// since an unclean stop. Nothing while this program works in the directory.
+    /// All that was open was closed: the checksum of `.kafka_cleanshutdown`, or that there is none, as some logs were
+    /// not recovered since an unclean stop. Nothing while this program works in the directory.
     pub stopped: Option<Sum>,
     pub files: Vec<Guarded>,
     pub log_starts: Map<TopicPartition, Offset>,
 }
 
 impl Guard {
-    /// Whether somebody else has worked in the directory since, by the `.kafka_cleanshutdown` that is there and the checkpoints, in the
-    /// order of [`offset_checkpoint::ALL`]. A process that was killed on a full disk, before it could write this file for the first
-    /// time, is such a one.
+    /// Whether somebody else has worked in the directory since, by the `.kafka_cleanshutdown` that is there and the
+    /// checkpoints, in the order of [`offset_checkpoint::ALL`]. A process that was killed on a full disk, before it
+    /// could write this file for the first time, is such a one.
     pub fn is_overtaken(&self, clean_shutdown: Sum, found: &[Sum]) -> bool {
         let mut fit = self.files.iter().zip(found).map(|(file, found)| file.fits(*found));
         match self.stopped {

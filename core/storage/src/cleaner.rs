@@ -1,4 +1,5 @@
-//! Compaction: of records with the same key the newest stays. Sealed segments are read, and written anew without the rest.
+//! Compaction: of records with the same key the newest stays. Sealed segments are read, and written anew without the
+//! rest.
 //!
 //! ```text
 //! log       │ 0        │ 90       │ 200      │ 310      │ 400 (active)
@@ -10,14 +11,17 @@
 //!           5. once the renames are synced, `cleaner-offset-checkpoint` says 310
 //! ```
 //!
-//! Works beside the log's owner, on another thread: sealed segments do not change, and what was read is compared with the log
-//! again when it is swapped in. Memory is bounded by the map and one batch. It does not choose which log is cleaned when, does not
-//! swap, and has no clock: `now` is passed in, and a [`Pace`] is asked before each piece of reading and writing.
+//! Works beside the log's owner, on another thread: sealed segments do not change, and what was read is compared with
+//! the log again when it is swapped in. Memory is bounded by the map and one batch. It does not choose which log is
+//! cleaned when, does not swap, and has no clock: `now` is passed in, and a [`Pace`] is asked before each piece of
+//! reading and writing.
 //!
 //! Always true, for every record below `first_uncleanable`:
 //! 1. the newest record of a key stays, unless it is a tombstone whose delete horizon has passed
-//! 2. a record keeps its offset, timestamp, key, value and headers, and its batch keeps first and last offset and producer fields
-//! 3. a transaction's marker goes after all of its records, and its aborted records are never taken for the newest of their key
+//! 2. a record keeps its offset, timestamp, key, value and headers, and its batch keeps first and last offset and
+//!    producer fields
+//! 3. a transaction's marker goes after all of its records, and its aborted records are never taken for the newest of
+//!    their key
 //! 4. nothing is dropped on the word of bytes whose checksum is wrong: the log is not cleaned then
 //! 5. a producer's last sequence stays readable (its last batch stays, empty if need be)
 //!

@@ -1,4 +1,5 @@
-//! The names of partition directories: `topic-3`, and what is on its way out or in: `topic-3.<id>-delete`, `-future`, `-stray`.
+//! The names of partition directories: `topic-3`, and what is on its way out or in: `topic-3.<id>-delete`, `-future`,
+//! `-stray`.
 //!
 //! Source: Kafka `LocalLog.parseTopicPartitionName`, `logDeleteDirName`.
 
@@ -7,8 +8,9 @@ use barnabas_base::{PartitionIndex, TopicPartition, Uuid};
 /// The longest name that Linux's file systems take.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// The name of a file of ours that belongs to a partition: `PREFIX`, the partition, `SUFFIX`. With `spare` bytes more it is still a name that
-/// file systems take: the topic's name is cut short where it must be. `suffix` then tells partitions apart.
+/// The name of a file of ours that belongs to a partition: `PREFIX`, the partition, `SUFFIX`. With `spare` bytes more
+/// it is still a name that file systems take: the topic's name is cut short where it must be. `suffix` then tells
+/// partitions apart.
 pub fn partition_file_name(
     prefix: &str,
     topic_partition: &TopicPartition,
@@ -62,7 +64,8 @@ impl PartitionDir {
         Some(Self { name: name.to_owned(), topic_partition, kind: DirKind::Current })
     }
 
-    /// The id in the name of a deleted, stray or future directory, where it is one that [`PartitionDir::renamed`] wrote.
+    /// The id in the name of a deleted, stray or future directory, where it is one that [`PartitionDir::renamed`]
+    /// wrote.
     pub fn unique(&self) -> Option<Uuid> {
         let (_, unique) = self.name.rsplit_once('-')?.0.rsplit_once('.')?;
         let byte = |at: usize| u8::from_str_radix(unique.get(at..at + 2)?, 16).ok();
@@ -73,12 +76,14 @@ impl PartitionDir {
         (unique.len() == 32).then_some(Uuid(bytes))
     }
 
-    /// Whether the name of a copy in the making would be longer than file systems take (Kafka refuses to move such a partition).
+    /// Whether the name of a copy in the making would be longer than file systems take (Kafka refuses to move such a
+    /// partition).
     pub fn future_is_too_long(topic_partition: &TopicPartition) -> bool {
         Self::renamed(topic_partition, DirKind::Future, Uuid::ZERO).len() > NAME_BYTES_MAX
     }
 
-    /// The name that this directory gets when it becomes `kind`. A topic's name is cut short where the whole would be too long.
+    /// The name that this directory gets when it becomes `kind`. A topic's name is cut short where the whole would be
+    /// too long.
     pub(crate) fn renamed(topic_partition: &TopicPartition, kind: DirKind, unique: Uuid) -> String {
         let suffix = match kind {
             DirKind::Current => return topic_partition.to_string(),

@@ -1,7 +1,7 @@
 //! What storage asks of the machine: files that are read and written at positions, directories, syncs, a lock.
 //!
-//! Small enough to fake: [`crate::MemoryDisk`] tears and loses what was not synced, shell/disk does it for Linux. All calls
-//! block; whoever must not block hands the handles to a thread that may.
+//! Small enough to fake: [`crate::MemoryDisk`] tears and loses what was not synced, shell/disk does it for Linux. All
+//! calls block; whoever must not block hands the handles to a thread that may.
 //!
 //! What a caller may rely on, and what every implementation keeps:
 //! 1. A written byte is durable once [`DiskFile::sync`] has returned after the write, and not before.
@@ -33,13 +33,13 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn remove_file(&self, path: &Path) -> Result<(), DiskError>;
     /// Removes an empty directory; one that is not there counts as removed.
     fn remove_dir(&self, dir: &Path) -> Result<(), DiskError>;
-    /// Makes the names in `dir` durable. A directory that is gone has none: a sync that is under way while its partition is
-    /// deleted is no failure (Kafka `Utils.flushDirIfExists`).
+    /// Makes the names in `dir` durable. A directory that is gone has none: a sync that is under way while its
+    /// partition is deleted is no failure (Kafka `Utils.flushDirIfExists`).
     fn sync_dir(&self, dir: &Path) -> Result<(), DiskError>;
     /// Room on the file system that holds `dir`.
     fn space(&self, dir: &Path) -> Result<DiskSpace, DiskError>;
-    /// A way to make everything durable that was written to the file system of `dir` since this call, with one sync for any
-    /// number of files; `None` where there is none.
+    /// A way to make everything durable that was written to the file system of `dir` since this call, with one sync for
+    /// any number of files; `None` where there is none.
     fn file_system(&self, _dir: &Path) -> Result<Option<Arc<dyn FileSystem>>, DiskError> {
         Ok(None)
     }
@@ -64,9 +64,10 @@ pub trait DiskFile: Send + Sync + std::fmt::Debug {
     }
     /// Writes all of `parts`, one after another, from `position` on. After an error any part of it may be written.
     fn write_at(&self, position: u64, parts: &[&[u8]]) -> Result<(), DiskError>;
-    /// Writes whole blocks past the page cache, one part after another: `position`, the length and the address of each part are
-    /// multiples of [`crate::journal::BLOCK_BYTES`]. Readers see them at once, as after [`DiskFile::write_at`]; they are durable after
-    /// [`DiskFile::sync`]. After an error any part of them may be written.
+    /// Writes whole blocks past the page cache, one part after another: `position`, the length and the address of each
+    /// part are multiples of [`crate::journal::BLOCK_BYTES`]. Readers see them at once, as after
+    /// [`DiskFile::write_at`]; they are durable after [`DiskFile::sync`]. After an error any part of them may be
+    /// written.
     ///
     /// Returns false where that cannot be done here: then they are to be written with `write_at`.
     fn write_direct(&self, _position: u64, _parts: &[&[u8]]) -> Result<bool, DiskError> {
@@ -77,20 +78,20 @@ pub trait DiskFile: Send + Sync + std::fmt::Debug {
     /// Cuts or lengthens (with zeros).
     fn set_len(&self, len: u64) -> Result<(), DiskError>;
     fn len(&self) -> Result<u64, DiskError>;
-    /// Where at or behind `position` the next bytes lie that may be other than zero: what was set aside and never written is
-    /// passed over without being read, where the file system can say so. `u64::MAX`: nowhere.
+    /// Where at or behind `position` the next bytes lie that may be other than zero: what was set aside and never
+    /// written is passed over without being read, where the file system can say so. `u64::MAX`: nowhere.
     fn next_data(&self, position: u64) -> Result<u64, DiskError> {
         Ok(position)
     }
     /// Sets room aside from the start of the file up to `len` without changing its length, where the file system can.
     fn allocate(&self, len: u64) -> Result<(), DiskError>;
-    /// Lengthens an empty file to `len` zeros and takes all the room that they need: removing the file gives as much room back. After an
-    /// error any part of it may be taken.
+    /// Lengthens an empty file to `len` zeros and takes all the room that they need: removing the file gives as much
+    /// room back. After an error any part of it may be taken.
     fn fill(&self, len: u64) -> Result<(), DiskError> {
         write_zeros(|position, zeros| self.write_at(position, &[zeros]), len)
     }
-    /// Sets when the file counts as last written: what retention and the tombstones of old formats go by. A machine that keeps
-    /// no times leaves it out.
+    /// Sets when the file counts as last written: what retention and the tombstones of old formats go by. A machine
+    /// that keeps no times leaves it out.
     fn set_modified(&self, at: TimestampMs) -> Result<(), DiskError> {
         let _ = at;
         Ok(())
@@ -112,8 +113,8 @@ pub fn write_zeros(write: impl Fn(u64, &[u8]) -> Result<(), DiskError>, len: u64
     Ok(())
 }
 
-/// A file system as a whole. Kept from before what it is to make durable was written: a write-back that fails in between is
-/// reported by its sync, even where the file was closed meanwhile.
+/// A file system as a whole. Kept from before what it is to make durable was written: a write-back that fails in
+/// between is reported by its sync, even where the file was closed meanwhile.
 pub trait FileSystem: Send + Sync + std::fmt::Debug {
     /// Makes all that was written to any file, and all names, durable. A failed one is as final as that of a file.
     fn sync(&self) -> Result<(), DiskError>;

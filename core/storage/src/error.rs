@@ -15,8 +15,8 @@ pub enum StorageError {
     /// The log is as it was before the call; later calls may succeed.
     #[error("the disk is full while writing {}: free space there or lower retention; nothing was kept of this write", .0.display())]
     Full(PathBuf),
-    /// The process has no descriptor left, the system no memory, or a file may not grow: nothing is wrong with the disk. As with
-    /// [`StorageError::Full`], the log is as it was, and later calls may succeed.
+    /// The process has no descriptor left, the system no memory, or a file may not grow: nothing is wrong with the
+    /// disk. As with [`StorageError::Full`], the log is as it was, and later calls may succeed.
     #[error("{0}; nothing was kept of this, and it is tried again")]
     Exhausted(DiskError),
     /// Bytes that were synced, or that a clean stop vouched for, are not what was written. Nothing was cut.

@@ -1,10 +1,11 @@
-//! Which files are open: a bounded number for all logs of one owner in one directory; those not used lately are closed first.
+//! Which files are open: a bounded number for all logs of one owner in one directory; those not used lately are closed
+//! first.
 //!
 //! One pool per worker and log directory, so no lock is needed: each gets its share of `log.open.files.max`.
 //!
-//! A file that was written and not yet synced is held beside the pool, since closing it could lose the report of a failed write. Of
-//! these there are a bounded number, too ([`FilePool::with_file_system`]): what is written beyond it is left to a sync of the file
-//! system as a whole, which reports such failures although the file was closed.
+//! A file that was written and not yet synced is held beside the pool, since closing it could lose the report of a
+//! failed write. Of these there are a bounded number, too ([`FilePool::with_file_system`]): what is written beyond it
+//! is left to a sync of the file system as a whole, which reports such failures although the file was closed.
 //!
 //! Where the process or the system has no descriptor left, the pool closes what it holds and tries again.
 //!
@@ -38,8 +39,8 @@ pub struct FilePool {
     blocks: Option<BlockBuffer>,
 }
 
-/// Writes of this much and more go past the page cache. Less than that costs about as much either way, and whoever writes
-/// waits for the device meanwhile (lab/bench/JOURNAL.md).
+/// Writes of this much and more go past the page cache. Less than that costs about as much either way, and whoever
+/// writes waits for the device meanwhile (lab/bench/JOURNAL.md).
 const DIRECT_FROM_BYTES: usize = 256 << 10;
 /// What one direct write takes: more makes a byte no cheaper.
 const DIRECT_WRITE_BYTES: usize = 1 << 20;
@@ -118,8 +119,8 @@ impl FilePool {
         }
     }
 
-    /// Bounds the files that wait for a sync as well: a quarter of `open_max` is theirs. `file_system` is that of the files, opened
-    /// before any of them was written.
+    /// Bounds the files that wait for a sync as well: a quarter of `open_max` is theirs. `file_system` is that of the
+    /// files, opened before any of them was written.
     #[must_use]
     pub fn with_file_system(mut self, file_system: Option<Arc<dyn FileSystem>>) -> Self {
         if file_system.is_some() {
@@ -134,8 +135,8 @@ impl FilePool {
         self.file_system.as_ref()
     }
 
-    /// Keeps `file`, which was just written to, open until it is synced. `None`: too many wait already, and the file system is to be
-    /// synced as a whole.
+    /// Keeps `file`, which was just written to, open until it is synced. `None`: too many wait already, and the file
+    /// system is to be synced as a whole.
     pub(crate) fn hold(&self, file: Arc<dyn DiskFile>) -> Option<HeldFile> {
         if self.held.load(Ordering::Relaxed) >= self.held_max {
             return None;

@@ -1,8 +1,8 @@
-//! What the offset index and the time index have in common: entries of equal size in rising order, the newest of them not
-//! yet written out.
+//! What the offset index and the time index have in common: entries of equal size in rising order, the newest of them
+//! not yet written out.
 //!
-//! Indexes can be rebuilt from their segment, so they are never waited for: the active segment's newest entries are held in
-//! memory and written in pieces. They are read on demand and never mapped.
+//! Indexes can be rebuilt from their segment, so they are never waited for: the active segment's newest entries are
+//! held in memory and written in pieces. They are read on demand and never mapped.
 
 use crate::disk::{DiskError, DiskFile};
 
@@ -63,10 +63,11 @@ impl<const N: usize> IndexEntries<N> {
         self.in_file = self.in_file.min(count);
     }
 
-    /// How many entries from the front on satisfy `holds`, which holds for a front part of the index and for nothing after.
+    /// How many entries from the front on satisfy `holds`, which holds for a front part of the index and for nothing
+    /// after.
     ///
-    /// `file` is `None` where no file exists yet. A file that is shorter than it should be counts as empty: the caller then
-    /// begins at the front of the segment, which is slower and never wrong.
+    /// `file` is `None` where no file exists yet. A file that is shorter than it should be counts as empty: the caller
+    /// then begins at the front of the segment, which is slower and never wrong.
     pub(crate) fn count_while(
         &self,
         file: Option<&dyn DiskFile>,

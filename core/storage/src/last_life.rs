@@ -1,8 +1,9 @@
-//! `barnabas-last-life`: under which registration a process works in this directory, and how much of the metadata log it knew lately.
+//! `barnabas-last-life`: under which registration a process works in this directory, and how much of the metadata log
+//! it knew lately.
 //!
-//! It says that all is here that the process acknowledged until then, since it acknowledges after the sync. So after a kill the next
-//! process knows what Kafka's knows after a clean stop alone (KIP-966). Its time tells a directory that was restored to an earlier moment:
-//! the metadata log shows that the broker lived on after that.
+//! It says that all is here that the process acknowledged until then, since it acknowledges after the sync. So after a
+//! kill the next process knows what Kafka's knows after a clean stop alone (KIP-966). Its time tells a directory that
+//! was restored to an earlier moment: the metadata log shows that the broker lived on after that.
 //!
 //! Kafka takes no notice of it. Drawn in docs/format/checkpoints.md.
 

@@ -1,8 +1,8 @@
 //! Partitions on disk, in Kafka's files: segments, indexes, checkpoints, recovery, retention.
 //!
-//! Knows nothing of leaders, replicas or requests: the partition worker says what to append (validated and numbered), which
-//! high watermark bounds retention, and when to sync. All access to the machine goes through [`Disk`]; nothing here has a
-//! clock, a thread or a lock. A [`Log`] has one owner.
+//! Knows nothing of leaders, replicas or requests: the partition worker says what to append (validated and numbered),
+//! which high watermark bounds retention, and when to sync. All access to the machine goes through [`Disk`]; nothing
+//! here has a clock, a thread or a lock. A [`Log`] has one owner.
 //!
 //! | file | answers |
 //! |---|---|

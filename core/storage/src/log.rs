@@ -1,14 +1,14 @@
 //! One partition's log in Kafka's files: append, read, roll, truncate, retain, recover.
 //!
-//! Batches that are validated and numbered come in one of two ways. *Staged* ([`Log::stage`]), they are in memory alone (the
-//! log's *tail*, tail.rs), made durable by the directory's journal, and *laid* into the segments later, many at once
-//! ([`Log::lay`]). *Appended* ([`Log::append`]), they go into the segment at once. Either way, what has to be synced before the
-//! segments count as durable is handed out ([`Log::take_dirty`]), so that one thread can sync many logs in one round and report
-//! back ([`Log::mark_synced`]). Every question is answered from segments and tail together, and nobody can tell where a batch
-//! lies. Nothing exists on disk before something is appended or laid.
+//! Batches that are validated and numbered come in one of two ways. *Staged* ([`Log::stage`]), they are in memory alone
+//! (the log's *tail*, tail.rs), made durable by the directory's journal, and *laid* into the segments later, many at
+//! once ([`Log::lay`]). *Appended* ([`Log::append`]), they go into the segment at once. Either way, what has to be
+//! synced before the segments count as durable is handed out ([`Log::take_dirty`]), so that one thread can sync many
+//! logs in one round and report back ([`Log::mark_synced`]). Every question is answered from segments and tail
+//! together, and nobody can tell where a batch lies. Nothing exists on disk before something is appended or laid.
 //!
-//! Does not decide: offsets, the high watermark, producers' sequences (core/partition), when to lay (core/storage/src/journal)
-//! and when to sync (the worker).
+//! Does not decide: offsets, the high watermark, producers' sequences (core/partition), when to lay
+//! (core/storage/src/journal) and when to sync (the worker).
 //!
 //! ```text
 //! 0 ───── start ────────────── recovery_point ─────── laid_end ──────── end
@@ -20,15 +20,16 @@
 //! 1. `start ≤ end`, `recovery_point ≤ laid_end ≤ end`
 //! 2. all bytes and names below `recovery_point` were covered by a sync that succeeded
 //! 3. segments follow one another in rising order of base offset; only the last one is written to
-//! 4. what is acknowledged as durable lies below `recovery_point` or in the journal, whatever the directory's checkpoint file
-//!    says yet
+//! 4. what is acknowledged as durable lies below `recovery_point` or in the journal, whatever the directory's
+//!    checkpoint file says yet
 //! 5. the segments that a log has after its batches were laid are those that it would have, had they been appended
 //!
 //! What the checkpoint file can vouch for after a crash is less than 4: the file is written now and then, so it names a
-//! lower bound of what was synced. Damage below it is damage to synced data, and stops the log ([`StorageError::Damaged`]).
-//! Past it, a torn write that was never synced and a byte that rotted after its sync look the same; there the log is cut at
-//! the first batch that is not whole, as Kafka does, and the caller is told ([`Opened::cut`]). How much that can be is in the
-//! hands of whoever writes the checkpoints: the less often, the more. See docs/format/recovery.md.
+//! lower bound of what was synced. Damage below it is damage to synced data, and stops the log
+//! ([`StorageError::Damaged`]). Past it, a torn write that was never synced and a byte that rotted after its sync look
+//! the same; there the log is cut at the first batch that is not whole, as Kafka does, and the caller is told
+//! ([`Opened::cut`]). How much that can be is in the hands of whoever writes the checkpoints: the less often, the more.
+//! See docs/format/recovery.md.
 
 mod append;
 mod direct;
@@ -126,13 +127,16 @@ struct Active {
     since_entry: u32,
     /// Up to where this process has set room aside in its file.
     room: u64,
-    /// What of the segment's last block is full, where that block was written directly: it is written again with the next.
+    /// What of the segment's last block is full, where that block was written directly: it is written again with the
+    /// next.
     last_block: Vec<u8>,
-    /// More room may be set aside than is used, and the file may go on with zeros up to the end of a block: by this process, or by one that ended uncleanly.
+    /// More room may be set aside than is used, and the file may go on with zeros up to the end of a block: by this
+    /// process, or by one that ended uncleanly.
     has_spare_room: bool,
 }
 
-/// How far it is that what an earlier process did to the files, and did not sync, is durable ([`OpenFrom::is_unsettled`]).
+/// How far it is that what an earlier process did to the files, and did not sync, is durable
+/// ([`OpenFrom::is_unsettled`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Settling {
     Done,
@@ -215,8 +219,8 @@ impl Log {
         &self.epochs
     }
 
-    /// Notes that `epoch` begins at `start` (a new leader's first act); written down with the next checkpoint. Returns whether
-    /// that was news.
+    /// Notes that `epoch` begins at `start` (a new leader's first act); written down with the next checkpoint. Returns
+    /// whether that was news.
     pub fn assign_epoch(&mut self, epoch: LeaderEpoch, start: Offset) -> bool {
         let news = self.epochs.assign(epoch, start);
         self.epochs_changed |= news;
@@ -230,8 +234,8 @@ impl Log {
         self.epochs = epochs;
     }
 
-    /// A copy that was in the making is the partition's log from now on: its directory has been renamed. Its files must be closed
-    /// ([`Log::abandon_files`]) before that.
+    /// A copy that was in the making is the partition's log from now on: its directory has been renamed. Its files must
+    /// be closed ([`Log::abandon_files`]) before that.
     pub fn become_current(&mut self) {
         self.place.future = None;
     }
@@ -246,8 +250,8 @@ impl Log {
         self.segments.len()
     }
 
-    /// The first offset that some segment can hold; where the log's start lies above it, `log-start-offset-checkpoint` must
-    /// say so.
+    /// The first offset that some segment can hold; where the log's start lies above it, `log-start-offset-checkpoint`
+    /// must say so.
     pub fn first_segment_base(&self) -> Offset {
         self.segments.first().map_or(self.start, |segment| segment.base)
     }

@@ -1,7 +1,7 @@
 //! One log directory (an entry of `log.dirs`) as a whole: its lock, identity, checkpoints, and the partitions in it.
 //!
-//! One owner per directory. It is told how far each log is durable and writes Kafka's checkpoint files. A directory that has
-//! failed stays failed until the process ends.
+//! One owner per directory. It is told how far each log is durable and writes Kafka's checkpoint files. A directory
+//! that has failed stays failed until the process ends.
 //!
 //! Always true:
 //! 1. an entry of `recovery-point-offset-checkpoint` never names more than was durable when it was written
@@ -113,8 +113,9 @@ impl OffsetCheckpoint {
         Ok(Self { name, offsets, changed: is_damaged, is_damaged, sum })
     }
 
-    /// A damaged file of recovery points says nothing of what was synced; zero would let synced records be cut. High watermarks
-    /// were durable when they were noted, so they stand in. Where they are damaged too, the log's own checks are all there is.
+    /// A damaged file of recovery points says nothing of what was synced; zero would let synced records be cut. High
+    /// watermarks were durable when they were noted, so they stand in. Where they are damaged too, the log's own checks
+    /// are all there is.
     fn stand_in(&mut self, offsets: &Map<TopicPartition, Offset>) {
         if self.is_damaged {
             self.offsets.clone_from(offsets);
@@ -206,8 +207,8 @@ impl LogDir {
         })
     }
 
-    /// A directory that cannot be used ([`LogDir::open`] failed, or what is in it is not to be trusted): offline for good. Its
-    /// identity is read where that is still possible, so that it is known whose partitions lie in it.
+    /// A directory that cannot be used ([`LogDir::open`] failed, or what is in it is not to be trusted): offline for
+    /// good. Its identity is read where that is still possible, so that it is known whose partitions lie in it.
     pub fn dead(disk: Arc<dyn Disk>, path: &Path) -> Self {
         let checkpoint = |name| OffsetCheckpoint {
             name,
@@ -272,8 +273,8 @@ impl LogDir {
         self.clean
     }
 
-    /// The file system was synced as a whole since this process began: logs that are opened from now on need not have that done for
-    /// what an earlier one left.
+    /// The file system was synced as a whole since this process began: logs that are opened from now on need not have
+    /// that done for what an earlier one left.
     pub fn note_settled(&mut self) {
         self.settled = true;
     }
@@ -283,8 +284,8 @@ impl LogDir {
         self.settled
     }
 
-    /// Removes `.kafka_cleanshutdown` for good; called before the first partition is opened, since opening may write. The metadata log
-    /// may be open by then ([`LogDir::open_ahead`]).
+    /// Removes `.kafka_cleanshutdown` for good; called before the first partition is opened, since opening may write.
+    /// The metadata log may be open by then ([`LogDir::open_ahead`]).
     pub fn begin(&mut self) -> Result<(), StorageError> {
         // Until here what is written is written beside the mark, which the guard goes on naming.
         self.stopped = None;
@@ -310,7 +311,8 @@ impl LogDir {
         all.into_iter().flat_map(|checkpoint| checkpoint.offsets.keys())
     }
 
-    /// The partitions found in the directory, `__cluster_metadata-0` included. Names that are no partition's are left out.
+    /// The partitions found in the directory, `__cluster_metadata-0` included. Names that are no partition's are left
+    /// out.
     pub fn partitions(&self) -> Result<Vec<PartitionDir>, StorageError> {
         let entries = self.disk.list(&self.path)?;
         Ok(entries
@@ -335,7 +337,8 @@ impl LogDir {
 
     /// What the checkpoints say of a partition, for [`crate::Log::open`].
     ///
-    /// A clean stop vouches for a log once: a log that was dropped and is opened again may hold bytes that were never synced.
+    /// A clean stop vouches for a log once: a log that was dropped and is opened again may hold bytes that were never
+    /// synced.
     pub fn open_from(&mut self, partition: &TopicPartition) -> OpenFrom {
         OpenFrom {
             clean: (self.clean || self.vouched.contains(partition)) && self.opened.insert(partition.clone()),
@@ -348,8 +351,8 @@ impl LogDir {
         }
     }
 
-    /// The log of a partition was recovered, closed and synced up to `end`, before anybody else opens it. Noted in the checkpoint
-    /// file by the next [`LogDir::write_checkpoints`].
+    /// The log of a partition was recovered, closed and synced up to `end`, before anybody else opens it. Noted in the
+    /// checkpoint file by the next [`LogDir::write_checkpoints`].
     pub fn vouch_for(&mut self, partition: TopicPartition, end: Offset) {
         self.opened.remove(&partition);
         self.recovery_points.set(partition.clone(), Some(end));
@@ -366,8 +369,8 @@ impl LogDir {
         self.log_starts.get(partition)
     }
 
-    /// The end of the log may not lie below this after whatever stop: everything below was on disk when it was noted. `None`: the
-    /// directory's files do not say so.
+    /// The end of the log may not lie below this after whatever stop: everything below was on disk when it was noted.
+    /// `None`: the directory's files do not say so.
     pub fn held_end(&self, partition: &TopicPartition) -> Option<Offset> {
         self.high_watermark(partition).filter(|_| self.high_watermarks_hold)
     }
@@ -377,8 +380,8 @@ impl LogDir {
         self.had_journal.filter(|_| !self.clean)
     }
 
-    /// A journal is open here from now on, and this is its newest life; or no longer. Written with the next checkpoints. Returns
-    /// whether that is news.
+    /// A journal is open here from now on, and this is its newest life; or no longer. Written with the next
+    /// checkpoints. Returns whether that is news.
     pub fn set_journal(&mut self, life: Option<u64>) -> bool {
         let is_news = self.journal != life;
         self.guard_changed |= is_news;
@@ -405,7 +408,8 @@ impl LogDir {
         self.recovery_points.set(partition, Some(offset));
     }
 
-    /// As [`LogDir::set_log_start`] where what is told may be older than what is known: a log's start does not move back.
+    /// As [`LogDir::set_log_start`] where what is told may be older than what is known: a log's start does not move
+    /// back.
     pub fn raise_log_start(&mut self, partition: TopicPartition, offset: Option<Offset>) {
         let known = self.log_starts.get(&partition);
         self.log_starts.set(partition, known.max(offset));
@@ -425,8 +429,8 @@ impl LogDir {
         self.cleaner_points.set(partition, offset);
     }
 
-    /// Drops all entries of a partition. Written by the next [`LogDir::write_checkpoints`], which must happen before a log of
-    /// the same name is written to: an entry of the old log would vouch for the new one's unsynced bytes.
+    /// Drops all entries of a partition. Written by the next [`LogDir::write_checkpoints`], which must happen before a
+    /// log of the same name is written to: an entry of the old log would vouch for the new one's unsynced bytes.
     pub fn forget(&mut self, partition: &TopicPartition) {
         for checkpoint in self.checkpoints() {
             checkpoint.set(partition.clone(), None);
@@ -467,8 +471,8 @@ impl LogDir {
         self.write_checkpoints()
     }
 
-    /// Logs that an unclean stop left and nobody has recovered since: not among `closed` (by this process, on its way out), nor
-    /// vouched for. A clean stop must not speak for them ([`LogDir::mark_clean`]): their ends may be torn.
+    /// Logs that an unclean stop left and nobody has recovered since: not among `closed` (by this process, on its way
+    /// out), nor vouched for. A clean stop must not speak for them ([`LogDir::mark_clean`]): their ends may be torn.
     pub fn unrecovered(&self, closed: &Set<TopicPartition>) -> Result<usize, StorageError> {
         if self.clean {
             return Ok(0);
@@ -481,12 +485,12 @@ impl LogDir {
         Ok(left.len())
     }
 
-    /// Renames partitions' directories so that they count as deleted, once their entries are gone from the checkpoints. Returns
-    /// the new names of those that were there; they go later, with [`LogDir::remove`]. The names are made of numbers that the caller
-    /// draws at random. The logs must be closed ([`crate::Log::abandon`]).
+    /// Renames partitions' directories so that they count as deleted, once their entries are gone from the checkpoints.
+    /// Returns the new names of those that were there; they go later, with [`LogDir::remove`]. The names are made of
+    /// numbers that the caller draws at random. The logs must be closed ([`crate::Log::abandon`]).
     ///
-    /// The checkpoints are written once and the directory synced once, however many there are: they name every partition of the
-    /// directory, so to write them for each of thousands would take minutes.
+    /// The checkpoints are written once and the directory synced once, however many there are: they name every
+    /// partition of the directory, so to write them for each of thousands would take minutes.
     pub fn rename_to_delete(
         &mut self,
         partitions: &[(TopicPartition, Uuid)],
@@ -503,8 +507,8 @@ impl LogDir {
         Ok(renamed)
     }
 
-    /// The middle of [`LogDir::rename_to_delete`], for one that is forgotten ([`LogDir::forget`]) in checkpoints that are written. The
-    /// caller syncs the directory, once for many.
+    /// The middle of [`LogDir::rename_to_delete`], for one that is forgotten ([`LogDir::forget`]) in checkpoints that
+    /// are written. The caller syncs the directory, once for many.
     pub fn rename_forgotten(
         &mut self,
         partition: &TopicPartition,
@@ -513,8 +517,8 @@ impl LogDir {
         self.rename_unsynced(partition, DirKind::Delete, unique)
     }
 
-    /// As [`LogDir::rename_to_delete`], for a partition that another directory holds now: its name goes first, and its entries after
-    /// that, so that a crash in between leaves either all of it or none.
+    /// As [`LogDir::rename_to_delete`], for a partition that another directory holds now: its name goes first, and its
+    /// entries after that, so that a crash in between leaves either all of it or none.
     pub fn rename_moved(
         &mut self,
         partition: &TopicPartition,
@@ -631,7 +635,8 @@ impl LogDir {
     }
 }
 
-/// Removes a directory with all files in it, from any thread: what [`LogDir::remove`] does, without the directory at hand.
+/// Removes a directory with all files in it, from any thread: what [`LogDir::remove`] does, without the directory at
+/// hand.
 pub fn remove_dir(disk: &dyn Disk, dir: &Path) -> Result<(), StorageError> {
     let entries = match disk.list(dir) {
         Err(error) if error.is_not_found() => return Ok(()),

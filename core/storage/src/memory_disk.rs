@@ -1,12 +1,13 @@
 //! A disk in memory that forgets and tears what was not synced: for tests and the simulator.
 //!
-//! Every file has its contents as programs see them and as they are on the medium; every directory likewise. [`DiskFile::sync`]
-//! and [`Disk::sync_dir`] carry the one over to the other. [`MemoryDisk::crash`] ends the process and cuts the power: each
-//! unsynced write is kept, lost or torn, and of the unsynced changes of a directory's names as many are kept as a seed decides.
+//! Every file has its contents as programs see them and as they are on the medium; every directory likewise.
+//! [`DiskFile::sync`] and [`Disk::sync_dir`] carry the one over to the other. [`MemoryDisk::crash`] ends the process
+//! and cuts the power: each unsynced write is kept, lost or torn, and of the unsynced changes of a directory's names as
+//! many are kept as a seed decides.
 //!
-//! Harsher than Linux where Linux may be harsh: unsynced writes survive independently of each other, in pieces of 512 bytes,
-//! and a file that grew may come back long and zeroed (ext4 does that). Names are as on a journaled file system: changes
-//! within a directory survive in their order, a rename as a whole; directories know nothing of each other.
+//! Harsher than Linux where Linux may be harsh: unsynced writes survive independently of each other, in pieces of 512
+//! bytes, and a file that grew may come back long and zeroed (ext4 does that). Names are as on a journaled file system:
+//! changes within a directory survive in their order, a rename as a whole; directories know nothing of each other.
 //!
 //! It stands in for the machine, so it may hold a lock although nothing else in core does.
 

@@ -1,7 +1,7 @@
 //! `meta.properties`: which cluster, node and directory a log directory belongs to.
 //!
-//! Version 0 (Kafka before KRaft: `broker.id`) and version 1 (`node.id`, `directory.id`) are read; what is written says its
-//! own version. Source: Kafka `MetaProperties`, KIP-631, KIP-858.
+//! Version 0 (Kafka before KRaft: `broker.id`) and version 1 (`node.id`, `directory.id`) are read; what is written says
+//! its own version. Source: Kafka `MetaProperties`, KIP-631, KIP-858.
 
 use barnabas_base::{BrokerId, DirectoryId, Text, Uuid};
 

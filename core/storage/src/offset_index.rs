@@ -1,7 +1,7 @@
 //! `%020d.index`: which offset lies at which byte of the segment, about every `index.interval.bytes`.
 //!
-//! An entry is 8 bytes: the last offset of a batch, relative to the segment's base (i32), and the byte at which that batch
-//! begins (i32). Source: Kafka `OffsetIndex`; drawn in docs/format/indexes.md.
+//! An entry is 8 bytes: the last offset of a batch, relative to the segment's base (i32), and the byte at which that
+//! batch begins (i32). Source: Kafka `OffsetIndex`; drawn in docs/format/indexes.md.
 
 use barnabas_base::Offset;
 

@@ -1,18 +1,21 @@
 //! Which log directory a new partition goes to: the one whose device would take longest to fill up.
 //!
-//! Kafka counts partitions (`LogManager.nextLogDirs`): a directory full of idle ones gets nothing, and one with three that write all
-//! day gets the next three too. Here a device is judged by `free bytes ÷ expected load`, its time to fill:
+//! Kafka counts partitions (`LogManager.nextLogDirs`): a directory full of idle ones gets nothing, and one with three
+//! that write all day gets the next three too. Here a device is judged by `free bytes ÷ expected load`, its time to
+//! fill:
 //!
 //! - free bytes: of the file system, as it says itself;
-//! - expected load, in bytes per second: what was written there lately, and for each partition placed there since that was
-//!   measured (the new one included) as much as an average partition of this node writes; and one byte for each partition there is, so
-//!   that counting decides where nothing is written.
+//! - expected load, in bytes per second: what was written there lately, and for each partition placed there since that
+//!   was measured (the new one included) as much as an average partition of this node writes; and one byte for each
+//!   partition there is, so that counting decides where nothing is written.
 //!
-//! Devices that are equally free are thus kept equally busy, and a device that is nearly full gets little. Directories on the
-//! same file system are one device: they share its room and add up their load, and within it the one with the fewest partitions is
-//! taken. What is equal goes to the one that stands first in `log.dirs`. Nothing is drawn: the same figures give the same answer.
+//! Devices that are equally free are thus kept equally busy, and a device that is nearly full gets little. Directories
+//! on the same file system are one device: they share its room and add up their load, and within it the one with the
+//! fewest partitions is taken. What is equal goes to the one that stands first in `log.dirs`. Nothing is drawn: the
+//! same figures give the same answer.
 //!
-//! Not here: which directories may be chosen at all (online, not cordoned), and the figures, which are the shell's to gather.
+//! Not here: which directories may be chosen at all (online, not cordoned), and the figures, which are the shell's to
+//! gather.
 
 pub mod locate;
 

@@ -1,5 +1,5 @@
-//! Mistakes in opening, syncing and cleaning a log that tests plant, one at a time, to show that they would be noticed. Outside of tests
-//! there are none.
+//! Mistakes in opening, syncing and cleaning a log that tests plant, one at a time, to show that they would be noticed.
+//! Outside of tests there are none.
 
 /// See `log/tests/kill.rs` and `chain.rs`, `cleaner/tests/crashes.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

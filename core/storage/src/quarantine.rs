@@ -1,9 +1,10 @@
-//! What the journal held of a partition whose log could not take it: kept in a file, and appended once the log can take it.
+//! What the journal held of a partition whose log could not take it: kept in a file, and appended once the log can take
+//! it.
 //!
-//! `barnabas-unreplayed-TOPIC-PARTITION.ID` in the log directory: whole record batches as they would stand in the segment. Where the
-//! journal only said how far the segments reach, it is the line `log end OFFSET`. A long topic's name is cut short in the file's name, and
-//! the id tells which topic it is. While the file is there the partition has no new records, so a later start finds nothing in the journal
-//! that is not in the file.
+//! `barnabas-unreplayed-TOPIC-PARTITION.ID` in the log directory: whole record batches as they would stand in the
+//! segment. Where the journal only said how far the segments reach, it is the line `log end OFFSET`. A long topic's
+//! name is cut short in the file's name, and the id tells which topic it is. While the file is there the partition has
+//! no new records, so a later start finds nothing in the journal that is not in the file.
 //!
 //! Always true:
 //! 1. the file is whole and durable before the journal may forget what is in it
@@ -31,7 +32,8 @@ const UNFINISHED: &str = ".tmp";
 const REMEDY: &str = "put the partition's files back and start again; or, to serve what the log has, move that file away and start again; or \
                       delete the topic";
 
-/// The file of a partition in the log directory `root`. A topic that is created again under the same name has another one.
+/// The file of a partition in the log directory `root`. A topic that is created again under the same name has another
+/// one.
 pub fn path(root: &Path, name: &TopicPartition, topic: TopicId) -> PathBuf {
     let id = format!(".{topic}");
     root.join(partition_file_name("barnabas-unreplayed-", name, &id, UNFINISHED.len()))
@@ -67,7 +69,8 @@ fn write(disk: &dyn Disk, root: &Path, replay: &PartitionReplay, path: &Path) ->
     Ok(disk.sync_dir(root)?)
 }
 
-/// Appends what is kept at `path`, if there is something, to `log`, which has just been opened and is synced. Returns whether there was.
+/// Appends what is kept at `path`, if there is something, to `log`, which has just been opened and is synced. Returns
+/// whether there was.
 ///
 /// # Errors
 /// The log cannot take it, and is as it was; or the machine refuses.

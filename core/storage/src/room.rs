@@ -1,11 +1,11 @@
 //! How much room a log directory's file system has, and who may still write there.
 //!
-//! A disk that is full to the last byte helps nobody: consumers must go on, offsets must be committed, topics deleted, the
-//! metadata log written, and a node killed in that moment must come up again. So producers are refused while there is still
-//! room for all of that, and let in again by themselves when there is clearly more.
+//! A disk that is full to the last byte helps nobody: consumers must go on, offsets must be committed, topics deleted,
+//! the metadata log written, and a node killed in that moment must come up again. So producers are refused while there
+//! is still room for all of that, and let in again by themselves when there is clearly more.
 //!
-//! Pure: the shell asks the file system and counts what it let in (shell/broker/src/full.rs). The bytes that were let in and
-//! are not in the file system's own count yet (a journal's, not yet laid into segments) count as used.
+//! Pure: the shell asks the file system and counts what it let in (shell/broker/src/full.rs). The bytes that were let
+//! in and are not in the file system's own count yet (a journal's, not yet laid into segments) count as used.
 //!
 //! Always true: `refuse_below < resume_at`, so that a level never flips on the same figures.
 
@@ -50,8 +50,8 @@ pub struct Watermarks {
 }
 
 impl Watermarks {
-    /// `wanted`: the operator's bytes; `None`: a hundredth of the file system, between 32 MiB and 1 GiB, but not more than an
-    /// eighth of it, which would make small ones useless.
+    /// `wanted`: the operator's bytes; `None`: a hundredth of the file system, between 32 MiB and 1 GiB, but not more
+    /// than an eighth of it, which would make small ones useless.
     pub fn of(total: u64, wanted: Option<u64>) -> Self {
         let own_choice = || (total / 100).clamp(32 * MIB, 1024 * MIB).min(total / 8);
         let refuse_below = wanted.unwrap_or_else(own_choice);
@@ -59,12 +59,12 @@ impl Watermarks {
         Self { refuse_below, resume_at: refuse_below.saturating_add(gap) }
     }
 
-    /// The level, from what the file system says and what it does not count yet. `now` is the level so far: what was refused
-    /// is let in again only when there is room for more than a few batches.
+    /// The level, from what the file system says and what it does not count yet. `now` is the level so far: what was
+    /// refused is let in again only when there is room for more than a few batches.
     ///
-    /// Coordinators may use all that is left, since the metadata log has a reserve of its own and a start needs nothing else.
-    /// Figures alone never refuse them: XFS counts what it sets aside behind the ends of files as used, and gives it back when a
-    /// write would fail otherwise.
+    /// Coordinators may use all that is left, since the metadata log has a reserve of its own and a start needs nothing
+    /// else. Figures alone never refuse them: XFS counts what it sets aside behind the ends of files as used, and gives
+    /// it back when a write would fail otherwise.
     pub fn level(&self, space: DiskSpace, uncounted: u64, now: Level) -> Level {
         let free = space.free.saturating_sub(uncounted);
         if free < self.refuse_below || (now > Level::Open && free < self.resume_at) {
@@ -74,8 +74,8 @@ impl Watermarks {
         }
     }
 
-    /// Whether `bytes` of a copy, which can wait, still fit: it ends where refused producers would be let in again, so that it never
-    /// is what shuts them out.
+    /// Whether `bytes` of a copy, which can wait, still fit: it ends where refused producers would be let in again, so
+    /// that it never is what shuts them out.
     pub fn admits_copy(&self, space: DiskSpace, uncounted: u64, bytes: u64) -> bool {
         space.free.saturating_sub(uncounted) >= self.resume_at.saturating_add(bytes)
     }

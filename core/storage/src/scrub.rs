@@ -1,15 +1,16 @@
-//! Checks segments batch by batch, a bounded piece at a time, and says what is damaged, and what is missing between one segment and
-//! the next. Changes nothing, ever.
+//! Checks segments batch by batch, a bounded piece at a time, and says what is damaged, and what is missing between one
+//! segment and the next. Changes nothing, ever.
 //!
-//! Of the newest segment, which may be written to, only what lies below the recovery point is looked at: past it, what is not whole
-//! may be a write under way, or a tail that the next opening cuts.
+//! Of the newest segment, which may be written to, only what lies below the recovery point is looked at: past it, what
+//! is not whole may be a write under way, or a tail that the next opening cuts.
 //!
-//! Works on files alone: the log's owner goes on meanwhile, and a segment may be deleted, truncated or replaced under the walk. What
-//! looks damaged is therefore asked for again, by its name, before it is said ([`SegmentScrub::step`]): a file that is gone or has
-//! another length was given up, not damaged.
+//! Works on files alone: the log's owner goes on meanwhile, and a segment may be deleted, truncated or replaced under
+//! the walk. What looks damaged is therefore asked for again, by its name, before it is said ([`SegmentScrub::step`]):
+//! a file that is gone or has another length was given up, not damaged.
 //!
-//! A start looks first at what was written to after the last process vouched for it ([`vouched_at`], [`changed_segments`]): somebody
-//! else has written there, or a crash came between. Those are few, and the likeliest to be damaged.
+//! A start looks first at what was written to after the last process vouched for it ([`vouched_at`],
+//! [`changed_segments`]): somebody else has written there, or a crash came between. Those are few, and the likeliest to
+//! be damaged.
 //!
 //! Who decides when and how fast: shell/broker/src/scrub.rs. What else is checked when: docs/DAMAGE.md.
 
@@ -64,8 +65,9 @@ pub fn changed_segments(disk: &dyn Disk, dir: &Path, since: TimestampMs) -> Resu
     Ok(changed)
 }
 
-/// When the last process vouched for the files of a log directory: with its clean stop, or with its last checkpoint of recovery
-/// points. `None`: no process has done either. To be asked before this one begins to write ([`crate::LogDir::begin`]).
+/// When the last process vouched for the files of a log directory: with its clean stop, or with its last checkpoint of
+/// recovery points. `None`: no process has done either. To be asked before this one begins to write
+/// ([`crate::LogDir::begin`]).
 ///
 /// # Errors
 /// The directory cannot be read.
@@ -94,7 +96,8 @@ pub struct SegmentScrub {
     has_no_holes: bool,
     /// The next segment was synced, too, so that it can be said to be missing.
     may_miss_next: bool,
-    /// Where a batch left a gap before it that the one behind it has not borne out yet: its position, and the offset that was expected.
+    /// Where a batch left a gap before it that the one behind it has not borne out yet: its position, and the offset
+    /// that was expected.
     left_gap: Option<(u64, Offset)>,
     is_damaged: bool,
     ended: bool,
@@ -117,7 +120,8 @@ const NOT_NEXT: &str = "its offset does not follow";
 pub enum Scrubbed {
     /// So many bytes were read and are sound; there is more.
     Sound(u64),
-    /// [`StorageError::Damaged`], with file, byte and offset; so many bytes were read. The walk goes on behind it where it can.
+    /// [`StorageError::Damaged`], with file, byte and offset; so many bytes were read. The walk goes on behind it where
+    /// it can.
     Damage(u64, StorageError),
     /// That was all; so many bytes were read.
     End(u64),
@@ -230,8 +234,8 @@ impl SegmentScrub {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// Offsets lie outside the checksum: of two batches that do not follow, the one that left a gap before it is the wrong one.
-    /// `is_past`: this one may be a write under way, and speaks of the one before it alone.
+    /// Offsets lie outside the checksum: of two batches that do not follow, the one that left a gap before it is the
+    /// wrong one. `is_past`: this one may be a write under way, and speaks of the one before it alone.
     fn judge(&self, position: u64, header: &BatchHeader, bytes: &[u8], is_past: bool) -> Option<Found> {
         if let Some((position, offset)) = self.left_gap
             && header.last_offset < self.next

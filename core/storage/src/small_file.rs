@@ -30,8 +30,8 @@ pub(crate) fn replace(disk: &dyn Disk, path: &Path, contents: &[u8]) -> Result<(
     disk.sync_dir(path.parent().unwrap_or(Path::new("/")))
 }
 
-/// As [`replace`] without its two syncs, which are the caller's: of the returned file, and of the directory. A crash before them may
-/// leave the file torn: only for what is found again from elsewhere then.
+/// As [`replace`] without its two syncs, which are the caller's: of the returned file, and of the directory. A crash
+/// before them may leave the file torn: only for what is found again from elsewhere then.
 pub(crate) fn replace_unsynced(
     disk: &dyn Disk,
     path: &Path,

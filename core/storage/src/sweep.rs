@@ -1,4 +1,5 @@
-//! What becomes of a folder in a log directory that no partition has opened, and whether retention has something to do there.
+//! What becomes of a folder in a log directory that no partition has opened, and whether retention has something to do
+//! there.
 //!
 //! Names, sizes and times of files are all that is read, so a million idle partitions stay closed.
 //!
@@ -86,8 +87,9 @@ pub fn has_retention(config: &LogConfig, start: Option<Offset>) -> bool {
     limit_ms >= 0 || limit_bytes >= 0 || start.is_some()
 }
 
-/// Whether retention has something to do in a partition that is not open: its oldest segment is too old or holds deleted records alone,
-/// or all are too large. `segments`: in the order of their offsets. `start`: from `log-start-offset-checkpoint`.
+/// Whether retention has something to do in a partition that is not open: its oldest segment is too old or holds
+/// deleted records alone, or all are too large. `segments`: in the order of their offsets. `start`: from
+/// `log-start-offset-checkpoint`.
 pub fn retention_is_due(
     segments: &[SegmentFile],
     start: Option<Offset>,

@@ -1,7 +1,7 @@
 //! `%020d.timeindex`: up to which offset which timestamp was the largest.
 //!
-//! An entry is 12 bytes: a timestamp (i64) and an offset relative to the segment's base (i32); both rise from entry to entry.
-//! Source: Kafka `TimeIndex`; drawn in docs/format/indexes.md.
+//! An entry is 12 bytes: a timestamp (i64) and an offset relative to the segment's base (i32); both rise from entry to
+//! entry. Source: Kafka `TimeIndex`; drawn in docs/format/indexes.md.
 
 use barnabas_base::{Offset, TimestampMs};
 

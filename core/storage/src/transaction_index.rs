@@ -1,7 +1,7 @@
 //! `%020d.txnindex`: the aborted transactions whose markers lie in a segment, in the order of their markers.
 //!
-//! An entry is 34 bytes: version (i16, 0), producer id, first offset, last offset, last stable offset (i64 each). The file is
-//! made with the first entry. Source: Kafka `TransactionIndex`, `AbortedTxn`.
+//! An entry is 34 bytes: version (i16, 0), producer id, first offset, last offset, last stable offset (i64 each). The
+//! file is made with the first entry. Source: Kafka `TransactionIndex`, `AbortedTxn`.
 
 use barnabas_base::{Offset, ProducerId};
 
@@ -50,8 +50,8 @@ impl AbortedTransaction {
     }
 }
 
-/// The entries at the front of a segment's index, and how many bytes they take. Where that is not all of `bytes`, what follows
-/// is no entry, or one that is cut off.
+/// The entries at the front of a segment's index, and how many bytes they take. Where that is not all of `bytes`, what
+/// follows is no entry, or one that is cut off.
 pub(crate) fn decode_front(bytes: &[u8], base: Offset) -> (Vec<AbortedTransaction>, usize) {
     let mut entries: Vec<AbortedTransaction> = Vec::new();
     let (chunks, _) = bytes.as_chunks::<ENTRY_BYTES>();

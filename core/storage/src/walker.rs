@@ -9,8 +9,8 @@ use crate::disk::{DiskError, DiskFile};
 
 /// Bytes per read: large enough that the calls do not matter, small enough for many logs to be opened at once.
 const CHUNK_BYTES: usize = 256 << 10;
-/// Where records are not wanted, batches of this much and more are skipped: what lies between two headers costs more to read than
-/// another call.
+/// Where records are not wanted, batches of this much and more are skipped: what lies between two headers costs more to
+/// read than another call.
 pub(crate) const SKIP_FROM_BYTES: u32 = 32 << 10;
 /// What is read then, to find the next header.
 const LOOK_BYTES: usize = 4 << 10;

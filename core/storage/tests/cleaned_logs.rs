@@ -1,8 +1,8 @@
-//! Random logs that Apache Kafka's `Cleaner` has compacted, compacted here: the same records stay, in the same batches, byte for
-//! byte; what was compressed is compared inflated.
+//! Random logs that Apache Kafka's `Cleaner` has compacted, compacted here: the same records stay, in the same batches,
+//! byte for byte; what was compressed is compared inflated.
 //!
-//! The logs come from `lab/compat/golden/records/CleanedLogs.java`, which says how they are written down; `make golden` runs this
-//! with fresh ones (`CLEANED_LOGS` names the file).
+//! The logs come from `lab/compat/golden/records/CleanedLogs.java`, which says how they are written down; `make golden`
+//! runs this with fresh ones (`CLEANED_LOGS` names the file).
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types)] // Logs come from a file.
 
@@ -155,8 +155,8 @@ fn plain(segment: &[u8]) -> Vec<String> {
     shown.collect()
 }
 
-/// Kafka 4.4.0 forgets the last batch of a cleaning where nothing is left of it; later ones and we keep it empty, so that
-/// replicas that copy the log come to its end.
+/// Kafka 4.4.0 forgets the last batch of a cleaning where nothing is left of it; later ones and we keep it empty, so
+/// that replicas that copy the log come to its end.
 fn without_kept_end(segment: &[u8], until: i64) -> &[u8] {
     let mut at = 0;
     while at < segment.len() {

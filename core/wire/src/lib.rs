@@ -5,7 +5,8 @@
 //!
 //! Nothing here decides, waits or touches the machine. Records know no message, and messages no record.
 //!
-//! Produce path: shell/broker/src/requests/connection.rs hands a frame in and gets a request whose record bytes are slices of it.
+//! Produce path: shell/broker/src/requests/connection.rs hands a frame in and gets a request whose record bytes are
+//! slices of it.
 
 pub mod records;
 

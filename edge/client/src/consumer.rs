@@ -8,7 +8,8 @@
 //!
 //! Always true:
 //! 1. [`Consumer::positions`] moves only past what was given to the caller
-//! 2. nothing is left out and nothing comes twice: where a leader is lost or replaced, reading goes on from the position
+//! 2. nothing is left out and nothing comes twice: where a leader is lost or replaced, reading goes on from the
+//!    position
 //! 3. at most one task reads a partition
 //!
 //! Source: Kafka `FetchCollector`, `OffsetFetcher`.

@@ -2,11 +2,12 @@
 //!
 //! `beat BOOTSTRAP TOPIC PARTITIONS PER_SECOND RECORD_BYTES READS [key=value …]`
 //!
-//! PER_SECOND records go to each partition, whatever becomes of those before; READS 1: a reader without a group, from the end.
-//! Words on standard input: `now` tells how long each partition has been silent; `from` opens a window; `to` closes it and tells each
-//! partition's longest pause in it, the last one included though it has not ended. The end of the input ends the program.
-//! A pause is the time between two acknowledgements (or two records read) of one partition: with 200 records a second it is known to 5 ms.
-//! Compiled by rustc alone against the library of the confluent-kafka wheel (beat.py, ../rig/librdkafka.rs).
+//! PER_SECOND records go to each partition, whatever becomes of those before; READS 1: a reader without a group, from
+//! the end. Words on standard input: `now` tells how long each partition has been silent; `from` opens a window; `to`
+//! closes it and tells each partition's longest pause in it, the last one included though it has not ended. The end of
+//! the input ends the program. A pause is the time between two acknowledgements (or two records read) of one partition:
+//! with 200 records a second it is known to 5 ms. Compiled by rustc alone against the library of the confluent-kafka
+//! wheel (beat.py, ../rig/librdkafka.rs).
 
 #[path = "../rig/librdkafka.rs"]
 mod librdkafka;
@@ -90,7 +91,8 @@ fn held(pulse: &Mutex<Pulse>) -> MutexGuard<'_, Pulse> {
 }
 
 extern "C" fn acknowledged(_: *mut c_void, message: *const Message, opaque: *mut c_void) {
-    // SAFETY: librdkafka calls this from `rd_kafka_poll` only; the pulse lives as long as the process, and the message during the call.
+    // SAFETY: librdkafka calls this from `rd_kafka_poll` only; the pulse lives as long as the process, and the message
+    // during the call.
     let (pulse, message, us) = unsafe { (&*opaque.cast::<Mutex<Pulse>>(), &*message, rd_kafka_message_latency(message)) };
     let mut pulse = held(pulse);
     if message.err != 0 {
@@ -121,7 +123,8 @@ struct Job {
 
 fn produce(job: &Job, pulse: &Arc<Mutex<Pulse>>) -> ! {
     let mut payload = vec![b'x'; job.record_bytes];
-    // SAFETY: librdkafka's own calls with live pointers; this function does not return, so that `payload` and `pulse` live on.
+    // SAFETY: librdkafka's own calls with live pointers; this function does not return, so that `payload` and `pulse`
+    // live on.
     unsafe {
         let conf = conf(&job.bootstrap, &job.settings);
         rd_kafka_conf_set_dr_msg_cb(conf, acknowledged);

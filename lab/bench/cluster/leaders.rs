@@ -1,8 +1,9 @@
 //! When does every partition have a leader that lives, as each of the brokers says that are left?
 //!
-//! `leaders PORTS DEAD PREFIX TOPICS WITHIN_S`: asks each port for Metadata (version 1) of PREFIX0, PREFIX1 … again and again, until none of their
-//! partitions has an error, no leader, or DEAD for one. A topic that is well is not asked for again. One JSON line: when that was (Unix time), how many
-//! partitions, how many were not well when time ran out. Standard library alone; compiled by rustc (beat.py).
+//! `leaders PORTS DEAD PREFIX TOPICS WITHIN_S`: asks each port for Metadata (version 1) of PREFIX0, PREFIX1 … again and
+//! again, until none of their partitions has an error, no leader, or DEAD for one. A topic that is well is not asked
+//! for again. One JSON line: when that was (Unix time), how many partitions, how many were not well when time ran out.
+//! Standard library alone; compiled by rustc (beat.py).
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,5 @@
-//! What load.rs and read.rs use of librdkafka, declared by hand: the library is the confluent-kafka wheel's, which brings no header.
+//! What load.rs and read.rs use of librdkafka, declared by hand: the library is the confluent-kafka wheel's, which
+//! brings no header.
 //!
 //! Both are compiled by rustc alone (clients.py), each with this file as a module; each uses a part of it.
 #![allow(dead_code)]

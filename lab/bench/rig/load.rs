@@ -2,10 +2,10 @@
 //!
 //! `load BOOTSTRAP TOPIC PRODUCERS RECORD_BYTES SECONDS WARM_UP_SECONDS SPREAD RATE [key=value …]`
 //!
-//! SPREAD 0: no key, librdkafka chooses (one partition for 10 ms, then another); N: one record to each of N partitions in
-//! turn, as keys would. RATE: records a second of all producers together, 0 for as many as go. Each producer is a client of its
-//! own, with its own thread. Latency is that of the records sent between the warm-up and the end, however late they are acknowledged;
-//! the rate is that of acknowledgements from the warm-up until the last of them came.
+//! SPREAD 0: no key, librdkafka chooses (one partition for 10 ms, then another); N: one record to each of N partitions
+//! in turn, as keys would. RATE: records a second of all producers together, 0 for as many as go. Each producer is a
+//! client of its own, with its own thread. Latency is that of the records sent between the warm-up and the end, however
+//! late they are acknowledged; the rate is that of acknowledgements from the warm-up until the last of them came.
 //! Compiled by rustc alone against the library of the confluent-kafka wheel (clients.py, librdkafka.rs).
 
 mod librdkafka;

@@ -2,8 +2,8 @@
 //!
 //! `read BOOTSTRAP TOPIC PARTITIONS RECORDS [key=value …]`
 //!
-//! One client, all partitions, no group: what it costs to read, and nothing else. The rate counts from the first record.
-//! Compiled by rustc alone against the library of the confluent-kafka wheel (clients.py, librdkafka.rs).
+//! One client, all partitions, no group: what it costs to read, and nothing else. The rate counts from the first
+//! record. Compiled by rustc alone against the library of the confluent-kafka wheel (clients.py, librdkafka.rs).
 
 mod librdkafka;
 
@@ -38,7 +38,8 @@ extern "C" fn take(message: *mut Message, opaque: *mut c_void) {
 fn read(bootstrap: &str, topic: &str, partitions: i32, wanted: u64, settings: &[(String, String)]) -> Told {
     let mut told = Told::default();
     let (handle, topic) = client(CONSUMER, conf(bootstrap, settings), topic);
-    // SAFETY: librdkafka's own calls with live pointers; `told` outlives the last callback, which is made by the loop below.
+    // SAFETY: librdkafka's own calls with live pointers; `told` outlives the last callback, which is made by the loop
+    // below.
     unsafe {
         let queue = rd_kafka_queue_new(handle);
         for partition in 0..partitions {

@@ -1,11 +1,13 @@
 //! How many partitions does one node carry, and what does each of them cost?
 //!
-//! Runs the release binary as it comes, at the limits that Linux has out of the box (20,000 descriptors, 65,530 maps), on
-//! this machine's disk; our own client asks, Apache's tools where they are named. Held fixed: one node, one copy of each
-//! partition, synced acknowledgements. Left out on purpose: throughput with many partitions (lab/bench) and other systems;
-//! what is said of Kafka was measured on another day and stands in the names of the rows. The bounds are those of the rows.
+//! Runs the release binary as it comes, at the limits that Linux has out of the box (20,000 descriptors, 65,530 maps),
+//! on this machine's disk; our own client asks, Apache's tools where they are named. Held fixed: one node, one copy of
+//! each partition, synced acknowledgements. Left out on purpose: throughput with many partitions (lab/bench) and other
+//! systems; what is said of Kafka was measured on another day and stands in the names of the rows. The bounds are those
+//! of the rows.
 //!
-//! `--quick` is a tenth of it, as an ordinary test: it fails for what is wrong, not for what took long on a busy machine. The last lines are the table, one line to quote, and the counts.
+//! `--quick` is a tenth of it, as an ordinary test: it fails for what is wrong, not for what took long on a busy
+//! machine. The last lines are the table, one line to quote, and the counts.
 
 mod asks;
 mod node;
@@ -54,7 +56,8 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Processors, and the mean number of threads that wanted one over the last minute: others' work makes every figure worse.
+/// Processors, and the mean number of threads that wanted one over the last minute: others' work makes every figure
+/// worse.
 fn machine() -> String {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or_default().to_owned();

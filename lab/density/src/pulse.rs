@@ -1,7 +1,8 @@
-//! A few small producers that never stop, and the longest that one of them had to wait: what others feel of a large request.
+//! A few small producers that never stop, and the longest that one of them had to wait: what others feel of a large
+//! request.
 //!
-//! Eight connections, each with a partition of its own, so that every worker of the node has some of them. Each sends one
-//! record, waits for its answer (`acks=all`) and sends the next after a millisecond.
+//! Eight connections, each with a partition of its own, so that every worker of the node has some of them. Each sends
+//! one record, waits for its answer (`acks=all`) and sends the next after a millisecond.
 
 use crate::asks;
 use crate::node::Failure;

@@ -136,8 +136,8 @@ impl Broker {
         }
     }
 
-    /// Stops every thread where it is. `in_writes`: one that is in the middle of a write or a sync stays there; else it ends that
-    /// first.
+    /// Stops every thread where it is. `in_writes`: one that is in the middle of a write or a sync stays there; else it
+    /// ends that first.
     ///
     /// # Errors
     /// It does not stop.
@@ -233,7 +233,8 @@ fn is_stopped(process: u32, in_writes: bool) -> Result<bool, Trouble> {
     Ok(true)
 }
 
-/// Below the range from which the system numbers outgoing connections: nobody takes it between here and the node's own bind.
+/// Below the range from which the system numbers outgoing connections: nobody takes it between here and the node's own
+/// bind.
 ///
 /// # Errors
 /// There is none.

@@ -1,7 +1,7 @@
 //! One connection to a node that keeps several requests in flight, and the few requests that the rigs send.
 //!
-//! `edge/client` keeps one request in flight on a connection; what several do to the broker when it dies is what the rigs are
-//! for, so they speak for themselves.
+//! `edge/client` keeps one request in flight on a connection; what several do to the broker when it dies is what the
+//! rigs are for, so they speak for themselves.
 
 use crate::records::Identity;
 use crate::{Trouble, trouble};

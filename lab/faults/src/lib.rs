@@ -10,8 +10,8 @@
 //! | `cut` | the load and the judge of the power cuts |
 //! | `damage` | files that are not what they were |
 //!
-//! The programs are in `bin/`. Nothing here is shipped, and nothing here knows the broker's insides: it is judged by what it
-//! says over Kafka's protocol, by what it logs and by what lies in its directories.
+//! The programs are in `bin/`. Nothing here is shipped, and nothing here knows the broker's insides: it is judged by
+//! what it says over Kafka's protocol, by what it logs and by what lies in its directories.
 
 pub mod broker;
 pub mod chance;

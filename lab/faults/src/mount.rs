@@ -1,9 +1,9 @@
 //! A file system of our own in a file, mounted through a loop device, that can lose its power.
 //!
-//! The cut is the file system's own shutdown call: from that moment nothing reaches the device any more, and whoever writes or
-//! syncs is told EIO. With `flush` the file system first writes out its journal, as it might have a moment before the cut.
-//! Mounting again replays that journal: what is found then is what a machine finds after the power came back, as far as the
-//! page cache goes. What it does not show: a device that loses or tears what it said was written.
+//! The cut is the file system's own shutdown call: from that moment nothing reaches the device any more, and whoever
+//! writes or syncs is told EIO. With `flush` the file system first writes out its journal, as it might have a moment
+//! before the cut. Mounting again replays that journal: what is found then is what a machine finds after the power came
+//! back, as far as the page cache goes. What it does not show: a device that loses or tears what it said was written.
 
 use crate::{Trouble, trouble};
 use std::io::Write;

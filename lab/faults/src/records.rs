@@ -64,7 +64,8 @@ pub struct Found {
     pub stamp: Stamp,
 }
 
-/// The records of what a fetch returned, each batch's checksum and each value checked; batches that end below `from` left out.
+/// The records of what a fetch returned, each batch's checksum and each value checked; batches that end below `from`
+/// left out.
 ///
 /// # Errors
 /// Bytes that are no whole, sound batch; a value that is not what its stamp says.

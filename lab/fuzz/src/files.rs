@@ -1,7 +1,8 @@
-//! What lies on disk: every file of a log and of a log directory, replaced by hostile bytes, must be found out or read right.
+//! What lies on disk: every file of a log and of a log directory, replaced by hostile bytes, must be found out or read
+//! right.
 //!
-//! Held after every open that succeeds: what is read after an unclean open has right checksums and rising offsets, and the log
-//! takes new records and gives them back.
+//! Held after every open that succeeds: what is read after an unclean open has right checksums and rising offsets, and
+//! the log takes new records and gives them back.
 
 use barnabas_base::{Offset, PartitionIndex, TimestampMs, TopicPartition, Uuid};
 use barnabas_storage::{

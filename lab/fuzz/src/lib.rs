@@ -1,8 +1,8 @@
 //! What is fed with hostile bytes, and what must hold whatever they are.
 //!
-//! Each target is a function over bytes: no panic, no more memory than its [`limit::Bound`], and what was understood says the same
-//! after a round trip. `lab/fuzz/runner` lets libFuzzer search for bytes that break this; `replay` runs what it once
-//! found (and a few seeds) in the ordinary tests.
+//! Each target is a function over bytes: no panic, no more memory than its [`limit::Bound`], and what was understood
+//! says the same after a round trip. `lab/fuzz/runner` lets libFuzzer search for bytes that break this; `replay` runs
+//! what it once found (and a few seeds) in the ordinary tests.
 
 mod files;
 pub mod limit;
@@ -32,9 +32,11 @@ impl Target {
     }
 }
 
-/// A message and what is written of it, twice: an element of an array takes up to 200 bytes in memory for one on the wire.
+/// A message and what is written of it, twice: an element of an array takes up to 200 bytes in memory for one on the
+/// wire.
 const MESSAGE: Bound = Bound::new(64 << 10, 700);
-/// What a batch inflates to, in a vector that doubles, and the same again where it is written into a new batch, at both ends of a move.
+/// What a batch inflates to, in a vector that doubles, and the same again where it is written into a new batch, at both
+/// ends of a move.
 const INFLATED: Bound = Bound::new(2 * inflated_limit(0) + (8 << 20), 200);
 const REBUILT: Bound = Bound::new(5 * inflated_limit(0) + (8 << 20), 500);
 /// The input, a copy of it, and what is understood of it.

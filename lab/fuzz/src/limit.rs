@@ -1,8 +1,9 @@
-//! An allocator that ends the process where input makes us hold too much: the oracle for "nothing is reserved on the word of a
-//! length".
+//! An allocator that ends the process where input makes us hold too much: the oracle for "nothing is reserved on the
+//! word of a length".
 //!
-//! Each target states its bound ([`Bound`]): what `n` bytes of input may make the process hold at once, beyond what it held before. It
-//! is installed by the two binaries, not here, so that the library stays usable under other allocators. One thread runs targets.
+//! Each target states its bound ([`Bound`]): what `n` bytes of input may make the process hold at once, beyond what it
+//! held before. It is installed by the two binaries, not here, so that the library stays usable under other allocators.
+//! One thread runs targets.
 
 #![allow(unsafe_code)] // A global allocator cannot be written without.
 
@@ -35,7 +36,8 @@ static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 #[derive(Debug)]
 pub struct Limited;
 
-// SAFETY: every call goes to `System` with the caller's own arguments; the counting around it touches no memory of theirs.
+// SAFETY: every call goes to `System` with the caller's own arguments; the counting around it touches no memory of
+// theirs.
 unsafe impl GlobalAlloc for Limited {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         take(layout.size());
@@ -75,7 +77,8 @@ fn take(bytes: usize) {
     }
 }
 
-/// Does `work` on an input of so many bytes. Ends the process where that holds more than `bound` allows; returns how much it held.
+/// Does `work` on an input of so many bytes. Ends the process where that holds more than `bound` allows; returns how
+/// much it held.
 pub fn within(bound: Bound, input: usize, work: impl FnOnce()) -> usize {
     let before = HELD.load(Ordering::Relaxed);
     MOST.store(before, Ordering::Relaxed);

@@ -32,8 +32,8 @@ fn chosen(data: &[u8]) -> Option<(ApiKey, i16, Bytes)> {
     Some((key, versions.min + i16::from(choice[1]) % count, Bytes::copy_from_slice(rest)))
 }
 
-/// Reads, writes, reads and writes: the bytes that were written must be the same twice. (Values are not compared: a float
-/// may be NaN.)
+/// Reads, writes, reads and writes: the bytes that were written must be the same twice. (Values are not compared: a
+/// float may be NaN.)
 fn round_trip<T>(
     bytes: Bytes,
     read: impl Fn(Bytes) -> Result<T, DecodeError>,

@@ -1,5 +1,5 @@
-//! A batch in the words of the simulation, and as Kafka's bytes: what clients and coordinators mean is written as a record batch, and what
-//! invariants judge is read back from the bytes in a log.
+//! A batch in the words of the simulation, and as Kafka's bytes: what clients and coordinators mean is written as a
+//! record batch, and what invariants judge is read back from the bytes in a log.
 
 use barnabas_base::{
     CoordinatorEpoch, LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, TimestampMs,

@@ -97,7 +97,8 @@ impl Host {
         }
     }
 
-    /// A broker's life begins, unless the controller believes that it goes on. `kept`: the life of which it has all that was acknowledged.
+    /// A broker's life begins, unless the controller believes that it goes on. `kept`: the life of which it has all
+    /// that was acknowledged.
     pub fn register(
         &mut self,
         id: BrokerId,

@@ -1,22 +1,27 @@
 //! A cluster of the real core crates in one thread: the same seed, the same day.
 //!
-//! Real: replicas (core/replica) with their partitions, fetchers and questions (core/partition), their logs, checkpoints, recovery and journal
-//! (core/storage) over disks in memory, Fetch with its sessions and AlterPartition as messages (core/api, core/wire), the controller and its
-//! image (core/quorum, core/metadata). In a day of transactions there are also their coordinator and the groups' (core/coordinator), beside
-//! the partitions of `__transaction_state` and `__consumer_offsets`; their questions and answers are values, and arrive late, twice and in
-//! another order. Records are Kafka's bytes from the append to the reader.
+//! Real: replicas (core/replica) with their partitions, fetchers and questions (core/partition), their logs,
+//! checkpoints, recovery and journal (core/storage) over disks in memory, Fetch with its sessions and AlterPartition as
+//! messages (core/api, core/wire), the controller and its image (core/quorum, core/metadata). In a day of transactions
+//! there are also their coordinator and the groups' (core/coordinator), beside the partitions of `__transaction_state`
+//! and `__consumer_offsets`; their questions and answers are values, and arrive late, twice and in another order.
+//! Records are Kafka's bytes from the append to the reader.
 //!
-//! Played: time, the network, disks, clients, what shell/broker does around core/replica (`host`, `broker`), and the one process that the
-//! controller runs in, which neither dies nor loses a record: the quorum has a simulation of its own in core/quorum.
+//! Played: time, the network, disks, clients, what shell/broker does around core/replica (`host`, `broker`), and the
+//! one process that the controller runs in, which neither dies nor loses a record: the quorum has a simulation of its
+//! own in core/quorum.
 //!
-//! What goes wrong: messages are late or lost, lines are cut one way; brokers lose power (what was not synced is kept, lost or torn), are
-//! killed, stop cleanly, are taken for dead while they live; disks fill, fail a sync, have bytes changed, are replaced by empty ones;
-//! replicas are moved while all that happens. What must hold stands in `invariants/`, one per file, judged over what is read from the logs.
+//! What goes wrong: messages are late or lost, lines are cut one way; brokers lose power (what was not synced is kept,
+//! lost or torn), are killed, stop cleanly, are taken for dead while they live; disks fill, fail a sync, have bytes
+//! changed, are replaced by empty ones; replicas are moved while all that happens. What must hold stands in
+//! `invariants/`, one per file, judged over what is read from the logs.
 //!
-//! Mistakes are planted one at a time around the core, in `host`, `broker` and `broker/slips`: nothing of them is in product lines.
+//! Mistakes are planted one at a time around the core, in `host`, `broker` and `broker/slips`: nothing of them is in
+//! product lines.
 //!
-//! Not simulated: several log directories and moves between them, `log.ack.durability=written`, compaction, retention and DeleteRecords,
-//! controllers that die, groups with members, and topics that are deleted. A share partition has a world of its own (`share`), without logs.
+//! Not simulated: several log directories and moves between them, `log.ack.durability=written`, compaction, retention
+//! and DeleteRecords, controllers that die, groups with members, and topics that are deleted. A share partition has a
+//! world of its own (`share`), without logs.
 
 mod batch;
 mod broker;

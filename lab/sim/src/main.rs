@@ -1,8 +1,10 @@
-//! `barnabas-sim [transactions] [SEEDS] [FIRST]`: runs that many days from seed FIRST on, each a second time where it is divisible by ten,
-//! and prints one JSON line: what went wrong, how often each invariant was asked, how many traces were equal. Days of transactions have each
-//! `transaction.version` in turn, the newest most often. A day on which an invariant does not hold is named, and the others go on.
+//! `barnabas-sim [transactions] [SEEDS] [FIRST]`: runs that many days from seed FIRST on, each a second time where it
+//! is divisible by ten, and prints one JSON line: what went wrong, how often each invariant was asked, how many traces
+//! were equal. Days of transactions have each `transaction.version` in turn, the newest most often. A day on which an
+//! invariant does not hold is named, and the others go on.
 //!
-//! `barnabas-sim planted [NAME]`: hunts each planted mistake for a thousand days at most, and prints which day noticed it, and how.
+//! `barnabas-sim planted [NAME]`: hunts each planted mistake for a thousand days at most, and prints which day noticed
+//! it, and how.
 //!
 //! `barnabas-sim tell SEED [transactions]`: prints all that happens on one day.
 
@@ -170,7 +172,8 @@ fn hunts() -> Vec<(String, Hunt)> {
     hunts
 }
 
-/// Each in a process of its own: some are noticed by an assertion of the core's, which ends a process that was built for release.
+/// Each in a process of its own: some are noticed by an assertion of the core's, which ends a process that was built
+/// for release.
 fn planted() -> ExitCode {
     let left = Mutex::new(hunts());
     let count = left.lock().map_or(0, |left| left.len());

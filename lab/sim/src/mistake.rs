@@ -1,5 +1,5 @@
-//! Mistakes that are planted one at a time to show that each invariant can fire: in what carries the core's decisions out, and in what the
-//! core is told.
+//! Mistakes that are planted one at a time to show that each invariant can fire: in what carries the core's decisions
+//! out, and in what the core is told.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mistake {
@@ -91,7 +91,8 @@ pub enum Mistake {
     ForgetsPendingOffsets,
     /// An end that was asked for before is taken for a new one.
     EndsTwice,
-    /// Who repeats what a coordinator knows is told so at once, as Kafka's does: it may have been replaced, and not have heard of it.
+    /// Who repeats what a coordinator knows is told so at once, as Kafka's does: it may have been replaced, and not
+    /// have heard of it.
     AnswersFromMemory,
     /// Clients hear of what is not on every replica in sync.
     AnswersEarly,

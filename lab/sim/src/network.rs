@@ -1,6 +1,6 @@
-//! Messages on their way: late, lost, cut off one way; questions about transactions arrive twice now and then, as they do when somebody
-//! asks again on another connection. Requests and answers of brokers are Kafka's, and go through the wire, but for those about
-//! transactions.
+//! Messages on their way: late, lost, cut off one way; questions about transactions arrive twice now and then, as they
+//! do when somebody asks again on another connection. Requests and answers of brokers are Kafka's, and go through the
+//! wire, but for those about transactions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -210,7 +210,8 @@ impl Network {
         self.on_its_way.insert((MonotonicMs(now.0 + 1 + late as u64), self.sent), letter);
     }
 
-    /// What a broker asked the controller about who is in sync does not arrive any more: it gave the connection up, and reset it.
+    /// What a broker asked the controller about who is in sync does not arrive any more: it gave the connection up, and
+    /// reset it.
     fn reset(&mut self, from: Place) {
         let is_given_up =
             |letter: &Letter| letter.from == from && matches!(letter.message, Message::AlterPartition { .. });

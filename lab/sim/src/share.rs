@@ -1,13 +1,15 @@
-//! Days of one share-partition: its leaders (core/partition), an old one beside the new one that it has not heard of; the share coordinator
-//! that keeps its state (core/coordinator), which moves and is loaded anew; members that take records, settle, release or forget them. What
-//! leaders and coordinator say to each other comes late, twice, in another order, or not at all.
+//! Days of one share-partition: its leaders (core/partition), an old one beside the new one that it has not heard of;
+//! the share coordinator that keeps its state (core/coordinator), which moves and is loaded anew; members that take
+//! records, settle, release or forget them. What leaders and coordinator say to each other comes late, twice, in
+//! another order, or not at all.
 //!
 //! Held throughout:
 //! - whoever leads by the coordinator's last word gives nobody a record of which somebody was told that it is settled
 //! - nothing is given more often than the group allows
 //!
-//! And in the end: every record was given to somebody and is done, and a coordinator that is loaded says what the one says that lived
-//! through the day. Each record for itself, with planted mistakes: core/partition/src/share/tests/model.rs.
+//! And in the end: every record was given to somebody and is done, and a coordinator that is loaded says what the one
+//! says that lived through the day. Each record for itself, with planted mistakes:
+//! core/partition/src/share/tests/model.rs.
 
 mod mistake;
 

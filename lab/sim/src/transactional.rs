@@ -1,8 +1,10 @@
-//! Transactional producers, as an application runs them: one transaction after the other, of values in partitions and an offset of a
-//! group, each question repeated until it is answered. Some have the same transactional id and fence each other.
+//! Transactional producers, as an application runs them: one transaction after the other, of values in partitions and
+//! an offset of a group, each question repeated until it is answered. Some have the same transactional id and fence
+//! each other.
 //!
-//! Before `transaction.version` 2 a client adds partitions itself, and keeps its epoch unless it has to give up something. What comes late
-//! could get into its next transaction then (KIP-890): the world keeps that from happening, see `World::deliver`.
+//! Before `transaction.version` 2 a client adds partitions itself, and keeps its epoch unless it has to give up
+//! something. What comes late could get into its next transaction then (KIP-890): the world keeps that from happening,
+//! see `World::deliver`.
 
 use std::collections::BTreeMap;
 
@@ -104,8 +106,8 @@ pub(crate) struct TxnClient {
     pub producer: (ProducerId, ProducerEpoch),
     sequences: BTreeMap<PartitionIndex, Sequence>,
     pub attempts: Vec<Attempt>,
-    /// A connection to its coordinator for each of its attempts, or a new one where that was closed: numbered by its time, among all
-    /// clients.
+    /// A connection to its coordinator for each of its attempts, or a new one where that was closed: numbered by its
+    /// time, among all clients.
     connection: ConnectionNumber,
     connected_for: Option<usize>,
     asked: BTreeMap<u64, About>,
@@ -274,7 +276,8 @@ impl TxnClient {
         }
         let at = self.attempts.len() - 1;
         let parts = &self.attempts[at].parts;
-        // One at a time for each partition, as one connection keeps them in order; offsets once, as they have no sequence.
+        // One at a time for each partition, as one connection keeps them in order; offsets once, as they have no
+        // sequence.
         let is_busy =
             parts.iter().any(|part| part.target == target && (!part.is_acked || target == Target::Offsets));
         if is_busy {

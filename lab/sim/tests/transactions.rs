@@ -1,5 +1,6 @@
-//! Days of transactions: coordinators and partitions move while InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, Produce,
-//! TxnOffsetCommit, EndTxn and WriteTxnMarkers come late, twice and in another order. The longer form: `make sim`.
+//! Days of transactions: coordinators and partitions move while InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn,
+//! Produce, TxnOffsetCommit, EndTxn and WriteTxnMarkers come late, twice and in another order. The longer form: `make
+//! sim`.
 
 use std::sync::Mutex;
 

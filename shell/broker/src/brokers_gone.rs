@@ -1,4 +1,5 @@
-//! Probes the listener of a broker whose connection to the active controller has closed. core/quorum's `broker_probe` decides what follows.
+//! Probes the listener of a broker whose connection to the active controller has closed. core/quorum's `broker_probe`
+//! decides what follows.
 
 use crate::node::Node;
 use barnabas_base::{BrokerEpoch, BrokerId};
@@ -9,7 +10,8 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-/// This node has just begun to lead: it has heard of no broker yet, and the one beside the last leader may have died with it.
+/// This node has just begun to lead: it has heard of no broker yet, and the one beside the last leader may have died
+/// with it.
 pub fn knock_at_all(node: &Arc<Node>) {
     let image = node.cluster.image.load();
     for broker in image.cluster.alive().filter(|broker| broker.id != node.identity.broker_id) {

@@ -1,17 +1,20 @@
-//! What the log says of the cluster: brokers fenced, ISRs that shrank, partitions below their minimum or without a leader, unclean elections.
+//! What the log says of the cluster: brokers fenced, ISRs that shrank, partitions below their minimum or without a
+//! leader, unclean elections.
 //!
-//! Brokers and metadata.version are one line each, on every node, at once. Partitions are gathered: the first of a kind is written at once, what
-//! follows within a second waits and becomes one line with its number. ISRs are written by the partition's leader; lost leaders and unclean
-//! elections by every node, since no leader may be left to do it. Topics that clients bring about by naming them share lines in the same way.
+//! Brokers and metadata.version are one line each, on every node, at once. Partitions are gathered: the first of a kind
+//! is written at once, what follows within a second waits and becomes one line with its number. ISRs are written by the
+//! partition's leader; lost leaders and unclean elections by every node, since no leader may be left to do it. Topics
+//! that clients bring about by naming them share lines in the same way.
 //!
 //! A lost leader is INFO at first; cluster_events/leaderless.rs raises the alarm if none is found.
 //!
-//! Levels: ERROR where producers, consumers or records suffer; WARN where a fault has cost a copy; INFO for what was planned or is over.
+//! Levels: ERROR where producers, consumers or records suffer; WARN where a fault has cost a copy; INFO for what was
+//! planned or is over.
 //!
 //! Bounded: [`NAMED_MAX`] partitions of each kind are named, the rest is counted. Without a clock of its own.
 //!
-//! Before: publisher.rs, for each step from image to image, and core/metadata/src/events.rs, which finds the events. Asked for by
-//! quorum_worker.rs, at each of its turns.
+//! Before: publisher.rs, for each step from image to image, and core/metadata/src/events.rs, which finds the events.
+//! Asked for by quorum_worker.rs, at each of its turns.
 
 mod leaderless;
 
@@ -77,7 +80,8 @@ pub struct Here {
     pub serves: bool,
 }
 
-/// Partition changes that were not written yet. The lock is held for a few names, but for the moment in which an alarm is looked for.
+/// Partition changes that were not written yet. The lock is held for a few names, but for the moment in which an alarm
+/// is looked for.
 #[derive(Debug, Default)]
 pub struct ClusterEvents(Mutex<Unwritten>);
 
@@ -166,7 +170,8 @@ impl ClusterEvents {
         unwritten.leaderless.is_waiting() || unwritten.lines.values().any(|waiting| waiting.count > 0)
     }
 
-    /// The lines that are due. `image`: the newest. `patience`: how long a partition may be without a leader before it is an alarm.
+    /// The lines that are due. `image`: the newest. `patience`: how long a partition may be without a leader before it
+    /// is an alarm.
     pub fn due(&self, now: Instant, image: &Arc<Image>, patience: Duration) -> Vec<Line> {
         let mut unwritten = self.lock();
         let mut lines: Vec<Line> = unwritten.leaderless.due(now, image, patience).into_iter().collect();

@@ -1,8 +1,8 @@
 //! The node's log directories: which are online, which are cordoned, what their checkpoints say.
 //!
-//! A directory's files are written by workers (logs), by its committer (syncs) and by housekeeping (checkpoints); this file
-//! holds what they share. The lock around a [`LogDir`] is taken when a partition is opened, deleted or checkpointed, never
-//! for an append or a read.
+//! A directory's files are written by workers (logs), by its committer (syncs) and by housekeeping (checkpoints); this
+//! file holds what they share. The lock around a [`LogDir`] is taken when a partition is opened, deleted or
+//! checkpointed, never for an append or a read.
 //!
 //! | file | answers |
 //! |---|---|
@@ -50,7 +50,8 @@ pub struct Directory {
     pub disk: Arc<dyn Disk>,
     pub committer: Committer,
     pub journal: JournalHandle,
-    /// All of the file system, to be synced with one call where many files are unsynced. Open since before anything was written.
+    /// All of the file system, to be synced with one call where many files are unsynced. Open since before anything was
+    /// written.
     pub file_system: Option<Arc<dyn FileSystem>>,
     /// Who may still write here.
     pub room: Room,
@@ -165,11 +166,11 @@ impl Directory {
         Ok(bytes)
     }
 
-    /// Renames the folders of deleted partitions that lie here, in one go: their entries leave the checkpoints first, with one write.
-    /// Returns the new names, and whose they are: they go later. What lies in a directory that is offline goes when it comes back
-    /// (housekeeping/sweep.rs). Folders that other topics have made under the same names stay;
-    /// one that does not say whose it is goes where its topic's name `is_free`. Where there is no folder, what the checkpoints say is its
-    /// own unless it `has_successor`.
+    /// Renames the folders of deleted partitions that lie here, in one go: their entries leave the checkpoints first,
+    /// with one write. Returns the new names, and whose they are: they go later. What lies in a directory that is
+    /// offline goes when it comes back (housekeeping/sweep.rs). Folders that other topics have made under the same
+    /// names stay; one that does not say whose it is goes where its topic's name `is_free`. Where there is no folder,
+    /// what the checkpoints say is its own unless it `has_successor`.
     ///
     /// The lock is held for a few at a time.
     ///
@@ -193,7 +194,8 @@ impl Directory {
             let mut log_dir = self.lock();
             for &(name, topic) in some {
                 if self.disk.stat(&self.path.join(name.to_string()))?.is_none() {
-                    // Its files are gone, or were never laid: a new topic of that name must not be held to what its checkpoints say.
+                    // Its files are gone, or were never laid: a new topic of that name must not be held to what its
+                    // checkpoints say.
                     if !has_successor(name) {
                         log_dir.forget(name);
                     }
@@ -261,8 +263,9 @@ impl Directories {
         self.list.iter().filter(|directory| directory.holds_partitions).count() > 1
     }
 
-    /// A directory for a new partition, remembered until the metadata log knows it: one with room for producers, else one that is short of
-    /// it, else one that is cordoned. Where all are cordoned the controller places no new partition here: this one is older than the cordon.
+    /// A directory for a new partition, remembered until the metadata log knows it: one with room for producers, else
+    /// one that is short of it, else one that is cordoned. Where all are cordoned the controller places no new
+    /// partition here: this one is older than the cordon.
     pub fn place(&self, key: PartitionKey) -> Option<usize> {
         let open = |at: usize| self.list[at].is_usable() && !self.list[at].is_cordoned();
         let any = |at: usize| self.list[at].is_usable();
@@ -305,8 +308,8 @@ impl Directories {
         }
     }
 
-    /// Puts a partition's second copy aside: another directory has all that it has. Returns the path of one that a move left,
-    /// which was cut off between its two renames; what else there is stays as a stray.
+    /// Puts a partition's second copy aside: another directory has all that it has. Returns the path of one that a move
+    /// left, which was cut off between its two renames; what else there is stays as a stray.
     fn put_copy_aside(
         &self,
         directory: usize,

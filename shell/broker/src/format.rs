@@ -149,7 +149,8 @@ fn write_beginning(
     write(log_dir.path(), bootstrap::LEGACY_FILE_NAME, &levels, None)
 }
 
-/// This node as a voter of the metadata quorum. Others reach it where `controller.quorum.voters` says, or where it listens.
+/// This node as a voter of the metadata quorum. Others reach it where `controller.quorum.voters` says, or where it
+/// listens.
 pub fn voter(config: &NodeConfig, directory: DirectoryId) -> Voter {
     let known = config.static_voters.iter().find(|voter| voter.id == config.node_id);
     let endpoints = config.listeners.all.iter().filter(|listener| listener.is_controller).enumerate();

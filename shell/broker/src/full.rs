@@ -1,18 +1,19 @@
 //! How much may still be written in each log directory: asked of the file system now and then, counted in between.
 //!
-//! core/storage's `room.rs` says which level the figures mean. Here they are gathered so that a batch costs two additions:
-//! the file system is asked once a second, ten times a second while somebody is refused, and at once when what was let in
-//! since the last answer has used up what that answer allowed. Two directories on one file system see the same figures.
+//! core/storage's `room.rs` says which level the figures mean. Here they are gathered so that a batch costs two
+//! additions: the file system is asked once a second, ten times a second while somebody is refused, and at once when
+//! what was let in since the last answer has used up what that answer allowed. Two directories on one file system see
+//! the same figures.
 //!
-//! What the file system cannot say shows when a write meets it (a quota, no more inodes, somebody else's files between two
-//! looks): [`Room::hit`] shuts the directory for everybody, and a second later the next writer tries.
+//! What the file system cannot say shows when a write meets it (a quota, no more inodes, somebody else's files between
+//! two looks): [`Room::hit`] shuts the directory for everybody, and a second later the next writer tries.
 //!
-//! Where producers are refused here, others lead, if there are any; where nothing can be written, they do not wait for this broker either
-//! ([`Room::hinders`], node/log_dirs/not_to_lead.rs).
+//! Where producers are refused here, others lead, if there are any; where nothing can be written, they do not wait for
+//! this broker either ([`Room::hinders`], node/log_dirs/not_to_lead.rs).
 //!
 //! Always true:
-//! 1. bytes that were let in count as used until [`Room::settle`], whether they lie in memory, in the journal or in a write
-//!    that is under way
+//! 1. bytes that were let in count as used until [`Room::settle`], whether they lie in memory, in the journal or in a
+//!    write that is under way
 //! 2. the file system's figures count in the order in which they were read. A thread that read them while the directory
 //!    was full and was then held up cannot shut a directory that another thread has since opened
 //! 3. a write that failed while the figures were short does not shut the directory once they show room again
@@ -33,12 +34,13 @@ const LOOK_MS: u64 = 1_000;
 const LOOK_WHILE_SHORT_MS: u64 = 100;
 /// How long a directory is shut after a write found it full.
 const SHUT_MS: u64 = 1_000;
-/// So long after producers are let in again, a write that found no room counts as one that began before: the figures were short then.
+/// So long after producers are let in again, a write that found no room counts as one that began before: the figures
+/// were short then.
 const LATE_MS: u64 = 1_000;
 /// A directory says at most so often that it is short of room.
 const SAY_MS: u64 = 60_000;
-/// So long there must have been room before this broker may lead again from a directory: longer where a write found no room that the
-/// figures showed, since nobody sees that end.
+/// So long there must have been room before this broker may lead again from a directory: longer where a write found no
+/// room that the figures showed, since nobody sees that end.
 const LEAD_AFTER_MS: u64 = 10_000;
 const LEAD_AFTER_HIT_MS: u64 = 60_000;
 /// So long after a write found no room others do not wait for what lies here: it comes into no ISR.
@@ -136,8 +138,8 @@ impl Room {
         self.uncounted.fetch_sub(signed(bytes), Ordering::Relaxed);
     }
 
-    /// A write found the disk full, whatever the figures say. Where it was the process or the system that had no descriptor or no
-    /// memory for it, nobody is shut out: what is open goes on.
+    /// A write found the disk full, whatever the figures say. Where it was the process or the system that had no
+    /// descriptor or no memory for it, nobody is shut out: what is open goes on.
     pub fn hit(&self, error: &StorageError, now: MonotonicMs) {
         if let StorageError::Exhausted(_) = error {
             return self.say_exhausted(error, now);

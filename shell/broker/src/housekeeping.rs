@@ -1,8 +1,8 @@
 //! What is done now and then, on one thread of low priority: checkpoints, retention, files whose time to go has come.
 //!
 //! Workers do the part that concerns their partitions when they are asked (partition_worker/upkeep.rs); the checkpoint
-//! files, which belong to directories and not to partitions, are written on this thread (upkeep/checkpoints.rs), and here
-//! the directories are looked through for what nobody has opened (housekeeping/sweep.rs).
+//! files, which belong to directories and not to partitions, are written on this thread (upkeep/checkpoints.rs), and
+//! here the directories are looked through for what nobody has opened (housekeeping/sweep.rs).
 
 mod sweep;
 
@@ -26,8 +26,9 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_secs(1);
 /// Open partitions are not looked through for expired producers more often than this, whatever the interval is set to.
 const EXPIRATION_INTERVAL_MIN: Duration = Duration::from_millis(100);
-/// Between two checkpoints there are so many times as long as one takes: they cost a hundredth of one core, whatever the number
-/// of partitions. What was synced before the newest checkpoint is never cut at the next start, so they come often.
+/// Between two checkpoints there are so many times as long as one takes: they cost a hundredth of one core, whatever
+/// the number of partitions. What was synced before the newest checkpoint is never cut at the next start, so they come
+/// often.
 const CHECKPOINT_PAUSE_FACTOR: u32 = 100;
 const CHECKPOINT_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// Kafka's `log.flush.offset.checkpoint.interval.ms`.

@@ -14,9 +14,9 @@
 //! | `mailbox/key.rs` | a partition's name, and which worker owns it |
 //! | `mailbox/queue.rs` | the queue |
 //!
-//! Data only, and nothing of the threads that send and receive it. Connections, the committers, the quorum worker and housekeeping send;
-//! the worker that owns the partition receives. Answers come back through the `oneshot` in the command: a worker never waits for another
-//! one, so full queues cannot wait for each other in a circle.
+//! Data only, and nothing of the threads that send and receive it. Connections, the committers, the quorum worker and
+//! housekeeping send; the worker that owns the partition receives. Answers come back through the `oneshot` in the
+//! command: a worker never waits for another one, so full queues cannot wait for each other in a circle.
 
 pub mod cleaning;
 mod connections;
@@ -93,7 +93,8 @@ pub enum Command {
     Retain(Vec<PartitionKey>),
     /// Others have the replicas of this partition, which lies here.
     Stray(PartitionKey),
-    /// Damage was found in this partition's log, from that offset on: what it reads is checked again, and it heals itself where it can.
+    /// Damage was found in this partition's log, from that offset on: what it reads is checked again, and it heals
+    /// itself where it can.
     Damaged(PartitionKey, Offset),
     /// Files of this partition came or went while the node was stopped: it is opened, which shows whether it can be.
     Open(PartitionKey),
@@ -105,8 +106,8 @@ pub enum Command {
     End,
 }
 
-/// What the storage threads of a directory tell a worker. Not a command: it comes through while the queue of commands is full, as
-/// it is what makes room there.
+/// What the storage threads of a directory tell a worker. Not a command: it comes through while the queue of commands
+/// is full, as it is what makes room there.
 #[derive(Debug)]
 pub enum Report {
     /// Files that the committer has synced.

@@ -1,9 +1,10 @@
 //! Moves of partitions between log directories, while they are read and written (AlterReplicaLogDirs).
 //!
-//! A move is a second log of the partition, `TOPIC-P.<id>-future` in the directory that it goes to, which one thread of low priority
-//! fills with what the partition's owner reads out to it (moves/mover.rs). When it has nearly caught up, the owner itself does the rest
-//! in one go, between two rounds: copies what is left, syncs, and gives the copy the partition's name (core/replica/src/moving.rs).
-//! So the copy follows the log whatever happens to it meanwhile: appends, retention, deleted records, compaction.
+//! A move is a second log of the partition, `TOPIC-P.<id>-future` in the directory that it goes to, which one thread of
+//! low priority fills with what the partition's owner reads out to it (moves/mover.rs). When it has nearly caught up,
+//! the owner itself does the rest in one go, between two rounds: copies what is left, syncs, and gives the copy the
+//! partition's name (core/replica/src/moving.rs). So the copy follows the log whatever happens to it meanwhile:
+//! appends, retention, deleted records, compaction.
 //!
 //! What a crash leaves, in the order of the steps, and what the next start does:
 //!
@@ -14,13 +15,14 @@
 //! | after the renames | the new one, and the old one as `-delete` | the metadata log is told; the old one is removed |
 //!
 //! Always true:
-//! 1. nothing is acknowledged between the first rename and the second one being durable, so that both copies have everything
+//! 1. nothing is acknowledged between the first rename and the second one being durable, so that both copies have
+//!    everything
 //! 2. only what is durable in the partition is copied before the last step
 //! 3. a partition that was never written to has no copy: its place changes in the metadata log, and that is all
-//! 4. a copy never takes the room that producers need: one that does not fit is refused, one that fits no more waits (core/storage's
-//!    room.rs)
-//! 5. what the checkpoints say of the partition goes with it: recovery point, high watermark, log start, and how far it is compacted,
-//!    as it was when the copy was begun
+//! 4. a copy never takes the room that producers need: one that does not fit is refused, one that fits no more waits
+//!    (core/storage's room.rs)
+//! 5. what the checkpoints say of the partition goes with it: recovery point, high watermark, log start, and how far it
+//!    is compacted, as it was when the copy was begun
 //!
 //! Source: KIP-113, KIP-858; Kafka `ReplicaManager.alterReplicaLogDirs`, `ReplicaAlterLogDirsThread`,
 //! `LogManager.replaceCurrentWithFutureLog`, which renames in the same order and leaves two to be chosen from by hand.
@@ -85,7 +87,8 @@ impl Moves {
         self.lock().moves.iter().map(|(&key, each)| (key, each.clone())).collect()
     }
 
-    /// Begins a move whose copy's directory is there already. One that it replaces has its copy, which lies at `path_of`, removed.
+    /// Begins a move whose copy's directory is there already. One that it replaces has its copy, which lies at
+    /// `path_of`, removed.
     pub fn begin(&self, key: PartitionKey, each: Move, path_of: impl Fn(&Move) -> PathBuf) {
         let mut state = self.lock();
         if let Some(old) = state.moves.insert(key, each) {

@@ -52,7 +52,8 @@ pub struct Node {
     pub workers: Workers,
     pub peers: Peers,
     pub shutdown: Shutdown,
-    /// When something was last handed on to a partition's next leader, in milliseconds of the process's clock and one more; 0: never.
+    /// When something was last handed on to a partition's next leader, in milliseconds of the process's clock and one
+    /// more; 0: never.
     handed_on: AtomicU64,
 }
 

@@ -1,4 +1,5 @@
-//! The settings as the node uses them: roles, names, directories, sockets. Every value judged before anything is touched.
+//! The settings as the node uses them: roles, names, directories, sockets. Every value judged before anything is
+//! touched.
 //!
 //! Limits and intervals are not here: whoever applies them reads them from core/metadata's definitions through
 //! [`crate::broker_values`]. Source: Kafka `KafkaConfig`, `KRaftConfigs`, `QuorumConfig`.
@@ -28,7 +29,8 @@ pub struct NodeConfig {
     pub metadata_log_dir: PathBuf,
     pub is_broker: bool,
     pub is_controller: bool,
-    /// `controller.quorum.voters`: the quorum's voters, where they stand in the file (kraft.version 0) and not in the metadata log.
+    /// `controller.quorum.voters`: the quorum's voters, where they stand in the file (kraft.version 0) and not in the
+    /// metadata log.
     pub static_voters: Vec<StaticVoter>,
     /// `controller.quorum.bootstrap.servers`: whom to ask who leads.
     pub bootstrap_servers: Vec<(Text, u16)>,

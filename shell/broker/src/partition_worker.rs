@@ -1,9 +1,9 @@
 //! The single writer: everything that happens to the partitions of one worker, in the order it arrives.
 //!
-//! The mailbox is drained in rounds. In a round every batch gets its offset; then each touched partition's batches are taken into
-//! its log's memory, and all of them go to their directory's journal in one submission (journaled.rs). `acks=1` and `acks=all` are
-//! answered when the journal's round is durable. With `log.ack.durability=written` batches are written into segments instead and
-//! answered at once.
+//! The mailbox is drained in rounds. In a round every batch gets its offset; then each touched partition's batches are
+//! taken into its log's memory, and all of them go to their directory's journal in one submission (journaled.rs).
+//! `acks=1` and `acks=all` are answered when the journal's round is durable. With `log.ack.durability=written` batches
+//! are written into segments instead and answered at once.
 //!
 //! Partitions are opened when they are first asked for: after a start nothing is read before somebody wants it.
 //!
@@ -67,8 +67,8 @@ use tokio::sync::oneshot;
 
 /// How often the partitions are looked at that were written with `log.ack.durability=written` and not flushed.
 pub const FLUSH_LOOK: Duration = Duration::from_millis(100);
-/// Memory of batches that a worker keeps to be used again, at least; else half as much again as its share of `log.cache.bytes`, as what
-/// waits to be laid lies in it too.
+/// Memory of batches that a worker keeps to be used again, at least; else half as much again as its share of
+/// `log.cache.bytes`, as what waits to be laid lies in it too.
 const MEMORY_KEPT_MIN: u64 = 16 << 20;
 
 /// How far the log of a partition reaches that this broker leads.
@@ -342,8 +342,8 @@ impl PartitionWorker {
         self.tickets.ticket(opened, 0)
     }
 
-    /// From where to where the log of a partition reaches that this broker leads. `None`: not in this epoch yet, or its log is about
-    /// to be cut.
+    /// From where to where the log of a partition reaches that this broker leads. `None`: not in this epoch yet, or its
+    /// log is about to be cut.
     pub(crate) fn led_range(
         &mut self,
         key: PartitionKey,

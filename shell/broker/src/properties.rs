@@ -1,7 +1,8 @@
 //! Java's properties syntax, as `server.properties` and `--override` use it.
 //!
 //! Text in, pairs out. Knows no key. Source: `java.util.Properties.load`: comments (`#`, `!`), `=`, `:` or white space
-//! between key and value, lines continued by a backslash, `\t \n \f \r \uXXXX`, any other escaped letter standing for itself.
+//! between key and value, lines continued by a backslash, `\t \n \f \r \uXXXX`, any other escaped letter standing for
+//! itself.
 
 /// One key, its value, and the line where it begins (1 for the first), in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Hands a new image to everybody who acts on it.
 //!
-//! Readers of [`Node::image`](crate::node::Node) see it at once; workers are told what changed, so that they touch only the
-//! partitions that are concerned. An answer to whoever caused the change is given after this.
+//! Readers of [`Node::image`](crate::node::Node) see it at once; workers are told what changed, so that they touch only
+//! the partitions that are concerned. An answer to whoever caused the change is given after this.
 //!
 //! Metadata path 4 of 4. Before: quorum_worker.rs, core/metadata's delta. After: partition_worker/changes.rs.
 
@@ -51,7 +51,8 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
     }
 }
 
-/// Counts and writes what happened to brokers and partitions between two images. Returns whether a partition has lost its leader.
+/// Counts and writes what happened to brokers and partitions between two images. Returns whether a partition has lost
+/// its leader.
 fn note_events(node: &Node, before: &Image, image: &Image, changes: &Changes) -> bool {
     let mut is_leader_lost = false;
     let mine = image.cluster.broker(node.identity.broker_id);

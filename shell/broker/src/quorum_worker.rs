@@ -1,10 +1,11 @@
 //! The metadata quorum's thread: drives core/quorum's node, writes its log, its state file and its snapshots.
 //!
-//! One thread that may block: it takes every request that waits, appends what the controller decided or a leader sent, syncs once for
-//! all of it, publishes the new image and answers. What goes to other members goes through links (peers.rs); requests to the
-//! controller come in through handle.rs, which knows whether this node is the active one. A failed write or sync ends the node: the quorum's promises rest on this log.
-//! A full disk does not: what makes the cluster larger is refused at once, and a reserve (files.rs) carries deletions and
-//! settings through until there is room again.
+//! One thread that may block: it takes every request that waits, appends what the controller decided or a leader sent,
+//! syncs once for all of it, publishes the new image and answers. What goes to other members goes through links
+//! (peers.rs); requests to the controller come in through handle.rs, which knows whether this node is the active one. A
+//! failed write or sync ends the node: the quorum's promises rest on this log. A full disk does not: what makes the
+//! cluster larger is refused at once, and a reserve (files.rs) carries deletions and settings through until there is
+//! room again.
 //!
 //! Always true:
 //! 1. an answer goes out after the image that it speaks of is published
@@ -71,8 +72,8 @@ pub enum MetadataError {
     At { place: PathBuf, source: QuorumError },
 }
 
-/// Begins to drive a quorum that has read its past, and starts the thread. The first image of a node that leads alone is published
-/// when this returns; others have one once they have found their leader.
+/// Begins to drive a quorum that has read its past, and starts the thread. The first image of a node that leads alone
+/// is published when this returns; others have one once they have found their leader.
 ///
 /// # Errors
 /// The first records cannot be written; the system gives no thread.
@@ -188,8 +189,8 @@ impl QuorumWorker {
         lines.iter().for_each(Line::write);
     }
 
-    /// Where room runs short, lets another lead, who may have some: soon this one can make no topics, and then nothing at all. Once in each
-    /// shortage: where nobody has room, whoever is left with it leads on.
+    /// Where room runs short, lets another lead, who may have some: soon this one can make no topics, and then nothing
+    /// at all. Once in each shortage: where nobody has room, whoever is left with it leads on.
     fn leave_to_others(&mut self) -> Result<(), MetadataError> {
         let now = self.node.clock.monotonic();
         let here = |directory: &&Directory| self.node.peers.controller.lies_in(directory.id);
@@ -331,8 +332,8 @@ impl QuorumWorker {
         self.with_room(|worker| worker.files.append(batch, worker.node.clock.wall()))
     }
 
-    /// On a full disk, writes into the reserve. When that is used up as well, waits for room: brokers go on serving what they
-    /// have. Whoever asked for a topic is told so (handle.rs), whoever asked for something else waits.
+    /// On a full disk, writes into the reserve. When that is used up as well, waits for room: brokers go on serving
+    /// what they have. Whoever asked for a topic is told so (handle.rs), whoever asked for something else waits.
     fn with_room(
         &mut self,
         mut write: impl FnMut(&mut Self) -> Result<(), StorageError>,

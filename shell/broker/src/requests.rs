@@ -1,8 +1,8 @@
 //! From a decoded request to whoever works on it, and back to a response: one line for each API.
 //!
-//! core/api says what a request asks of this node; this file and its siblings send it there and hand back what came of it.
-//! The part up to the first wait runs before the connection's next request is looked at: it is where work is sent to its
-//! owners, so that what a client sent first is placed first.
+//! core/api says what a request asks of this node; this file and its siblings send it there and hand back what came of
+//! it. The part up to the first wait runs before the connection's next request is looked at: it is where work is sent
+//! to its owners, so that what a client sent first is placed first.
 //!
 //! Produce path 1½ of 5. Before: connection.rs. After: core/api/src/k00_produce.rs, requests/produce.rs.
 

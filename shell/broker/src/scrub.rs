@@ -1,5 +1,5 @@
-//! Looks through cold segments for bytes that have changed by themselves, on one thread of low priority; and what is known to be
-//! damaged.
+//! Looks through cold segments for bytes that have changed by themselves, on one thread of low priority; and what is
+//! known to be damaged.
 //!
 //! Every segment of every directory, the newest up to its recovery point, is read once in `log.scrub.interval.ms` and
 //! each batch's checksum compared, at most `log.scrub.bytes.per.second`. Reads for consumers check what they serve too
@@ -94,8 +94,8 @@ pub fn tell_damaged(node: &Node, key: PartitionKey, offset: Offset) {
     node.workers.mailboxes[key.owner(node.workers.count)].send_blocking(Command::Damaged(key, offset));
 }
 
-/// Up to where logs are synced by what journals hold of them, by log directory. The checkpoints lag behind that, and a newest segment is
-/// checked no further than its log is synced.
+/// Up to where logs are synced by what journals hold of them, by log directory. The checkpoints lag behind that, and a
+/// newest segment is checked no further than its log is synced.
 #[derive(Debug, Default)]
 pub struct Replayed(Vec<Map<PartitionKey, Offset>>);
 
@@ -276,7 +276,8 @@ impl<'a> Walk<'a> {
         true
     }
 
-    /// Checks what was written to after the last process vouched for it, and what that one knew to be damaged. Returns whether to go on with the next directory.
+    /// Checks what was written to after the last process vouched for it, and what that one knew to be damaged. Returns
+    /// whether to go on with the next directory.
     ///
     /// All of it is listed first: what this process appends meanwhile would look the same.
     fn changed(&mut self, replayed: &Map<PartitionKey, Offset>) -> bool {
@@ -347,7 +348,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Checks some segments of a partition. Its log is known to be synced up to `synced`, if the checkpoints do not say more.
+    /// Checks some segments of a partition. Its log is known to be synced up to `synced`, if the checkpoints do not say
+    /// more.
     fn partition(
         &mut self,
         partition: &PartitionDir,

@@ -1,8 +1,8 @@
 //! `barnabas server`: from the command line to a node that serves, and from a signal to a clean end.
 //!
 //! The order is what this file is about: settings are judged before anything is touched; directories are locked before
-//! they are read; sockets are bound before the metadata log is written; the image stands before a client is accepted. At
-//! the end: no more clients, logs closed and synced, the metadata log closed, then the mark that all of it was.
+//! they are read; sockets are bound before the metadata log is written; the image stands before a client is accepted.
+//! At the end: no more clients, logs closed and synced, the metadata log closed, then the mark that all of it was.
 
 mod exporter;
 mod identity;
@@ -85,7 +85,8 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     }
 }
 
-/// A write beyond the limit of file sizes (`ulimit -f`) is to fail with an error, not end the process: a signal that is taken does not.
+/// A write beyond the limit of file sizes (`ulimit -f`) is to fail with an error, not end the process: a signal that is
+/// taken does not.
 fn survive_large_files(runtime: &tokio::runtime::Runtime) -> std::io::Result<()> {
     let _entered = runtime.enter();
     // It stays taken when this is dropped.
@@ -125,8 +126,8 @@ fn check_values(config: &NodeConfig) -> Result<BrokerConfig, Failure> {
 async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure> {
     let Running { node, acceptors, accepting: early, lifecycle, threads, metrics_listener, mut signals } =
         running;
-    // The start goes on past a directory whose journal cannot be read. Was that the metadata log's own, the node is to stop, and
-    // nobody is served, not even for a moment.
+    // The start goes on past a directory whose journal cannot be read. Was that the metadata log's own, the node is to
+    // stop, and nobody is served, not even for a moment.
     let serves = !node.shutdown.is_wanted();
     let accepting = if serves { let_in(&node, acceptors, metrics_listener) } else { Vec::new() };
     if serves {

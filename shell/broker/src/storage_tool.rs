@@ -88,8 +88,8 @@ fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the directories above `path` that are missing, as Kafka's `Formatter` does. Only formatting does: at a start a missing
-/// directory above a log directory may be a disk that is not mounted.
+/// Makes the directories above `path` that are missing, as Kafka's `Formatter` does. Only formatting does: at a start a
+/// missing directory above a log directory may be a disk that is not mounted.
 fn make_parents(disk: &dyn Disk, path: &Path) -> Result<(), Failure> {
     let missing = |dir: &&Path| !dir.as_os_str().is_empty() && matches!(disk.stat(dir), Ok(None));
     let parents: Vec<&Path> = path.ancestors().skip(1).take_while(missing).collect();
@@ -130,7 +130,8 @@ fn chosen_features(matches: &ArgMatches) -> Result<Vec<(String, i16)>, Failure> 
     Ok(chosen)
 }
 
-/// The metadata.version to begin with: a release's, or that of a level among `chosen`, which is taken out; both are a contradiction.
+/// The metadata.version to begin with: a release's, or that of a level among `chosen`, which is taken out; both are a
+/// contradiction.
 fn release(matches: &ArgMatches, chosen: &mut Vec<(String, i16)>) -> Result<MetadataVersion, Failure> {
     if let Some(text) = matches.get_one::<String>("release-version") {
         return MetadataVersion::parse(text).ok_or_else(|| {
@@ -152,8 +153,8 @@ fn release(matches: &ArgMatches, chosen: &mut Vec<(String, i16)>) -> Result<Meta
     })
 }
 
-/// The level of `kraft.version` follows from whether the voters stand in the file or in the metadata log; one that is asked for must
-/// be that.
+/// The level of `kraft.version` follows from whether the voters stand in the file or in the metadata log; one that is
+/// asked for must be that.
 fn check_kraft_version(chosen: &[(String, i16)], config: &NodeConfig) -> Result<(), Failure> {
     let is_kraft = |(name, _): &&(String, i16)| name == features::name::KRAFT;
     let flags = "--standalone, --initial-controllers, or --no-initial-controllers";

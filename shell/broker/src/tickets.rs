@@ -1,7 +1,7 @@
 //! Who waits for which append: requests with several batches on this worker, answered when the last one is decided.
 //!
-//! A ticket names a request's place, the batch within it, and the place's generation, so that a late answer for a request
-//! that was answered otherwise (its write failed) reaches nobody else.
+//! A ticket names a request's place, the batch within it, and the place's generation, so that a late answer for a
+//! request that was answered otherwise (its write failed) reaches nobody else.
 
 use crate::mailbox::{AppendOutcome, Declined};
 use barnabas_metrics::{AppendTimes, RoundTimes, Stamp};

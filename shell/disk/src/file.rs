@@ -16,8 +16,8 @@ use crate::errors::failed;
 
 /// What one `pwritev` takes at most (`IOV_MAX`).
 const PARTS_MAX: usize = 1024;
-/// What one call writes. For more at once the kernel looks for larger pieces of memory that lie together, and finds them where
-/// nobody has been yet: 2 ns of CPU a byte, instead of 0.3 (lab/bench/JOURNAL.md).
+/// What one call writes. For more at once the kernel looks for larger pieces of memory that lie together, and finds
+/// them where nobody has been yet: 2 ns of CPU a byte, instead of 0.3 (lab/bench/JOURNAL.md).
 const CALL_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -33,8 +33,8 @@ impl LinuxFile {
 
     /// The same file once more, for one write past the page cache. `None`: the name belongs to another file by now.
     ///
-    /// Not kept open: to open it costs about 2 µs, a hundredth of the smallest such write, and so it needs no place among the
-    /// open files. Not this descriptor with its flags changed, since others read through it meanwhile.
+    /// Not kept open: to open it costs about 2 µs, a hundredth of the smallest such write, and so it needs no place
+    /// among the open files. Not this descriptor with its flags changed, since others read through it meanwhile.
     fn open_direct(&self) -> Result<Option<OwnedFd>, Errno> {
         let flags = OFlags::WRONLY | OFlags::DIRECT | OFlags::CLOEXEC;
         let direct = fs::open(&self.path, flags, Mode::empty())?;

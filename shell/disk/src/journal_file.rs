@@ -1,12 +1,13 @@
-//! The files of a journal: made once at their full length, then written over and over, each write durable when it returns.
+//! The files of a journal: made once at their full length, then written over and over, each write durable when it
+//! returns.
 //!
 //! O_DIRECT|O_DSYNC where the file system takes it: no copy into the page cache, and one call instead of two. Elsewhere
-//! (tmpfs of older kernels, some FUSE and network file systems) a buffered write and `fdatasync`, with the reason kept for
-//! a log line. The figures behind that choice: lab/bench/JOURNAL.md.
+//! (tmpfs of older kernels, some FUSE and network file systems) a buffered write and `fdatasync`, with the reason kept
+//! for a log line. The figures behind that choice: lab/bench/JOURNAL.md.
 //!
-//! A file is given its blocks when it is made, in an instant, and no zeros are written: the first time around the ring the file
-//! system notes which blocks are in use now, a third more for each write, and after that never again. What is in a file already is
-//! never touched here, since recovery comes after opening.
+//! A file is given its blocks when it is made, in an instant, and no zeros are written: the first time around the ring
+//! the file system notes which blocks are in use now, a third more for each write, and after that never again. What is
+//! in a file already is never touched here, since recovery comes after opening.
 //!
 //! Decides nothing: which file, which position and what to write come from `barnabas_storage::journal::Journal`.
 
@@ -55,8 +56,8 @@ pub struct JournalFile {
 }
 
 impl JournalFiles {
-    /// Opens the files in `dir`; makes those that are missing, and completes those whose making was interrupted. Blocks while
-    /// zeros are written, where the file system cannot set blocks aside.
+    /// Opens the files in `dir`; makes those that are missing, and completes those whose making was interrupted. Blocks
+    /// while zeros are written, where the file system cannot set blocks aside.
     ///
     /// # Errors
     /// Nothing that was in the files has changed, and a file that found no room keeps none.
@@ -72,8 +73,8 @@ impl JournalFiles {
                 }
             }
         }
-        // Their blocks are set aside now, so that no disk is too full for them later. That this is durable is seen to when each is
-        // first written, as the first write of all does not wait for eight syncs.
+        // Their blocks are set aside now, so that no disk is too full for them later. That this is durable is seen to
+        // when each is first written, as the first write of all does not wait for eight syncs.
         LinuxDisk.sync_dir(dir)?;
         Ok(Self { files: opened })
     }
@@ -121,8 +122,8 @@ impl JournalFile {
                 return Err(error);
             }
         };
-        // Recovery has read the file through the page cache: every direct write over a cached page would first have to throw it
-        // out, at several times the cost of the write.
+        // Recovery has read the file through the page cache: every direct write over a cached page would first have to
+        // throw it out, at several times the cost of the write.
         fs::fadvise(&file.fd, 0, None, Advice::DontNeed).map_err(failed("uncache", path))?;
         Ok(file)
     }
@@ -131,8 +132,8 @@ impl JournalFile {
         &self.way
     }
 
-    /// Gives the file its blocks up to `file_bytes`; fills it with zeros where the file system cannot do that. `len` tells how far an
-    /// earlier process got. Returns whether it was changed.
+    /// Gives the file its blocks up to `file_bytes`; fills it with zeros where the file system cannot do that. `len`
+    /// tells how far an earlier process got. Returns whether it was changed.
     fn complete(&mut self, len: u64, file_bytes: u64) -> Result<bool, DiskError> {
         // A torn length: the block is written anew, as nothing is written to a file before it is complete.
         let mut position = len - len % BLOCK_BYTES as u64;
@@ -154,8 +155,8 @@ impl JournalFile {
         Ok(true)
     }
 
-    /// What a full disk did not give whole is of no use here, and may be all that somebody else lacks: file systems leave what they
-    /// had found by then. `len`: as the file was before, if it was there.
+    /// What a full disk did not give whole is of no use here, and may be all that somebody else lacks: file systems
+    /// leave what they had found by then. `len`: as the file was before, if it was there.
     fn give_back(&self, len: u64) -> Result<(), DiskError> {
         if len == 0 {
             return LinuxDisk.remove_file(&self.path);

@@ -34,8 +34,8 @@ pub struct LinuxDisk;
 
 /// A held `.lock` file.
 ///
-/// Locked twice: `flock` keeps out a second opener in this process and in others of ours, and the record lock (`fcntl`) is
-/// the one that Java's `FileChannel.tryLock` takes, so that Apache Kafka and this never share a directory.
+/// Locked twice: `flock` keeps out a second opener in this process and in others of ours, and the record lock (`fcntl`)
+/// is the one that Java's `FileChannel.tryLock` takes, so that Apache Kafka and this never share a directory.
 #[derive(Debug)]
 struct LinuxLock {
     _file: OwnedFd,
@@ -43,7 +43,8 @@ struct LinuxLock {
 
 impl DiskLock for LinuxLock {}
 
-/// A descriptor that `syncfs` is called on. One for good: Linux reports a failed write-back once to each that was open before.
+/// A descriptor that `syncfs` is called on. One for good: Linux reports a failed write-back once to each that was open
+/// before.
 #[derive(Debug)]
 struct LinuxFileSystem {
     fd: OwnedFd,

@@ -1,9 +1,9 @@
 //! Opening files where descriptors run short: a few are kept in hand for that, and a moment is waited.
 //!
-//! To open a file fails with EMFILE, ENFILE or ENOMEM where the process or the system has used up something, and that is no fault of
-//! the disk. The node divides its descriptors so that it does not happen (shell/broker/src/config/descriptors.rs);
-//! what is here is for the
-//! moment when it does all the same: a limit that was lowered while the process ran, or other processes that take all there is.
+//! To open a file fails with EMFILE, ENFILE or ENOMEM where the process or the system has used up something, and that
+//! is no fault of the disk. The node divides its descriptors so that it does not happen
+//! (shell/broker/src/config/descriptors.rs); what is here is for the moment when it does all the same: a limit that was
+//! lowered while the process ran, or other processes that take all there is.
 //!
 //! Always true: of the descriptors in hand none is used but by an open that would have failed.
 

@@ -1,8 +1,8 @@
 //! A log directory that Apache Kafka 4.3.1 left behind is opened, read and kept up as it is.
 //!
 //! `kafka-4.3.1/` was written by a broker of Apache's own: topic `golden`, one partition, `segment.ms=60000`,
-//! `index.interval.bytes=200`; 45 records in all five codecs, four transactions (the second and the last aborted), 5 more records; records
-//! below 4 deleted; clean stop.
+//! `index.interval.bytes=200`; 45 records in all five codecs, four transactions (the second and the last aborted), 5
+//! more records; records below 4 deleted; clean stop.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

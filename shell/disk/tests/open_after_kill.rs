@@ -1,11 +1,12 @@
 //! How long does opening a log take after `kill -9`, whatever its size?
 //!
-//! Unit: ms of wall time, and of this thread's CPU. Held fixed: one segment, in the page cache, all of it synced but for the last
-//! 1 MiB; a producer snapshot every 16 MiB, as the node writes them. Left out: what the journal holds. The bound that matters: a
-//! start serves within a second. Beside it, the same with nothing known to be synced, so that every batch is read and checked.
+//! Unit: ms of wall time, and of this thread's CPU. Held fixed: one segment, in the page cache, all of it synced but
+//! for the last 1 MiB; a producer snapshot every 16 MiB, as the node writes them. Left out: what the journal holds. The
+//! bound that matters: a start serves within a second. Beside it, the same with nothing known to be synced, so that
+//! every batch is read and checked.
 //!
-//! Runs small with the other tests; `OPEN_BYTES=1073741824 cargo test --release -p barnabas-disk --test open_after_kill -- --nocapture`
-//! measures.
+//! Runs small with the other tests; `OPEN_BYTES=1073741824 cargo test --release -p barnabas-disk --test open_after_kill
+//! -- --nocapture` measures.
 
 use barnabas_base::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicPartition};
 use barnabas_disk::LinuxDisk;

@@ -1,8 +1,8 @@
 //! Which client ids have a place of their own in the figures: at most [`CLIENTS_MAX`]; everybody else is `other`.
 //!
-//! A place is taken when a connection first names the id, and kept while any connection does. When all are taken, the one goes whose
-//! clients have been away the longest; its figures are counted into `other` from then on, so that no total ever falls.
-//! Looked up when a connection names another id than before, not for each request.
+//! A place is taken when a connection first names the id, and kept while any connection does. When all are taken, the
+//! one goes whose clients have been away the longest; its figures are counted into `other` from then on, so that no
+//! total ever falls. Looked up when a connection names another id than before, not for each request.
 
 use crate::recorder::{CLIENTS_MAX, ClientCounts};
 use barnabas_base::Text;
@@ -10,7 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The place of all others.
 pub const OTHER: u16 = CLIENTS_MAX as u16;
-/// How clients without an id, and all that have no place, are called: a client that calls itself so is counted with them.
+/// How clients without an id, and all that have no place, are called: a client that calls itself so is counted with
+/// them.
 const NONE_NAME: &str = "(none)";
 const OTHERS_NAME: &str = "(others)";
 /// Longer client ids are shown cut.

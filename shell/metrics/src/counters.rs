@@ -57,7 +57,8 @@ pub struct Meter {
     pub partitions_opened: Counter,
     pub partitions_failed: Counter,
     pub metadata_records_applied: Counter,
-    /// Changes of the in-sync replicas of what this broker led before and after, and those that the controller did not make.
+    /// Changes of the in-sync replicas of what this broker led before and after, and those that the controller did not
+    /// make.
     pub isr_shrinks: Counter,
     pub isr_expands: Counter,
     pub isr_updates_failed: Counter,

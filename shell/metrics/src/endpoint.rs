@@ -1,12 +1,13 @@
 //! `GET /metrics` over HTTP, on `metrics.listener`: what Prometheus asks for every quarter of a minute.
 //!
-//! Off unless the operator names an address, as Kafka opens no JMX port unless told to: the page names client ids and paths, and
-//! nothing protects it. Whoever names one address for it (127.0.0.1:9404 beside an agent, a private one for a central Prometheus) has decided
-//! who can reach it. A query `?topic=NAME` adds the sizes of that topic's logs, `?group=NAME` the
-//! lag of that group, partition by partition.
+//! Off unless the operator names an address, as Kafka opens no JMX port unless told to: the page names client ids and
+//! paths, and nothing protects it. Whoever names one address for it (127.0.0.1:9404 beside an agent, a private one for
+//! a central Prometheus) has decided who can reach it. A query `?topic=NAME` adds the sizes of that topic's logs,
+//! `?group=NAME` the lag of that group, partition by partition.
 //!
-//! HTTP by hand: hyper with what it needs is ten crates for one path, one method and one answer that ends the connection. What is needed
-//! of HTTP/1.1 (RFC 9112) is a request line, headers that are read over, and an answer with its length.
+//! HTTP by hand: hyper with what it needs is ten crates for one path, one method and one answer that ends the
+//! connection. What is needed of HTTP/1.1 (RFC 9112) is a request line, headers that are read over, and an answer with
+//! its length.
 //!
 //! Bounded: [`CONNECTIONS_MAX`] at a time, [`HEAD_BYTES_MAX`] of a request within [`READ_WITHIN`], an answer within
 //! [`WRITE_WITHIN`]. Further connections wait in the listener's backlog.
@@ -101,7 +102,8 @@ async fn converse(reader: &Handle, mut stream: TcpStream) {
     let _ = timeout(WRITE_WITHIN, async {
         stream.write_all(&answer).await?;
         stream.shutdown().await?;
-        // What it still sends is taken, a little of it: closing over unread bytes would reset the connection before the answer is read.
+        // What it still sends is taken, a little of it: closing over unread bytes would reset the connection before the
+        // answer is read.
         let mut rest = [0; 1024];
         for _ in 0..64 {
             if stream.read(&mut rest).await? == 0 {
@@ -172,7 +174,8 @@ fn parse(head: &[u8]) -> Result<Asked, Refused> {
     Ok(Asked { detail: Detail { is_fine: false, topic, group }, wants_body: method == "GET" })
 }
 
-/// A name out of a query, where anything may stand for itself or as `%` and two hexadecimal digits. `None`: it is no text.
+/// A name out of a query, where anything may stand for itself or as `%` and two hexadecimal digits. `None`: it is no
+/// text.
 fn unescaped(escaped: &str) -> Option<Text> {
     let mut bytes = Vec::with_capacity(escaped.len());
     let mut rest = escaped.as_bytes();

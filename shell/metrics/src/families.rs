@@ -1,8 +1,9 @@
 //! Every metric of the node: the list that the text is written by, and docs/METRICS.md made from.
 //!
-//! Where Kafka has a figure, its name is the one that the JMX exporter's sample configuration for Kafka gives it (all in lower case, `PerSec`
-//! counters as `_total`, histograms as quantiles and `_count`), so that dashboards made for that find it. What Kafka has no word
-//! for begins with `barnabas_`, in seconds and bytes; `process_` is as Prometheus's own clients name it.
+//! Where Kafka has a figure, its name is the one that the JMX exporter's sample configuration for Kafka gives it (all
+//! in lower case, `PerSec` counters as `_total`, histograms as quantiles and `_count`), so that dashboards made for
+//! that find it. What Kafka has no word for begins with `barnabas_`, in seconds and bytes; `process_` is as
+//! Prometheus's own clients name it.
 
 /// What a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

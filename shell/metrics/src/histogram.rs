@@ -1,12 +1,14 @@
 //! How often which value came: counts in buckets that grow with the value, written by one thread, read by any.
 //!
-//! Log-linear, as HdrHistogram's: each doubling is cut into [`STEPS`] equal buckets, so that a quantile is at most an eighth too
-//! large, whatever its size. A value is counted with three loads and three stores on lines that no other thread writes: no lock, no
-//! locked instruction, 3 ns. Threads keep their own, and whoever reads adds them up ([`Counts`]).
+//! Log-linear, as HdrHistogram's: each doubling is cut into [`STEPS`] equal buckets, so that a quantile is at most an
+//! eighth too large, whatever its size. A value is counted with three loads and three stores on lines that no other
+//! thread writes: no lock, no locked instruction, 3 ns. Threads keep their own, and whoever reads adds them up
+//! ([`Counts`]).
 //!
-//! Why not the `hdrhistogram` crate (edge/tools uses it): its counters want `&mut`, so that a reader on another thread needs a lock or
-//! its recorder's channels, and with three digits it takes 60 KB for what takes 2 KB here. Why not `prometheus`: it
-//! adds to shared counters with locked instructions, and its buckets are searched from the first to the last.
+//! Why not the `hdrhistogram` crate (edge/tools uses it): its counters want `&mut`, so that a reader on another thread
+//! needs a lock or its recorder's channels, and with three digits it takes 60 KB for what takes 2 KB here. Why not
+//! `prometheus`: it adds to shared counters with locked instructions, and its buckets are searched from the first to
+//! the last.
 //!
 //! Always true:
 //! 1. one thread writes; a second one would lose counts, and nothing else
@@ -23,8 +25,8 @@ const UNIT_BITS: u32 = 8;
 const DOUBLINGS: usize = 29;
 const BUCKETS: usize = STEPS * (DOUBLINGS + 1);
 
-/// The bucket of a value that lies after so many whole units: a bucket holds its end and not its beginning, so that what is at most
-/// a power of two is counted exactly.
+/// The bucket of a value that lies after so many whole units: a bucket holds its end and not its beginning, so that
+/// what is at most a power of two is counted exactly.
 fn bucket_of(units: u64) -> usize {
     if units < STEPS as u64 {
         return units as usize;
@@ -189,8 +191,8 @@ impl Counts {
         told.collect()
     }
 
-    /// A value that `share` of `of` values do not exceed; those that were not counted here are taken for 0. Never more than the
-    /// largest that was counted, at most an eighth too large.
+    /// A value that `share` of `of` values do not exceed; those that were not counted here are taken for 0. Never more
+    /// than the largest that was counted, at most an eighth too large.
     pub fn quantile_of(&self, share: f64, of: u64) -> u64 {
         let count = self.count();
         let of = of.max(count);

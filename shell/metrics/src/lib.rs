@@ -15,8 +15,8 @@
 //! | `reader.rs` | the thread that collects when a reader asks |
 //! | `endpoint.rs` | HTTP: `GET /metrics` on `metrics.listener` |
 //!
-//! The thread that does the work counts, in memory that no other thread writes. Reading adds the threads up and stops none of them. What the
-//! system knows at any time (a thread's CPU time) is not counted at all.
+//! The thread that does the work counts, in memory that no other thread writes. Reading adds the threads up and stops
+//! none of them. What the system knows at any time (a thread's CPU time) is not counted at all.
 //!
 //! Knows nothing of the broker: shell/broker/src/server/exporter.rs collects the values that a page shows.
 

@@ -1,5 +1,5 @@
-//! The thread that collects the metrics, for the endpoint and for `barnabas hotspots`: of low priority, one question at a time, so that no
-//! number of curious clients takes a worker's time.
+//! The thread that collects the metrics, for the endpoint and for `barnabas hotspots`: of low priority, one question at
+//! a time, so that no number of curious clients takes a worker's time.
 
 use barnabas_base::Text;
 use std::sync::{Mutex, PoisonError};

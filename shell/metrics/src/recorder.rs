@@ -1,7 +1,7 @@
 //! What one worker counts: on its own thread, into cells that nobody else writes.
 //!
-//! A request costs about ten histogram entries when its answer is written, a turn of the worker two clock readings. The cells of an
-//! API or a client are made when the first of its requests comes: an idle node has none.
+//! A request costs about ten histogram entries when its answer is written, a turn of the worker two clock readings. The
+//! cells of an API or a client are made when the first of its requests comes: an idle node has none.
 
 use crate::histogram::{Cell, Counts, Histogram, Scale};
 use crate::requests::{PHASES, Phase, Track, spans};

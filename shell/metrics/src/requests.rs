@@ -1,11 +1,12 @@
 //! One request's way through the node, cut into phases that follow each other without gap: they add up to its latency.
 //!
-//! The connection's worker reads the clock when a frame is whole, when it is started, when its answer is there and when that is with
-//! the socket. What lies between is told by whoever did it: the owner of the partition and the journal's thread put their
-//! stamps into the outcome that goes back anyway. Where a request had several owners, those of the slowest count. Nothing
-//! is allocated, and no other thread's memory is written for it.
+//! The connection's worker reads the clock when a frame is whole, when it is started, when its answer is there and when
+//! that is with the socket. What lies between is told by whoever did it: the owner of the partition and the journal's
+//! thread put their stamps into the outcome that goes back anyway. Where a request had several owners, those of the
+//! slowest count. Nothing is allocated, and no other thread's memory is written for it.
 //!
-//! Always true: [`spans`] adds up to `written − read`, whatever the stamps are ([`Passed`] is cut to what the connection saw).
+//! Always true: [`spans`] adds up to `written − read`, whatever the stamps are ([`Passed`] is cut to what the
+//! connection saw).
 
 use barnabas_clock::Stamp;
 use barnabas_wire::ApiKey;
@@ -19,8 +20,8 @@ pub enum Phase {
     Queue = 1,
     /// The owner reads records for a Fetch.
     Read = 2,
-    /// With the owner, and then behind the journal's round before it. What is large is written into its segment and synced in this
-    /// time.
+    /// With the owner, and then behind the journal's round before it. What is large is written into its segment and
+    /// synced in this time.
     JournalWait = 3,
     /// The write of the journal's round, which is the sync. Nothing with `log.ack.durability=written`.
     Sync = 4,

@@ -63,8 +63,8 @@ impl Page {
         self.value(name, labels, value as f64);
     }
 
-    /// Kafka's histogram, as the JMX exporter shows it: quantiles of `recent`, count and sum of `all`. Where fewer values than
-    /// `requests` (of the same two) were counted, the others are 0. `unit` of a value is 1 in the text.
+    /// Kafka's histogram, as the JMX exporter shows it: quantiles of `recent`, count and sum of `all`. Where fewer
+    /// values than `requests` (of the same two) were counted, the others are 0. `unit` of a value is 1 in the text.
     pub fn summary(&mut self, name: &str, labels: Labels<'_>, summary: &Summary<'_>) {
         let family = self.begin(name);
         debug_assert!(family.kind == Kind::Summary, "{name}");

@@ -1,7 +1,8 @@
-//! The times of one connection's requests, in the order of their frames: noted as they go by, counted once their answers are with the
-//! socket.
+//! The times of one connection's requests, in the order of their frames: noted as they go by, counted once their
+//! answers are with the socket.
 //!
-//! Kept beside the connection's queue and not in it: what is queued is moved about with its answer, and this stays where it is.
+//! Kept beside the connection's queue and not in it: what is queued is moved about with its answer, and this stays
+//! where it is.
 //!
 //! Always true:
 //! 1. behind the first `leaving` entries, there is one for each request of the connection's queue, in its order

@@ -1,9 +1,12 @@
-//! Accepts connections, within limits: how many in all, how many from one address, how many a second of each and of all.
+//! Accepts connections, within limits: how many in all, how many from one address, how many a second of each and of
+//! all.
 //!
-//! A connection over a limit on numbers, or over its address's rate, is closed at once (Kafka closes it too, or lets another wait in the
-//! backlog); one over the rate of all addresses waits. Where the operator has set no limit for an address, one has at most [`SHARE`] times as many connections as are free: others
-//! find a place whatever it does. Listeners of brokers and controllers have places that clients do not take (as in KIP-402). Running out of descriptors pauses accepting instead of spinning on the error
-//! (Kafka logged it 32,495 times in seconds, PEER-BASELINE e).
+//! A connection over a limit on numbers, or over its address's rate, is closed at once (Kafka closes it too, or lets
+//! another wait in the backlog); one over the rate of all addresses waits. Where the operator has set no limit for an
+//! address, one has at most [`SHARE`] times as many connections as are free: others find a place whatever it does.
+//! Listeners of brokers and controllers have places that clients do not take (as in KIP-402). Running out of
+//! descriptors pauses accepting instead of spinning on the error (Kafka logged it 32,495 times in seconds,
+//! PEER-BASELINE e).
 //!
 //! Sources: KIP-308, KIP-402, KIP-612; Kafka `ConnectionQuotas`.
 
@@ -149,8 +152,8 @@ pub struct ConnectionSlot {
 }
 
 impl ConnectionSlot {
-    /// Over all listeners. Given out before the client hears anything on the connection, so that one which it opened after that has a
-    /// higher one.
+    /// Over all listeners. Given out before the client hears anything on the connection, so that one which it opened
+    /// after that has a higher one.
     pub fn number(&self) -> ConnectionNumber {
         self.number
     }
@@ -262,8 +265,8 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Binds, and takes no connections before [`Acceptor::run`] is polled: who comes while the node starts is refused at once and asks
-    /// another node, where it would wait for this one else. An empty host binds every interface.
+    /// Binds, and takes no connections before [`Acceptor::run`] is polled: who comes while the node starts is refused
+    /// at once and asks another node, where it would wait for this one else. An empty host binds every interface.
     ///
     /// # Errors
     /// The host has no address, or the address cannot be bound.

@@ -3,18 +3,19 @@
 //! A connection claims bytes as its frame arrives and gives them back when the request is answered. When the budget is
 //! spent, connections stop reading: the sender's own socket fills and it slows down.
 //!
-//! Two pools. Clients share the first. The second is an eighth on top, which only replication claims, when the first has no room:
-//! producers that wait for followers (`acks=all`) cannot keep the followers' requests out.
+//! Two pools. Clients share the first. The second is an eighth on top, which only replication claims, when the first
+//! has no room: producers that wait for followers (`acks=all`) cannot keep the followers' requests out.
 //!
-//! One address never takes all of a pool: its claims are at most [`SHARE`] times what it leaves free. Large frames and answers
-//! leave a quarter of the pool to small ones.
+//! One address never takes all of a pool: its claims are at most [`SHARE`] times what it leaves free. Large frames and
+//! answers leave a quarter of the pool to small ones.
 //!
 //! A claim that waits presses: half-read frames that stall, and answers that are not read, are then given up
 //! after seconds instead of minutes ([`Claim::press_on`]; pace.rs).
 //!
 //! Always true:
-//! 1. a pool's claims ≤ its limit (for first bytes a sixteenth more); beside them one frame of each pool that has begun may take what it
-//!    needs while it holds the pool's pass, so that half-read frames that hold the whole budget cannot wait for each other for ever
+//! 1. a pool's claims ≤ its limit (for first bytes a sixteenth more); beside them one frame of each pool that has begun
+//!    may take what it needs while it holds the pool's pass, so that half-read frames that hold the whole budget cannot
+//!    wait for each other for ever
 //! 2. passes are given in the order in which frames began to wait
 //! 3. what was claimed is given back when the claim is dropped
 //! 4. clients claim nothing of replication's pool
@@ -46,7 +47,8 @@ pub enum Standing {
     #[default]
     Large,
     Small,
-    /// The first bytes of a frame, or a Fetch that is not large: a follower may have sent it. A sixteenth more than there is.
+    /// The first bytes of a frame, or a Fetch that is not large: a follower may have sent it. A sixteenth more than
+    /// there is.
     Unknown,
     /// A follower's request, or the answer to it.
     Replication,
@@ -183,8 +185,8 @@ impl Claim {
         self.pass.is_some()
     }
 
-    /// Whether other claims wait for the `bytes` that a peer makes this node hold: those of its address, or all where the pool itself is
-    /// spent.
+    /// Whether other claims wait for the `bytes` that a peer makes this node hold: those of its address, or all where
+    /// the pool itself is spent.
     pub fn press_on(&self, bytes: u64) -> Press {
         if self.has_pass() {
             return Press::Pass;
@@ -239,7 +241,8 @@ impl Claim {
         self.give_back(self.pool, surplus);
     }
 
-    /// Passes `bytes` of this claim on to a claim of their own (a frame that is complete takes its share along, and the pass).
+    /// Passes `bytes` of this claim on to a claim of their own (a frame that is complete takes its share along, and the
+    /// pass).
     #[must_use]
     pub fn split(&mut self, bytes: u64) -> Self {
         let bytes = bytes.min(self.bytes);

@@ -1,16 +1,17 @@
 //! Reads requests: a 4-byte length, then that many bytes; hands each out as one slice of the buffer it arrived in.
 //!
-//! How much is read at once follows what the connection sends: the read size doubles when a read fills it and falls when
-//! little comes. Several small frames that arrive together share one buffer and one system call. A large frame gets a buffer of its
-//! own, in which it is never moved: its length is believed as far as the connection has lately sent such frames in full, and reading
-//! stops where it ends. Buffers go round (spare_buffers.rs).
+//! How much is read at once follows what the connection sends: the read size doubles when a read fills it and falls
+//! when little comes. Several small frames that arrive together share one buffer and one system call. A large frame
+//! gets a buffer of its own, in which it is never moved: its length is believed as far as the connection has lately
+//! sent such frames in full, and reading stops where it ends. Buffers go round (spare_buffers.rs).
 //!
-//! Of the budget a frame claims what has arrived and what the next read may bring. A frame that a client has begun must go on
-//! (pace.rs), so that what it holds comes back. So must a connection that has sent no request yet, so that its place does.
+//! Of the budget a frame claims what has arrived and what the next read may bring. A frame that a client has begun must
+//! go on (pace.rs), so that what it holds comes back. So must a connection that has sent no request yet, so that its
+//! place does.
 //!
 //! Always true:
-//! 1. room is claimed for at most what has arrived + the read size, or for what the connection has lately sent in one frame (at
-//!    most [`EXPECTED_BYTES_MAX`]), whatever a length says
+//! 1. room is claimed for at most what has arrived + the read size, or for what the connection has lately sent in one
+//!    frame (at most [`EXPECTED_BYTES_MAX`]), whatever a length says
 //! 2. the buffer is at most four times what is claimed; pages of it that no byte has reached take no memory
 //! 3. between requests, with nothing half-read, there is no buffer
 //! 4. a length that is negative or above the limit is an error before a byte of its body is kept
@@ -35,7 +36,8 @@ const READ_BYTES_MIN: usize = 4 * 1024;
 const READ_BYTES_MAX: usize = 256 * 1024;
 /// How much room is made for a frame before it arrives. More than the largest request of Kafka's producers by default.
 const EXPECTED_BYTES_MAX: usize = 2 << 20;
-/// From this size on a frame has a buffer to itself. What is read beyond a smaller one is less to copy than a read costs.
+/// From this size on a frame has a buffer to itself. What is read beyond a smaller one is less to copy than a read
+/// costs.
 const ALONE_BYTES_MIN: usize = 128 * 1024;
 
 /// Fetch: its sender may be a follower, for whom producers wait.
@@ -110,7 +112,8 @@ impl FrameReader {
         }
     }
 
-    /// For what clients send: the first request must come, and a frame that has begun must go on. Sooner where `gate` is crowded.
+    /// For what clients send: the first request must come, and a frame that has begun must go on. Sooner where `gate`
+    /// is crowded.
     #[must_use]
     pub fn paced(mut self, gate: Gate) -> Self {
         self.pace = Some(ClientPace { gate, first: Some(Duration::ZERO), frame: Pace::reading() });
@@ -142,8 +145,8 @@ impl FrameReader {
             self.readable(stream).await?;
             let wanted = self.make_room().await?;
             match read_once(stream, &mut (&mut self.buffer).limit(wanted)).await {
-                // Nothing came, or tokio lets this task read no more in this turn: then the socket is still readable, and going
-                // round again without giving the turn away would never end.
+                // Nothing came, or tokio lets this task read no more in this turn: then the socket is still readable,
+                // and going round again without giving the turn away would never end.
                 None => tokio::task::coop::consume_budget().await,
                 Some(Ok(0)) if self.buffer.is_empty() => return Ok(None),
                 Some(Ok(0)) => return Err(self.truncated()),
@@ -294,8 +297,8 @@ impl FrameReader {
     }
 }
 
-/// Reads once; `None` where nothing has come. Through `poll_read` and not `try_read`: it alone takes a read that did not fill
-/// the buffer for the end of what is there, which saves the second read that would find nothing.
+/// Reads once; `None` where nothing has come. Through `poll_read` and not `try_read`: it alone takes a read that did
+/// not fill the buffer for the end of what is there, which saves the second read that would find nothing.
 async fn read_once(stream: &mut ReadHalf<'_>, buffer: &mut impl BufMut) -> Option<io::Result<usize>> {
     let mut reading = pin!(stream.read_buf(buffer));
     poll_fn(|context| match reading.as_mut().poll(context) {

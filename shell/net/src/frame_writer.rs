@@ -48,8 +48,9 @@ impl FrameWriter {
         self.flush_while(stream, |_, _| true).await
     }
 
-    /// As [`FrameWriter::flush`]. Where the socket takes nothing, `goes_on` is asked before each wait and twice a second during it: with
-    /// the time waited and the bytes written since it was last asked. Where it says no, the error is `TimedOut`.
+    /// As [`FrameWriter::flush`]. Where the socket takes nothing, `goes_on` is asked before each wait and twice a
+    /// second during it: with the time waited and the bytes written since it was last asked. Where it says no, the
+    /// error is `TimedOut`.
     ///
     /// # Errors
     /// Whatever the socket says, or `TimedOut`; the connection is lost then.

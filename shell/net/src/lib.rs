@@ -1,11 +1,13 @@
 //! Sockets and frames: what stands between a client's TCP connection and the bytes of one request.
 //!
-//! Knows Kafka's framing (a 4-byte length, then that many bytes) and its listener syntax; knows no broker and no partition, and of
-//! APIs only which versions a peer speaks ([`links`], the connections that a node makes). Every limit that a stranger could reach for is here: connections in total and per address, their rate, the
-//! size of a frame, the memory of all frames together.
+//! Knows Kafka's framing (a 4-byte length, then that many bytes) and its listener syntax; knows no broker and no
+//! partition, and of APIs only which versions a peer speaks ([`links`], the connections that a node makes). Every limit
+//! that a stranger could reach for is here: connections in total and per address, their rate, the size of a frame, the
+//! memory of all frames together.
 //!
 //! Always true:
-//! 1. nothing is reserved on the word of a length: a buffer grows as bytes arrive, or to what the connection has sent before
+//! 1. nothing is reserved on the word of a length: a buffer grows as bytes arrive, or to what the connection has sent
+//!    before
 //! 2. a connection that waits holds no buffer
 //! 3. one address leaves a part of what is bounded to others: connections, memory
 //! 4. a limit slows the sender down or closes its connection; it never ends the process

@@ -1,18 +1,19 @@
 //! A link to a peer: one task that owns one connection to the listener of another node.
 //!
-//! Whoever has something to ask puts it into the link's queue and waits for the answer; the task connects when the first request
-//! comes, learns which versions the peer speaks, writes requests as they arrive (a few may be under way at once; they are answered
-//! in order) and reads answers. It knows nothing of what is asked. What a lost request means (to be asked again, of somebody
-//! else, or not at all) is the asker's business.
+//! Whoever has something to ask puts it into the link's queue and waits for the answer; the task connects when the
+//! first request comes, learns which versions the peer speaks, writes requests as they arrive (a few may be under way
+//! at once; they are answered in order) and reads answers. It knows nothing of what is asked. What a lost request means
+//! (to be asked again, of somebody else, or not at all) is the asker's business.
 //!
 //! Always true:
 //! 1. the queue and the number of requests under way are bounded; a request is answered, or fails, within its patience
-//! 2. a connection that the peer closes is noticed at once, also while nothing is asked: what was under way fails, and a new
-//!    connection is tried at once, so that [`Link::watch`] tells a process that is gone ([`LinkState::Refused`]) from a mere reset
+//! 2. a connection that the peer closes is noticed at once, also while nothing is asked: what was under way fails, and
+//!    a new connection is tried at once, so that [`Link::watch`] tells a process that is gone ([`LinkState::Refused`])
+//!    from a mere reset
 //! 3. while a peer cannot be reached, requests fail at once and connections are tried with a pause that grows
 //!
-//! Used by: the broker's quorum worker (peers, and the link to the active controller), its coordinators, its replica fetchers. In
-//! links/task.rs: the task itself; links/awaited.rs: how much waits, for the metrics.
+//! Used by: the broker's quorum worker (peers, and the link to the active controller), its coordinators, its replica
+//! fetchers. In links/task.rs: the task itself; links/awaited.rs: how much waits, for the metrics.
 
 mod awaited;
 mod runtime;
@@ -185,8 +186,8 @@ impl Link {
         self.send_with(self.timeout, |_| Some(request)).await
     }
 
-    /// Asks for something that looks different from version to version (`make`: `None` where a version cannot carry it), and that
-    /// the peer may hold back for a while: `patience` is all the time there is, the queue's included.
+    /// Asks for something that looks different from version to version (`make`: `None` where a version cannot carry
+    /// it), and that the peer may hold back for a while: `patience` is all the time there is, the queue's included.
     ///
     /// # Errors
     /// See [`LinkError`].

@@ -1,11 +1,11 @@
-//! How fast a peer must go on with a frame that has begun, and with an answer that waits for it: slower ones hold memory that others may
-//! need.
+//! How fast a peer must go on with a frame that has begun, and with an answer that waits for it: slower ones hold
+//! memory that others may need.
 //!
-//! Only time counts in which the node waited for the peer; time in which the peer waited for the budget does not. The floors are
-//! far below any link that a producer is useful on, as long as nothing waits for memory ([`CALM`]). While claims wait, a frame has to go on
-//! as on a slow link ([`PRESSED`]); a frame that exceeds the budget's limits, for whose end others wait, as on a good one ([`PASS`]).
-//! Answers have a floor while claims wait ([`UNREAD`]), and `connections.max.idle.ms`: a consumer may process records for minutes before
-//! it reads.
+//! Only time counts in which the node waited for the peer; time in which the peer waited for the budget does not. The
+//! floors are far below any link that a producer is useful on, as long as nothing waits for memory ([`CALM`]). While
+//! claims wait, a frame has to go on as on a slow link ([`PRESSED`]); a frame that exceeds the budget's limits, for
+//! whose end others wait, as on a good one ([`PASS`]). Answers have a floor while claims wait ([`UNREAD`]), and
+//! `connections.max.idle.ms`: a consumer may process records for minutes before it reads.
 //!
 //! Asked by: frame_reader.rs, shell/broker/src/requests/connection.rs.
 

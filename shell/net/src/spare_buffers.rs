@@ -1,7 +1,8 @@
-//! Read buffers that go round: a buffer whose frames are all done with is filled again, instead of memory that nobody has used yet.
+//! Read buffers that go round: a buffer whose frames are all done with is filled again, instead of memory that nobody
+//! has used yet.
 //!
-//! Fresh memory is dear: a large frame costs more in page faults than in copying (lab/bench/JOURNAL.md). Each thread keeps its own; what is
-//! kept may still be in use by frames, and is handed out when it no longer is.
+//! Fresh memory is dear: a large frame costs more in page faults than in copying (lab/bench/JOURNAL.md). Each thread
+//! keeps its own; what is kept may still be in use by frames, and is handed out when it no longer is.
 //!
 //! Always true:
 //! 1. a thread keeps at most so many bytes, in at most so many buffers, as [`SMALL`] and [`LARGE`] say
@@ -12,7 +13,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-/// Up to 16 KiB: a request of one small batch, or a few. Freed and taken again each time, they cost the allocator as much as the decoding.
+/// Up to 16 KiB: a request of one small batch, or a few. Freed and taken again each time, they cost the allocator as
+/// much as the decoding.
 const SMALL: Bounds = Bounds { size: 4 << 10..=16 << 10, bytes_max: 256 << 10, count_max: 16 };
 const LARGE: Bounds = Bounds { size: 32 << 10..=8 << 20, bytes_max: 8 << 20, count_max: 64 };
 

@@ -1,7 +1,7 @@
 //! One message as Rust: its structs, their defaults, and how they are read and written.
 //!
-//! The code it writes calls `barnabas_messages`' Reader and Writer, which do the work; what is generated is the order of
-//! the fields and the versions in which each is there.
+//! The code it writes calls `barnabas_messages`' Reader and Writer, which do the work; what is generated is the order
+//! of the fields and the versions in which each is there.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

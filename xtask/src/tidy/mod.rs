@@ -1,9 +1,9 @@
 //! The house rules that a machine can check: who may depend on whom, how long things are, what a file opens with.
 //!
-//! It reads the sources and `cargo metadata`; it changes nothing but, with `--tighten`, the ratchet's own figures.
-//! The rules themselves: `arrows` (ranks and dependencies), `circles` (between modules), `folders` (entries, clocks),
-//! `sources` (per file), `formats` (log lines), `overflow` (checked arithmetic), `size` (lengths), `names` (breadcrumbs,
-//! ARCHITECTURE.md), `language` (words). What is not yet as it should be stands on a `ratchet`.
+//! It reads the sources and `cargo metadata`; it changes nothing but, with `--tighten`, the ratchet's own figures. The
+//! rules themselves: `arrows` (ranks and dependencies), `circles` (between modules), `folders` (entries, clocks),
+//! `sources` (per file), `formats` (log lines), `overflow` (checked arithmetic), `size` (lengths), `names`
+//! (breadcrumbs, ARCHITECTURE.md), `language` (words). What is not yet as it should be stands on a `ratchet`.
 
 mod arrows;
 mod circles;

@@ -1,8 +1,8 @@
 //! Fetch sessions: what a client fetches again and again, remembered, so that each request names only what changes and
 //! each answer only what is new (KIP-227).
 //!
-//! A broker may keep several caches. A session's id says which one holds it: `id % owners == owner`, so a client may go on with its
-//! session over any connection, as with Kafka.
+//! A broker may keep several caches. A session's id says which one holds it: `id % owners == owner`, so a client may go
+//! on with its session over any connection, as with Kafka.
 //!
 //! Kafka bounds their number only. Here their memory is bounded, too: a session holds a share of the node's memory for
 //! sessions ([`SessionShare`]). A client for which there is no share gets full answers, as where Kafka's cache is full.

@@ -1,9 +1,9 @@
 //! Metadata of very many partitions, made and written piece by piece.
 //!
-//! An answer for a million topics is 60 MB on the wire and ten times that as a value. Here it never is a value: its pieces
-//! are written straight from the image, each when the one before it is on its way, so that it costs a piece of memory
-//! whatever its length, and the thread that makes it can be another one than the connection's. The length of the whole
-//! stands before the first piece: whoever writes it goes through all of it twice.
+//! An answer for a million topics is 60 MB on the wire and ten times that as a value. Here it never is a value: its
+//! pieces are written straight from the image, each when the one before it is on its way, so that it costs a piece of
+//! memory whatever its length, and the thread that makes it can be another one than the connection's. The length of the
+//! whole stands before the first piece: whoever writes it goes through all of it twice.
 //!
 //! Always true: the pieces in their order are the bytes that the encoder makes of [`super::plan`]'s answer.
 

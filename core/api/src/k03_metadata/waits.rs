@@ -1,12 +1,12 @@
 //! What an answer to Metadata waits for, and how long.
 //!
-//! - **The first broker.** When all brokers start at once, all are fenced for some milliseconds. Kafka then answers without brokers. librdkafka
-//!   forgets all that it knew by such an answer, its coordinator too, and may ask no broker again (librdkafka#5511). So the answer waits for
-//!   the first unfenced broker, at most [`FIRST_BROKER_TIMEOUT`].
-//! - **The controller's verdict on an unreachable broker.** When a broker is killed, its clients lose their connections in the same instant as
-//!   the other brokers do, and ask one of these for the new leader. The election is 10 to 100 ms away. A client that gets the old leader
-//!   looks again after a second or two (librdkafka). So the answer waits until the metadata log has fenced the broker, at most
-//!   [`VERDICT_TIMEOUT`] from the loss.
+//! - **The first broker.** When all brokers start at once, all are fenced for some milliseconds. Kafka then answers
+//!   without brokers. librdkafka forgets all that it knew by such an answer, its coordinator too, and may ask no broker
+//!   again (librdkafka#5511). So the answer waits for the first unfenced broker, at most [`FIRST_BROKER_TIMEOUT`].
+//! - **The controller's verdict on an unreachable broker.** When a broker is killed, its clients lose their connections
+//!   in the same instant as the other brokers do, and ask one of these for the new leader. The election is 10 to 100 ms
+//!   away. A client that gets the old leader looks again after a second or two (librdkafka). So the answer waits until
+//!   the metadata log has fenced the broker, at most [`VERDICT_TIMEOUT`] from the loss.
 //!
 //! Without a clock or a timer: the caller looks again, and says what time it is.
 //!
@@ -40,7 +40,8 @@ struct Loss {
     /// Which life of the broker.
     epoch: BrokerEpoch,
     since: MonotonicMs,
-    /// When there was last no connection. It may be that nothing was sent to the broker since, which would show that it lives.
+    /// When there was last no connection. It may be that nothing was sent to the broker since, which would show that it
+    /// lives.
     last: MonotonicMs,
 }
 

@@ -1,7 +1,7 @@
 //! Partitions that one OffsetFetch names more than once for a group.
 //!
-//! Kafka answers each time. Committed metadata is up to 4 KiB and a partition's number is 4 bytes: the shard says it once, and the answer
-//! says it again as long as there is room.
+//! Kafka answers each time. Committed metadata is up to 4 KiB and a partition's number is 4 bytes: the shard says it
+//! once, and the answer says it again as long as there is room.
 
 use barnabas_base::{ErrorCode, Map, Set};
 use barnabas_wire::Str;

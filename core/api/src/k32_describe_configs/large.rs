@@ -1,7 +1,7 @@
 //! The configuration of many resources, described and written piece by piece.
 //!
-//! A broker's description is 35 kB and a request names it in 5 bytes, as often as it likes. Kafka answers each time, and so does this.
-//! A resource that is named again is not described again while its bytes are remembered.
+//! A broker's description is 35 kB and a request names it in 5 bytes, as often as it likes. Kafka answers each time,
+//! and so does this. A resource that is named again is not described again while its bytes are remembered.
 //!
 //! Always true:
 //! 1. the pieces in their order are the bytes that the encoder makes of [`super::answer`]'s, up to the limit

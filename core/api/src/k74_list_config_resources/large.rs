@@ -29,7 +29,8 @@ struct Asked {
 pub struct Large {
     asked: Arc<Asked>,
     has_begun: bool,
-    /// The kind that is being listed, by its place among those that are wanted, and the last of its names that was written.
+    /// The kind that is being listed, by its place among those that are wanted, and the last of its names that was
+    /// written.
     kind: usize,
     last: Option<Text>,
 }

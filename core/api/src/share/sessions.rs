@@ -1,7 +1,7 @@
 //! Share sessions: which partitions a member fetches, so that it need not say so again and again; and when it is gone.
 //!
-//! A session is one member's of one group on this node, whatever connection its requests come by; it ends with the connection that
-//! began it, or by the member's word.
+//! A session is one member's of one group on this node, whatever connection its requests come by; it ends with the
+//! connection that began it, or by the member's word.
 //!
 //! Always true:
 //! 1. there are at most `sessions_max` sessions, of at most [`PARTS_MAX`] partitions each
@@ -140,8 +140,8 @@ impl ShareSessions {
     /// Takes a fetch's epoch and what it adds and forgets.
     ///
     /// # Errors
-    /// SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH; INVALID_REQUEST for acknowledgements before anything was fetched;
-    /// SHARE_SESSION_LIMIT_REACHED, also where there is no memory for what the session would take.
+    /// SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH; INVALID_REQUEST for acknowledgements before anything was
+    /// fetched; SHARE_SESSION_LIMIT_REACHED, also where there is no memory for what the session would take.
     pub fn open(
         &mut self,
         key: &MemberKey,
@@ -252,8 +252,8 @@ impl ShareSessions {
         keys.iter().filter_map(|key| self.end(key)).collect()
     }
 
-    /// Which of the answered partitions must stand in the answer, of a session that goes on; each with whether it has records and
-    /// whether it is an error. `None`: the session has moved on, as only a repeated request can have done.
+    /// Which of the answered partitions must stand in the answer, of a session that goes on; each with whether it has
+    /// records and whether it is an error. `None`: the session has moved on, as only a repeated request can have done.
     pub fn must_answer(
         &mut self,
         key: &MemberKey,

@@ -1,6 +1,7 @@
 //! Settings of a broker each of which may be, but not with the other: named together, in one line.
 //!
-//! Only pairs of which at least one was set: defaults agree. Ids, listeners and directories are judged where they are read (shell).
+//! Only pairs of which at least one was set: defaults agree. Ids, listeners and directories are judged where they are
+//! read (shell).
 //!
 //! Source: Kafka 4.4 `KafkaConfig.validateValues`, `GroupCoordinatorConfig`, `ShareGroupConfig`, which refuse all but
 //! [`Contradiction::is_bearable`] ones.

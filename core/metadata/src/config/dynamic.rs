@@ -1,7 +1,7 @@
 //! Which configurations of a broker may be set while it runs: for one broker, for all, for one listener.
 //!
-//! Order of checks and words: Kafka's `DynamicBrokerConfig.validateConfigs`. What each key is, key by key as Apache Kafka has it, stands in
-//! `dynamic_keys.tsv`, and a test compares.
+//! Order of checks and words: Kafka's `DynamicBrokerConfig.validateConfigs`. What each key is, key by key as Apache
+//! Kafka has it, stands in `dynamic_keys.tsv`, and a test compares.
 
 use super::key::{ConfigKey, Scope};
 use super::properties::base_name;
@@ -22,7 +22,8 @@ pub enum DynamicRefusal {
     NotForAll(String),
 }
 
-/// Whether these configurations may be set together, for one broker or for all of them. Keys that are not known pass, as in Kafka.
+/// Whether these configurations may be set together, for one broker or for all of them. Keys that are not known pass,
+/// as in Kafka.
 pub fn check_dynamic_configs<'a>(
     configs: impl Iterator<Item = (&'a str, &'a str)> + Clone,
     for_one_broker: bool,

@@ -59,8 +59,8 @@ pub enum Resource {
     ClientMetrics,
 }
 
-/// Rates of brokers that stand in no file: they can be set while the broker runs, and only then. Without one there is no bound; what
-/// stands in a default's place is the example that a refusal gives.
+/// Rates of brokers that stand in no file: they can be set while the broker runs, and only then. Without one there is
+/// no bound; what stands in a default's place is the example that a refusal gives.
 ///
 /// # Source
 /// Kafka `QuotaConfig.brokerQuotaConfigs`.

@@ -156,9 +156,9 @@ pub(super) fn parse_list(value: &str) -> impl Iterator<Item = &str> {
     value.split(',').map(str::trim).filter(move |_| !value.is_empty())
 }
 
-/// Whether `cordoned.log.dirs` may have this value, given the entries of `log.dirs`: `*` alone, or some of them. A relative entry of
-/// `log.dirs` may be named by its absolute path, which is what DescribeLogDirs shows (KAFKA-20901); which one that is, the broker
-/// knows.
+/// Whether `cordoned.log.dirs` may have this value, given the entries of `log.dirs`: `*` alone, or some of them. A
+/// relative entry of `log.dirs` may be named by its absolute path, which is what DescribeLogDirs shows (KAFKA-20901);
+/// which one that is, the broker knows.
 ///
 /// # Source
 /// KIP-1066; Kafka `DynamicLogConfig.validateCordonedLogDirs`.

@@ -9,7 +9,8 @@ use barnabas_base::ErrorCode;
 pub struct SessionRequest {
     /// 0: no session yet.
     pub id: i32,
-    /// 0: a full request, which begins a session (and ends the one that `id` names); from 1 on, one of the session's requests.
+    /// 0: a full request, which begins a session (and ends the one that `id` names); from 1 on, one of the session's
+    /// requests.
     pub epoch: i32,
 }
 

@@ -1,8 +1,9 @@
-//! One fetcher and one leader broker with honest sessions (KIP-227), on a line that loses requests and answers, while partitions come,
-//! go, change epochs and sync slowly.
+//! One fetcher and one leader broker with honest sessions (KIP-227), on a line that loses requests and answers, while
+//! partitions come, go, change epochs and sync slowly.
 //!
-//! After every request that the leader has heard, what its session asks for must be what is durable here: nothing that is on its way to
-//! the disk, nothing that is followed no more. When the faults end, every partition must reach the leader's end.
+//! After every request that the leader has heard, what its session asks for must be what is durable here: nothing that
+//! is on its way to the disk, nothing that is followed no more. When the faults end, every partition must reach the
+//! leader's end.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

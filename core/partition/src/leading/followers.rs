@@ -1,18 +1,21 @@
 //! What a leader knows of the other replicas, and what it asks of the controller because of that.
 //!
-//! A follower's fetch says how far it has come: it asks from where everything below is on its disk. It has *caught up* when it asks
-//! from where the leader's log ended, then or at its fetch before. Whoever has not done so for `replica.lag.time.max.ms` is out of
-//! sync; whoever has reached the high watermark and the leader's own epoch may join.
+//! A follower's fetch says how far it has come: it asks from where everything below is on its disk. It has *caught up*
+//! when it asks from where the leader's log ended, then or at its fetch before. Whoever has not done so for
+//! `replica.lag.time.max.ms` is out of sync; whoever has reached the high watermark and the leader's own epoch may
+//! join.
 //!
 //! Always true:
-//! 1. one question to the controller is open at most; while it is, the *maximal* in-sync replicas count for the high watermark:
-//!    those that the controller knows, and who would join
-//! 2. a question that may have been heard is not forgotten until the controller or the metadata log says what became of it
+//! 1. one question to the controller is open at most; while it is, the *maximal* in-sync replicas count for the high
+//!    watermark: those that the controller knows, and who would join
+//! 2. a question that may have been heard is not forgotten until the controller or the metadata log says what became of
+//!    it
 //! 3. who joins fetches in the life that the controller knows (KIP-903)
-//! 4. who asks again for what it has acknowledged, or what all in-sync replicas must have, has lost it: it is let go at once, and
-//!    joins when it has all of it again. Until the controller has said that it is let go the high watermark waits for it, because it
-//!    could be elected. Kafka lets go of it after `replica.lag.time.max.ms`. Until it is let go, and nothing is asked that would let
-//!    it join, it is sent no records there: by that it knows that nobody counts on what it had
+//! 4. who asks again for what it has acknowledged, or what all in-sync replicas must have, has lost it: it is let go at
+//!    once, and joins when it has all of it again. Until the controller has said that it is let go the high watermark
+//!    waits for it, because it could be elected. Kafka lets go of it after `replica.lag.time.max.ms`. Until it is let
+//!    go, and nothing is asked that would let it join, it is sent no records there: by that it knows that nobody counts
+//!    on what it had
 //!
 //! Source: KIP-497, KIP-841, KIP-903; Kafka `Partition`, `Replica`.
 
@@ -38,8 +41,8 @@ pub(crate) struct Follower {
     pub caught_up: Option<MonotonicMs>,
     /// It has caught up, and will be asked for: the high watermark does not run away from it.
     is_joining: bool,
-    /// The controller would not have it (any more), in this second of the clock, counted from 1; 0: it did not say so. For a while nobody waits for
-    /// it, and after that only while it gets on.
+    /// The controller would not have it (any more), in this second of the clock, counted from 1; 0: it did not say so.
+    /// For a while nobody waits for it, and after that only while it gets on.
     turned_away: u32,
     /// The furthest that it has acknowledged.
     highest: Offset,
@@ -49,7 +52,8 @@ pub(crate) struct Follower {
     otherwise: u8,
 }
 
-/// Whoever the controller turned away is asked for again after so long: nothing in the metadata log says that it would be taken now.
+/// Whoever the controller turned away is asked for again after so long: nothing in the metadata log says that it would
+/// be taken now.
 const TURNED_AWAY_S: u32 = 2;
 /// So many fetches in a row are believed.
 const BELIEVED: u8 = 2;
@@ -168,7 +172,8 @@ impl Followers {
                 let turned_away = match (now.in_sync, was.in_sync) {
                     _ if now.registered != was.registered => 0,
                     (true, _) => 0,
-                    // In the same life, and nobody here asked for it: the controller has let it go, and says why to nobody.
+                    // In the same life, and nobody here asked for it: the controller has let it go, and says why to
+                    // nobody.
                     (false, true) if now.registered.is_some() && !former.is_letting_go(now.broker) => {
                         second(known.last_fetch)
                     }
@@ -240,7 +245,8 @@ impl Followers {
         }
     }
 
-    /// Notes how far a follower has come. Returns whether the controller is to be asked to let it join, or to let it go.
+    /// Notes how far a follower has come. Returns whether the controller is to be asked to let it join, or to let it
+    /// go.
     pub fn fetched(
         &mut self,
         fetch: &FollowerFetch,

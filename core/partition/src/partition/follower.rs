@@ -1,17 +1,20 @@
 //! A replica that follows: where it goes on, what it cuts, what it takes over from its leader.
 //!
-//! A follower acknowledges by where it asks from: not before all below is durable here ([`Partition::fetch_position`]). So one
-//! answer at a time is on its way to its disk; `fetcher` asks for many partitions at once, and one sync holds all of them.
+//! A follower acknowledges by where it asks from: not before all below is durable here ([`Partition::fetch_position`]).
+//! So one answer at a time is on its way to its disk; `fetcher` asks for many partitions at once, and one sync holds
+//! all of them.
 //!
-//! A replica whose log is damaged heals itself from its leader, in three steps. It *asks again* from where the damage begins
-//! ([`Partition::ask_again`]) and takes nothing of what comes: so every leader sees it behind, and lets it go. Meanwhile it keeps all
-//! that it has, because it counts and may be elected. Only when the metadata log says that it counts no more (neither in sync nor, by
-//! KIP-966, eligible to lead), and the leader has seen it behind, so that it does not let it join meanwhile, may the log be cut there
-//! ([`Partition::heal`]). It is then copied as that of any replica that was away.
+//! A replica whose log is damaged heals itself from its leader, in three steps. It *asks again* from where the damage
+//! begins ([`Partition::ask_again`]) and takes nothing of what comes: so every leader sees it behind, and lets it go.
+//! Meanwhile it keeps all that it has, because it counts and may be elected. Only when the metadata log says that it
+//! counts no more (neither in sync nor, by KIP-966, eligible to lead), and the leader has seen it behind, so that it
+//! does not let it join meanwhile, may the log be cut there ([`Partition::heal`]). It is then copied as that of any
+//! replica that was away.
 //!
 //! Replication path 3 of 3. Before: `fetcher` (a leader's answer). After: core/storage (append, truncate).
 //!
-//! Source: KIP-101, KIP-279, KIP-595; Kafka `ReplicaFetcherThread`, `AbstractFetcherThread`, `UnifiedLog.appendAsFollower`.
+//! Source: KIP-101, KIP-279, KIP-595; Kafka `ReplicaFetcherThread`, `AbstractFetcherThread`,
+//! `UnifiedLog.appendAsFollower`.
 
 use barnabas_base::{LeaderEpoch, LeaderEpochs, Offset};
 
@@ -48,8 +51,8 @@ impl Role {
 }
 
 impl Partition {
-    /// Its log is damaged at `from`: it acknowledges no more than what lies below until it is cut there, or the leader changes. Not
-    /// before it has agreed with this leader on all that it has.
+    /// Its log is damaged at `from`: it acknowledges no more than what lies below until it is cut there, or the leader
+    /// changes. Not before it has agreed with this leader on all that it has.
     pub fn ask_again(&mut self, from: Offset) {
         let Some(told) = self.role.told().filter(|told| *told > Offset::ZERO) else { return };
         let known = self.asks_again_from().unwrap_or(self.log_end);
@@ -67,8 +70,8 @@ impl Partition {
         }
     }
 
-    /// The leader has sent records from there. One of this kind does so only once it does not count on this replica, nor has asked the
-    /// controller to.
+    /// The leader has sent records from there. One of this kind does so only once it does not count on this replica,
+    /// nor has asked the controller to.
     pub fn seen_behind(&mut self) {
         if let Role::AsksAgain(asking) = &mut self.role {
             asking.is_seen_behind = true;
@@ -83,7 +86,8 @@ impl Partition {
         }
     }
 
-    /// Where to fetch from, by the epochs of this replica's log. `None`: it does not follow, or what it has is not durable yet.
+    /// Where to fetch from, by the epochs of this replica's log. `None`: it does not follow, or what it has is not
+    /// durable yet.
     pub fn fetch_position(&self, epochs: &LeaderEpochs) -> Option<FetchPosition> {
         let is_settled = self.durable_end == self.log_end;
         if self.role.told().is_none() || !is_settled {
@@ -101,8 +105,9 @@ impl Partition {
         })
     }
 
-    /// Whether an answer to a fetch from `asked` is about this log as it is now: answers that come late or twice, and those of a
-    /// former leader, are dropped. The last epoch counts too: a log that was cut may have grown to the same offset again.
+    /// Whether an answer to a fetch from `asked` is about this log as it is now: answers that come late or twice, and
+    /// those of a former leader, are dropped. The last epoch counts too: a log that was cut may have grown to the same
+    /// offset again.
     pub fn may_take(&self, asked: &FetchPosition, epochs: &LeaderEpochs) -> bool {
         let Some(now) = self.fetch_position(epochs) else { return false };
         let words = |at: &FetchPosition| (at.leader_epoch, at.offset, at.last_epoch);
@@ -115,8 +120,8 @@ impl Partition {
     /// [`Refusal::OutOfRange`]: it begins inside of what is here, and ends behind it; such a leader is not one of this log.
     ///
     /// # Source
-    /// KAFKA-18723 for batches of a newer epoch; Kafka `Partition.doAppendRecordsToFollowerOrFutureReplica` for a log that starts
-    /// inside of a batch.
+    /// KAFKA-18723 for batches of a newer epoch; Kafka `Partition.doAppendRecordsToFollowerOrFutureReplica` for a log
+    /// that starts inside of a batch.
     pub fn judge(&self, base: Offset, offsets: i32, epoch: LeaderEpoch) -> Result<Follow, Refusal> {
         if base.plus(i64::from(offsets)) <= self.log_end {
             return Ok(Follow::Skip);
@@ -143,15 +148,16 @@ impl Partition {
         self.assert_invariants();
     }
 
-    /// The leader says how far all in-sync replicas have come, and where its log starts. Of both only what this replica has counts.
+    /// The leader says how far all in-sync replicas have come, and where its log starts. Of both only what this replica
+    /// has counts.
     pub fn follow_marks(&mut self, high_watermark: Offset, log_start: Offset, effects: &mut Vec<Effect>) {
         self.follow_high_watermark(high_watermark, effects);
         let log_start = log_start.min(self.high_watermark);
         self.advance_log_start(log_start, effects);
     }
 
-    /// The leader says how far all in-sync replicas have come. What of that is not durable here yet counts once it is: in a session a
-    /// leader does not say the same twice.
+    /// The leader says how far all in-sync replicas have come. What of that is not durable here yet counts once it is:
+    /// in a session a leader does not say the same twice.
     pub fn follow_high_watermark(&mut self, leaders: Offset, effects: &mut Vec<Effect>) {
         assert!(!self.is_leader(), "a leader knows its high watermark itself");
         match &mut self.role {
@@ -162,7 +168,8 @@ impl Partition {
         self.advance(effects);
     }
 
-    /// The leader says that this log is not a beginning of its own: what must go. After the cut the follower asks again.
+    /// The leader says that this log is not a beginning of its own: what must go. After the cut the follower asks
+    /// again.
     ///
     /// `epoch` and `end` as in [`FollowerRead::Diverging`](crate::FollowerRead::Diverging).
     pub fn diverged(&self, epoch: LeaderEpoch, end: Offset, epochs: &LeaderEpochs) -> Cut {
@@ -207,8 +214,8 @@ impl Partition {
         }
     }
 
-    /// The log now ends at `end`, earlier than it did. The producers are forgotten: [`Self::restore`] and [`Self::replay`] them from
-    /// what is left, then [`Self::open`] with where the log stands.
+    /// The log now ends at `end`, earlier than it did. The producers are forgotten: [`Self::restore`] and
+    /// [`Self::replay`] them from what is left, then [`Self::open`] with where the log stands.
     pub fn truncate(&mut self, end: Offset) {
         assert!(!self.is_leader(), "a leader's log is the one that counts");
         assert!(self.log_start <= end && end <= self.log_end, "a log is truncated inside itself");

@@ -1,9 +1,11 @@
-//! A leader and its followers: their fetches, what the controller is asked because of them, what consumers read elsewhere.
+//! A leader and its followers: their fetches, what the controller is asked because of them, what consumers read
+//! elsewhere.
 //!
 //! Replication path 2 of 3. Before: a follower's Fetch (core/api/src/k01_fetch.rs). After: core/storage reads what
 //! [`FollowerRead::Records`] allows.
 //!
-//! Source: Kafka `Partition.fetchRecords`, `maybeExpandIsr`, `maybeShrinkIsr`, `ReplicaManager.findPreferredReadReplica`.
+//! Source: Kafka `Partition.fetchRecords`, `maybeExpandIsr`, `maybeShrinkIsr`,
+//! `ReplicaManager.findPreferredReadReplica`.
 
 use barnabas_base::{BrokerEpoch, BrokerId, LeaderEpoch, LeaderEpochs, MonotonicMs, Offset};
 
@@ -13,8 +15,9 @@ use crate::leading::Followers;
 use crate::{Effect, FollowerFetch, FollowerRead, Isolation, IsrAnswer, IsrChange, IsrNext, Refusal};
 
 impl Partition {
-    /// A follower asks for what lies at `fetch.offset`; `epochs` are those of this replica's log. What lies below counts as safe
-    /// with it, and so the high watermark may move; the controller may have to be asked to let it join ([`Effect::AlterIsr`]).
+    /// A follower asks for what lies at `fetch.offset`; `epochs` are those of this replica's log. What lies below
+    /// counts as safe with it, and so the high watermark may move; the controller may have to be asked to let it join
+    /// ([`Effect::AlterIsr`]).
     ///
     /// # Errors
     /// None of these changes anything.
@@ -60,13 +63,14 @@ impl Partition {
         Ok(FollowerRead::Records(crate::Bounds { end, high_watermark, last_stable, ..bounds }))
     }
 
-    /// Whether the high watermark waits for `broker`, which is in sync or about to be: then no quota holds it up, or producers would
-    /// wait for that quota.
+    /// Whether the high watermark waits for `broker`, which is in sync or about to be: then no quota holds it up, or
+    /// producers would wait for that quota.
     pub fn waits_for(&self, broker: BrokerId) -> bool {
         self.followers().is_some_and(|followers| followers.waits_for(broker))
     }
 
-    /// Looks for followers that have fallen behind. To be called every half of `replica.lag.time.max.ms` where this broker leads.
+    /// Looks for followers that have fallen behind. To be called every half of `replica.lag.time.max.ms` where this
+    /// broker leads.
     pub fn check_lag(&mut self, now: MonotonicMs, effects: &mut Vec<Effect>) {
         let log_end = self.log_end;
         let Some(followers) = self.followers_mut() else { return };
@@ -95,7 +99,8 @@ impl Partition {
         next
     }
 
-    /// A broker was registered anew, fenced (`None`), or may serve again: the high watermark does not wait for who cannot join.
+    /// A broker was registered anew, fenced (`None`), or may serve again: the high watermark does not wait for who
+    /// cannot join.
     pub fn set_registered(
         &mut self,
         broker: BrokerId,
@@ -118,8 +123,9 @@ impl Partition {
         Ok(alive.map(|follower| follower.log_start).fold(self.log_start, Offset::min))
     }
 
-    /// The replica that a consumer in `rack` should read `offset` from, if that is not this one: in its rack, in sync, with the
-    /// offset, and of those the one that has come furthest. `rack_of` tells the rack of a broker that consumers can reach.
+    /// The replica that a consumer in `rack` should read `offset` from, if that is not this one: in its rack, in sync,
+    /// with the offset, and of those the one that has come furthest. `rack_of` tells the rack of a broker that
+    /// consumers can reach.
     ///
     /// # Source
     /// KIP-392; Kafka `RackAwareReplicaSelector`.

@@ -38,8 +38,8 @@ impl Partition {
     }
 }
 
-/// How many producers each partition may keep, so that all together keep `max` at most: partitions with few keep theirs,
-/// those with the most come down to one level. `None`: there are no more than `max`.
+/// How many producers each partition may keep, so that all together keep `max` at most: partitions with few keep
+/// theirs, those with the most come down to one level. `None`: there are no more than `max`.
 ///
 /// `counts`: how many producers each partition remembers, in any order.
 pub fn level(counts: &mut [usize], max: usize) -> Option<usize> {

@@ -1,14 +1,15 @@
-//! Whether a batch may begin a transaction on this partition: only if the transaction coordinator said so, and no marker has come
-//! since it was asked that ended that very transaction.
+//! Whether a batch may begin a transaction on this partition: only if the transaction coordinator said so, and no
+//! marker has come since it was asked that ended that very transaction.
 //!
-//! A marker of `transaction.version` 2 bears the next transaction's epoch: late records of the one that it ended are refused for
-//! their epoch, and the next one may have been asked about before the marker came. Older markers bear the epoch of both.
+//! A marker of `transaction.version` 2 bears the next transaction's epoch: late records of the one that it ended are
+//! refused for their epoch, and the next one may have been asked about before the marker came. Older markers bear the
+//! epoch of both.
 //!
-//! Nothing is kept for those who ask: a [`Guard`] is a place in the log, and is compared with the place of the producer's
-//! last marker. Kafka keeps an entry for each producer that asks.
+//! Nothing is kept for those who ask: a [`Guard`] is a place in the log, and is compared with the place of the
+//! producer's last marker. Kafka keeps an entry for each producer that asks.
 //!
-//! It lasts as long as this [`Partition`] does. Whoever makes it anew from its log (a failed write) must drop the guards of
-//! the one before: shell/broker numbers its replicas for that.
+//! It lasts as long as this [`Partition`] does. Whoever makes it anew from its log (a failed write) must drop the
+//! guards of the one before: shell/broker numbers its replicas for that.
 //!
 //! # Source
 //! KIP-890; Kafka 4 `UnifiedLog.maybeStartTransactionVerification`, `ProducerAppendInfo.checkSequence`.
@@ -19,8 +20,8 @@ use super::Partition;
 use crate::{BatchInfo, Guard, Refusal};
 
 impl Partition {
-    /// `None`: the producer's transaction is open here already, and nobody need be asked. `starts_at_zero`: the producer
-    /// counts from 0 in each transaction.
+    /// `None`: the producer's transaction is open here already, and nobody need be asked. `starts_at_zero`: the
+    /// producer counts from 0 in each transaction.
     ///
     /// # Errors
     /// As [`Self::check_leader`].
@@ -42,10 +43,10 @@ impl Partition {
     /// [`crate::Append::verified`] is.
     ///
     /// # Errors
-    /// - [`Refusal::NotLeader`]: it was asked for under another leadership of this broker's: the producer comes again, and the coordinator
-    ///   is asked again.
-    /// - [`Refusal::SequenceGap`]: the transaction would begin here in its middle, as nothing is known of the producer that
-    ///   could tell; an earlier batch of it was refused or is on its way.
+    /// - [`Refusal::NotLeader`]: it was asked for under another leadership of this broker's: the producer comes again,
+    ///   and the coordinator is asked again.
+    /// - [`Refusal::SequenceGap`]: the transaction would begin here in its middle, as nothing is known of the producer
+    ///   that could tell; an earlier batch of it was refused or is on its way.
     pub fn is_verified(&self, batch: &BatchInfo, guard: &Guard) -> Result<bool, Refusal> {
         if guard.leader_epoch != self.leader_epoch {
             return Err(Refusal::NotLeader);

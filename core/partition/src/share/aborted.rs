@@ -1,4 +1,5 @@
-//! Which of the batches that were read belong to aborted transactions, and what is left of what was acquired without them.
+//! Which of the batches that were read belong to aborted transactions, and what is left of what was acquired without
+//! them.
 //!
 //! Source: Kafka 4.4 `SharePartition.fetchAbortedTransactionRecordBatches`, `filterRecordBatchesFromAcquiredRecords`.
 

@@ -1,8 +1,8 @@
 //! What becomes of acquired records: acknowledged by their members, left by members that go, or locked no longer.
 //!
-//! An acknowledgement changes states at once, so that nobody else changes them, and is answered when that is written down. Where it
-//! cannot be, they are what they were before; or free, if their lock has ended meanwhile. The end of a lock is written down too, but
-//! holds whether that works or not.
+//! An acknowledgement changes states at once, so that nobody else changes them, and is answered when that is written
+//! down. Where it cannot be, they are what they were before; or free, if their lock has ended meanwhile. The end of a
+//! lock is written down too, but holds whether that works or not.
 //!
 //! Source: Kafka 4.4 `SharePartition.acknowledge`, `releaseAcquiredRecords`, `releaseAcquisitionLockOnTimeout`,
 //! `rollbackOrProcessStateUpdates`, `initiateDLQAndArchive`.
@@ -35,8 +35,8 @@ const NO_RENEWAL: ShareRefusal =
 const BAD_TYPE: ShareRefusal = ShareRefusal::Request("Invalid acknowledge type");
 
 impl SharePartition {
-    /// Takes what a member says of its records. Whoever holds the ticket is answered when it is written down, or at once where it
-    /// is refused or changes nothing. All of it counts, or none.
+    /// Takes what a member says of its records. Whoever holds the ticket is answered when it is written down, or at
+    /// once where it is refused or changes nothing. All of it counts, or none.
     pub fn acknowledge(
         &mut self,
         member: &Text,
@@ -231,7 +231,8 @@ impl SharePartition {
         }
     }
 
-    /// The dead letters have these records, or cannot have them: they are archived either way, so that the start can pass them.
+    /// The dead letters have these records, or cannot have them: they are archived either way, so that the start can
+    /// pass them.
     pub fn dead_lettered(&mut self, first: Offset, last: Offset, effects: &mut Vec<ShareEffect>) {
         let mut changes = Changes::default();
         for key in self.keys(first, last) {

@@ -1,8 +1,9 @@
 //! Acquiring: what a member gets of the batches that were read for it.
 //!
-//! The log is read from [`SharePartition::next_fetch_offset`] on. What was read may hold records that others have (they are passed
-//! over), records that are free again (delivered once more), and new ones. Records that fail again and again are delivered in ever
-//! smaller pieces, at last alone: so one that breaks its consumers does not take its neighbours along.
+//! The log is read from [`SharePartition::next_fetch_offset`] on. What was read may hold records that others have (they
+//! are passed over), records that are free again (delivered once more), and new ones. Records that fail again and again
+//! are delivered in ever smaller pieces, at last alone: so one that breaks its consumers does not take its neighbours
+//! along.
 //!
 //! Source: Kafka 4.4 `SharePartition.acquire`, `acquireSubsetBatchRecords`, `shouldThrottleRecordsDelivery`.
 
@@ -52,8 +53,9 @@ impl Acquiring<'_> {
 }
 
 impl SharePartition {
-    /// Acquires what is free among `fetched`, batches of the log from `ask.from` on, in their order. `aborted` are producers and
-    /// first offsets of aborted transactions, where the group reads what is committed: their records are nobody's.
+    /// Acquires what is free among `fetched`, batches of the log from `ask.from` on, in their order. `aborted` are
+    /// producers and first offsets of aborted transactions, where the group reads what is committed: their records are
+    /// nobody's.
     ///
     /// Whoever gets records has them until the lock ends, or until [`Self::acknowledge`].
     pub fn acquire(
@@ -234,7 +236,8 @@ impl SharePartition {
         acquiring.add(Acquired { first, last, delivery_count: 1 });
     }
 
-    /// What is free from `from` up to `to` was looked for in the log and is not there any more: compaction has taken it.
+    /// What is free from `from` up to `to` was looked for in the log and is not there any more: compaction has taken
+    /// it.
     fn archive_between(&mut self, from: Offset, to: Offset) {
         if from >= to {
             return;

@@ -1,8 +1,8 @@
-//! The records between a share partition's start and end: one state for a whole batch as long as that is true of all of it, one for
-//! each record after that.
+//! The records between a share partition's start and end: one state for a whole batch as long as that is true of all of
+//! it, one for each record after that.
 //!
-//! Always true of a state: who holds it, until when, is known exactly while it is acquired; a change that is being written down can be
-//! taken back until it is.
+//! Always true of a state: who holds it, until when, is known exactly while it is acquired; a change that is being
+//! written down can be taken back until it is.
 
 use std::collections::VecDeque;
 

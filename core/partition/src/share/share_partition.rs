@@ -1,7 +1,9 @@
-//! One partition as one share group sees it: which record is whose, how often it was delivered, and how far everything is done.
+//! One partition as one share group sees it: which record is whose, how often it was delivered, and how far everything
+//! is done.
 //!
-//! Pure. No clock, log, lock or channel: the partition's owner hands it what it has read, says what time it is, and carries out the
-//! [`ShareEffect`]s. Acquiring is in memory alone; what is acknowledged counts, and is answered, once it is written down.
+//! Pure. No clock, log, lock or channel: the partition's owner hands it what it has read, says what time it is, and
+//! carries out the [`ShareEffect`]s. Acquiring is in memory alone; what is acknowledged counts, and is answered, once
+//! it is written down.
 //!
 //! Always true (the cheap ones are asserted after every step, all of them by tests/share_model.rs):
 //! 1. a record is acquired by one member at most, and only by one that it was delivered to
@@ -12,10 +14,12 @@
 //! 5. a record is delivered at most `deliveries_max` times
 //! 6. batches do not overlap, lie between `start` and `end`, and `delivery_complete` counts what is done among them
 //!
-//! Unlike Kafka's, it forgets what lies below `start` at once, its start also passes what was archived without a word of a member's
-//! (records of aborted transactions, and those that compaction removed), and locks are values: one deadline for each state.
+//! Unlike Kafka's, it forgets what lies below `start` at once, its start also passes what was archived without a word
+//! of a member's (records of aborted transactions, and those that compaction removed), and locks are values: one
+//! deadline for each state.
 //!
-//! Share path 4 of 5. Before: shell/broker/src/partition_worker/share.rs. After: the state topic, by the share coordinator.
+//! Share path 4 of 5. Before: shell/broker/src/partition_worker/share.rs. After: the state topic, by the share
+//! coordinator.
 //!
 //! Source: KIP-932, KIP-1206, KIP-1222, KIP-1191; Kafka 4.4 `SharePartition`.
 
@@ -181,7 +185,8 @@ impl SharePartition {
         self.settings = settings;
     }
 
-    /// Where the log is to be read for the next fetch: the first record that is free, or what comes after all that was acquired.
+    /// Where the log is to be read for the next fetch: the first record that is free, or what comes after all that was
+    /// acquired.
     pub fn next_fetch_offset(&mut self) -> Offset {
         if self.batches.is_empty() {
             self.looks_back = false;

@@ -208,7 +208,8 @@ fn what_fails_again_and_again_comes_in_smaller_pieces_and_at_last_alone() {
     assert_eq!((sizes[13], partition.start()), ((0, None), Offset(8)));
 }
 
-/// Kafka `SharePartition`: pieces from half of the limit on (`throttleRecordsDeliveryLimit`), a half more at each delivery.
+/// Kafka `SharePartition`: pieces from half of the limit on (`throttleRecordsDeliveryLimit`), a half more at each
+/// delivery.
 #[test]
 fn raised_limit_leaves_more_whole_deliveries_and_smaller_last_pieces() {
     let settings = ShareSettings { deliveries_max: 10, ..ShareSettings::default() };

@@ -1,5 +1,6 @@
-//! What the controller does for partitions unasked, now and then: who cannot write leaves the ISR, leaders that are hindered make place
-//! for others, preferred leaders lead again, and leaderless partitions get a leader where the topic allows one at the price of records.
+//! What the controller does for partitions unasked, now and then: who cannot write leaves the ISR, leaders that are
+//! hindered make place for others, preferred leaders lead again, and leaderless partitions get a leader where the topic
+//! allows one at the price of records.
 //!
 //! At most [`CHANGES_MAX`] at a time; where there are more, the rest follows at once.
 //!
@@ -45,8 +46,8 @@ impl Balance {
         self.hindered_at = now;
     }
 
-    /// Some topics may allow unclean elections now that did not before: whoever says so waits for a leader. Kafka's lets them wait for
-    /// the interval.
+    /// Some topics may allow unclean elections now that did not before: whoever says so waits for a leader. Kafka's
+    /// lets them wait for the interval.
     pub fn elect_uncleanly_soon(&mut self, now: MonotonicMs) {
         self.unclean_at = now;
     }
@@ -97,7 +98,8 @@ fn unclean_interval(config: &BrokerConfig) -> DurationMs {
     DurationMs(config.long("unclean.leader.election.interval.ms"))
 }
 
-/// Partitions whose leader is hindered more than another member of the ISR, or damaged while another replica is eligible.
+/// Partitions whose leader is hindered more than another member of the ISR, or damaged while another replica is
+/// eligible.
 fn hindered(electorate: Electorate<'_>) -> Vec<MetadataRecord> {
     let hindrance = |topic: TopicId, index, partition: &Partition, broker| {
         let directory = partition.directory(broker);

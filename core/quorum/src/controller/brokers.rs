@@ -4,9 +4,9 @@
 //! from its predecessor at once ([`take_over`]), where Kafka lets a session of 9 s run out first: a predecessor in
 //! the same role on the same directory is known to be dead.
 //!
-//! A partition whose only replica is the broker that registers anew keeps its leader: nobody else could lead in between,
-//! and on a node with a million partitions Kafka's two changes for each (to no leader, and back) would be two million
-//! records at each start.
+//! A partition whose only replica is the broker that registers anew keeps its leader: nobody else could lead in
+//! between, and on a node with a million partitions Kafka's two changes for each (to no leader, and back) would be two
+//! million records at each start.
 //!
 //! Sources: KIP-631, KIP-841, KIP-966; Kafka `ClusterControlManager`, `BrokerHeartbeatManager`,
 //! `ReplicationControlManager.processBrokerHeartbeat`.
@@ -55,7 +55,8 @@ pub(super) struct Sessions {
 
 impl Sessions {
     pub fn new(me: BrokerId, timeout: DurationMs, now: MonotonicMs) -> Self {
-        // Whether there are others is seen when they are first looked for: who succeeds a controller that is silent may hear of none.
+        // Whether there are others is seen when they are first looked for: who succeeds a controller that is silent may
+        // hear of none.
         Self { me, timeout, since: now, checked: now, by_broker: Map::default(), others: true }
     }
 

@@ -1,4 +1,5 @@
-//! AlterConfigs and IncrementalAlterConfigs: what may be set on topics, brokers, groups and client-metrics subscriptions.
+//! AlterConfigs and IncrementalAlterConfigs: what may be set on topics, brokers, groups and client-metrics
+//! subscriptions.
 //!
 //! Log levels (BROKER_LOGGER) never come here: a broker keeps its own.
 //!
@@ -342,7 +343,8 @@ fn check_broker(case: &Case<'_>, broker: &str, changes: &KeyChanges) -> Result<(
         }
     }
     let set = changes.iter().filter_map(|(key, value)| Some((&**key, &**value.as_ref()?)));
-    // Brokers have checked it already; a controller that is asked directly refuses the same (Kafka's takes it, and no broker heeds it).
+    // Brokers have checked it already; a controller that is asked directly refuses the same (Kafka's takes it, and no
+    // broker heeds it).
     if let Err(refusal) = config::check_dynamic_configs(set, !broker.is_empty()) {
         return invalid(refusal.to_string());
     }
@@ -377,8 +379,8 @@ fn clear_elr(image: &Image, records: &mut Vec<MetadataRecord>) {
     records.extend(clears);
 }
 
-/// What must be so before ELR is switched on: one minimum for the whole cluster, in the log, and none for single brokers
-/// (KIP-966).
+/// What must be so before ELR is switched on: one minimum for the whole cluster, in the log, and none for single
+/// brokers (KIP-966).
 pub(super) fn for_elr(case: &Case<'_>) -> Vec<MetadataRecord> {
     let key = Text::from(MIN_ISR);
     let of_brokers = case.image.configs.of_kind(ResourceType::Broker);
@@ -429,7 +431,8 @@ pub(super) struct Effective {
     pub source: ConfigSource,
 }
 
-/// Every config of a topic with these of its own, by name, and where each value comes from. Internal ones are shown where they are set.
+/// Every config of a topic with these of its own, by name, and where each value comes from. Internal ones are shown
+/// where they are set.
 pub(super) fn effective_topic_configs<'a>(
     config: &'a BrokerConfig,
     own: &'a Properties,

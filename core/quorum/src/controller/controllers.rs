@@ -1,7 +1,8 @@
-//! Controllers: each registers with the active one, so that brokers, tools and changes of features know of it; one that will not come back
-//! is forgotten when its operator says so.
+//! Controllers: each registers with the active one, so that brokers, tools and changes of features know of it; one that
+//! will not come back is forgotten when its operator says so.
 //!
-//! Sources: KIP-919, KIP-1312; Kafka `ClusterControlManager.registerController`, `unregisterController`, `QuorumController`.
+//! Sources: KIP-919, KIP-1312; Kafka `ClusterControlManager.registerController`, `unregisterController`,
+//! `QuorumController`.
 
 use barnabas_base::{BrokerId, ErrorCode};
 use barnabas_metadata::snapshot::controller_record;

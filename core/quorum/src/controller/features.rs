@@ -1,6 +1,7 @@
 //! UpdateFeatures: raising and lowering the cluster's levels.
 //!
-//! `kraft.version` is the quorum's: what it has against raising it comes with the case, and the outcome says that it shall.
+//! `kraft.version` is the quorum's: what it has against raising it comes with the case, and the outcome says that it
+//! shall.
 //!
 //! Sources: KIP-584, KIP-778, KIP-853, KIP-1022; Kafka `FeatureControlManager`, `ControllerApis.updateFeatures`.
 

@@ -1,17 +1,18 @@
-//! Brokers that are alive and should not lead all that they could: whose log directory has no room for producers' records, or whose copy
-//! of a partition is damaged. Where nothing at all can be written, others shall not wait for them either: they are in sync no more.
+//! Brokers that are alive and should not lead all that they could: whose log directory has no room for producers'
+//! records, or whose copy of a partition is damaged. Where nothing at all can be written, others shall not wait for
+//! them either: they are in sync no more.
 //!
-//! A producer of such a partition gets no acknowledgement until somebody makes room, though another replica in sync has some. In Apache
-//! Kafka a full disk takes the log directory offline, and leadership moves; here the directory stays, and only leadership goes. Who is
-//! hindered says so in each heartbeat ([`said`]); nothing of it is in the metadata log, and a new controller hears it again within two
-//! seconds.
+//! A producer of such a partition gets no acknowledgement until somebody makes room, though another replica in sync has
+//! some. In Apache Kafka a full disk takes the log directory offline, and leadership moves; here the directory stays,
+//! and only leadership goes. Who is hindered says so in each heartbeat ([`said`]); nothing of it is in the metadata
+//! log, and a new controller hears it again within two seconds.
 //!
 //! Always true:
 //! 1. a hindered replica leads if there is no better one: nobody loses a leader by this
 //! 2. leadership goes only to a replica that is less hindered, so that it never goes to and fro
 //! 3. what a broker's former life said does not count
-//! 4. nobody leaves the ISR by this where fewer than `min.insync.replicas` would stay that can write and are whole: that would let no
-//!    producer go on
+//! 4. nobody leaves the ISR by this where fewer than `min.insync.replicas` would stay that can write and are whole:
+//!    that would let no producer go on
 //!
 //! | where | what follows |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! What requests may add to the metadata: partitions, topics, configurations, nodes. All of it is in the memory of every node, and
-//! a request of a few bytes can ask for very much of it.
+//! What requests may add to the metadata: partitions, topics, configurations, nodes. All of it is in the memory of
+//! every node, and a request of a few bytes can ask for very much of it.
 //!
 //! A refusal names the key of the limit. What is there when a limit is lowered stays.
 //!

@@ -1,7 +1,7 @@
 //! The controller: request → (records, response). A function of the working image; the records are what changes it.
 //!
-//! What it keeps beside the image is soft: when it last heard of which broker ([`brokers`]), and what hinders it from leading
-//! ([`hindered`]). After a restart it is learned again.
+//! What it keeps beside the image is soft: when it last heard of which broker ([`brokers`]), and what hinders it from
+//! leading ([`hindered`]). After a restart it is learned again.
 //!
 //! Always true:
 //! 1. a refused request, or a part of one, leaves no record
@@ -94,8 +94,8 @@ impl std::fmt::Debug for Outcome {
 }
 
 impl Outcome {
-    /// An answer that changes nothing, or whose records may appear one by one and hold only numbers, which can always be
-    /// written.
+    /// An answer that changes nothing, or whose records may appear one by one and hold only numbers, which can always
+    /// be written.
     fn new(records: Vec<MetadataRecord>, response: impl Into<ResponseBody>) -> Self {
         let response = response.into();
         let same = response.clone();

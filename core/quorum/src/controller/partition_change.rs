@@ -7,9 +7,11 @@
 //! 4. a reassignment ends with the change that brings all its new replicas into the ISR
 //! 5. of those who may lead, one that is not hindered is taken ([`super::hindered`])
 //! 6. who led last is not taken for having done so once its directory is gone: what it has now may be empty
-//! 7. where all that are alive of the ISR are damaged, an eligible leader replica may take over: while there is one, the high watermark
-//!    stands still, so it has all that was acknowledged. The damaged ones are in sync no more, and can be repaired
-//! 8. a leader that a reassignment takes away leads until one of those that stay or come is in sync, and no longer (Kafka: until the end)
+//! 7. where all that are alive of the ISR are damaged, an eligible leader replica may take over: while there is one,
+//!    the high watermark stands still, so it has all that was acknowledged. The damaged ones are in sync no more, and
+//!    can be repaired
+//! 8. a leader that a reassignment takes away leads until one of those that stay or come is in sync, and no longer
+//!    (Kafka: until the end)
 //!
 //! Source: KIP-966; Kafka `PartitionChangeBuilder`, `ReplicationControlManager.generateLeaderAndIsrUpdates`.
 
@@ -152,8 +154,9 @@ impl<'a> PartitionChange<'a> {
         }
     }
 
-    /// For an election that somebody asks for at the price of records: an only replica that lies in a directory which its broker does
-    /// not have any more (its disk was replaced) begins anew in another one. Nobody decides that but the operator.
+    /// For an election that somebody asks for at the price of records: an only replica that lies in a directory which
+    /// its broker does not have any more (its disk was replaced) begins anew in another one. Nobody decides that but
+    /// the operator.
     ///
     /// # Source
     /// Ours. Kafka begins such a replica anew by itself, at offset 0, once every directory that is left is online
@@ -296,7 +299,8 @@ impl<'a> PartitionChange<'a> {
         {
             return (preferred, false);
         }
-        // Leadership leaves first: whoever goes has the less to do for those that come, and the move's end disturbs no client.
+        // Leadership leaves first: whoever goes has the less to do for those that come, and the move's end disturbs no
+        // client.
         if self.removing.contains(&leader)
             && let Some(&next) =
                 replicas.iter().find(|&&replica| !self.removing.contains(&replica) && fits(replica))
@@ -343,8 +347,8 @@ impl<'a> PartitionChange<'a> {
         self.electorate.hindered.of(self.electorate.image, broker, (self.topic, self.index), directory)
     }
 
-    /// Whether this change brings the replica from a directory that is gone into another one. A broker that finds nothing begins anew
-    /// there (Kafka `LogManager.getOrCreateLog`), and does not say so.
+    /// Whether this change brings the replica from a directory that is gone into another one. A broker that finds
+    /// nothing begins anew there (Kafka `LogManager.getOrCreateLog`), and does not say so.
     fn may_be_empty(&self, broker: BrokerId) -> bool {
         self.directory.is_some_and(|(moved, _)| moved == broker)
             && self.electorate.has_lost_directory(self.partition, broker)

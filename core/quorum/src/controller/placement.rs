@@ -4,10 +4,11 @@
 //! racks after its own. Fenced brokers hold replicas only where there are not enough others, and never the leader's
 //! place. Where the round begins is drawn, so that small topics do not all begin with the same broker.
 //!
-//! A broker without room for producers' records follows only where its rack has no other, and leads only where there is no other: the
-//! spread over racks, which lasts, goes before room, which comes back.
+//! A broker without room for producers' records follows only where its rack has no other, and leads only where there is
+//! no other: the spread over racks, which lasts, goes before room, which comes back.
 //!
-//! Always true: a partition's replicas are different brokers, the first of them not fenced, and one with room if any is.
+//! Always true: a partition's replicas are different brokers, the first of them not fenced, and one with room if any
+//! is.
 //!
 //! Source: KIP-36; the properties (not the steps) of Kafka's `StripedReplicaPlacer`.
 

@@ -1,12 +1,12 @@
 //! AlterPartitionReassignments: other replicas for a partition, in two steps, or the way back.
 //!
-//! First the new replicas are added to the old ones, and are on their way in; when all of them are in sync (an AlterPartition of the
-//! leader's says so, [`super::partition_change`] sees it), those on their way out go. Whoever only changes the order, or takes away
-//! replicas while others are in sync, is done at once. Leadership goes first: to a replica that stays as soon as the move begins, else to
-//! the first new one that is in sync (Kafka: with the end).
+//! First the new replicas are added to the old ones, and are on their way in; when all of them are in sync (an
+//! AlterPartition of the leader's says so, [`super::partition_change`] sees it), those on their way out go. Whoever
+//! only changes the order, or takes away replicas while others are in sync, is done at once. Leadership goes first: to
+//! a replica that stays as soon as the move begins, else to the first new one that is in sync (Kafka: with the end).
 //!
-//! Source: KIP-455, KIP-860; Kafka `ReplicationControlManager.alterPartitionReassignments`, `PartitionReassignmentReplicas`,
-//! `PartitionReassignmentRevert`.
+//! Source: KIP-455, KIP-860; Kafka `ReplicationControlManager.alterPartitionReassignments`,
+//! `PartitionReassignmentReplicas`, `PartitionReassignmentRevert`.
 
 use barnabas_base::{BrokerId, ErrorCode, PartitionIndex};
 use barnabas_metadata::{Partition, Topic};

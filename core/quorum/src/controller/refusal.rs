@@ -3,7 +3,8 @@
 use barnabas_base::ErrorCode;
 use barnabas_wire::{Str, sentence};
 
-/// All sentences of one answer together. A request may name very many things, and the code alone says enough of the others.
+/// All sentences of one answer together. A request may name very many things, and the code alone says enough of the
+/// others.
 const SENTENCES_BYTES_MAX: usize = 1 << 20;
 
 /// Why a request, or a part of it, is refused.

@@ -96,7 +96,8 @@ fn refused(name: &Str, refusal: &Refusal, sentences: &mut Sentences) -> Creatabl
     CreatableTopicResult { name: name.clone(), error_code, error_message, ..CreatableTopicResult::default() }
 }
 
-/// Adds the records of one topic, all of them or none. The result lacks what depends on who asks; its own configs go along.
+/// Adds the records of one topic, all of them or none. The result lacks what depends on who asks; its own configs go
+/// along.
 fn create_one(
     case: &mut Case<'_>,
     topic: &CreatableTopic,
@@ -132,7 +133,8 @@ fn create_one(
     Ok((result, values))
 }
 
-/// The configs that an answer shows: those of topics that have none of their own are worked out once for all topics of a request.
+/// The configs that an answer shows: those of topics that have none of their own are worked out once for all topics of
+/// a request.
 struct ShownConfigs {
     plain: Option<Vec<CreatableTopicConfigs>>,
     /// Bytes that may still be shown, of `answer.bytes.max`.

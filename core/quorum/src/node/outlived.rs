@@ -1,13 +1,16 @@
 //! Whether a broker lived on after what its disk knows: then the disk was restored to an earlier moment.
 //!
-//! A broker that was killed has everything that it acknowledged on its disk, and says so when it registers (KIP-966). A disk that was
-//! restored from an older copy would say the same, and lack what came after. The metadata log tells the two apart: after a kill the broker
-//! stays registered and unfenced until its session ends, and no longer. Somebody who restores a disk goes back further.
+//! A broker that was killed has everything that it acknowledged on its disk, and says so when it registers (KIP-966). A
+//! disk that was restored from an older copy would say the same, and lack what came after. The metadata log tells the
+//! two apart: after a kill the broker stays registered and unfenced until its session ends, and no longer. Somebody who
+//! restores a disk goes back further.
 //!
-//! Only time in which a controller was active counts. While one is, it writes a record each `metadata.max.idle.interval.ms`; a longer pause
-//! between two batches counts as [`IDLE_INTERVALS_MAX`] of these. Where that setting is off, all of it counts.
+//! Only time in which a controller was active counts. While one is, it writes a record each
+//! `metadata.max.idle.interval.ms`; a longer pause between two batches counts as [`IDLE_INTERVALS_MAX`] of these. Where
+//! that setting is off, all of it counts.
 //!
-//! Pure: batches and their times in, a word out. Neighbours: shell/broker/src/directories/last_life.rs, which knows what the disk says.
+//! Pure: batches and their times in, a word out. Neighbours: shell/broker/src/directories/last_life.rs, which knows
+//! what the disk says.
 
 use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, TimestampMs};
 use barnabas_metadata::Image;
@@ -46,7 +49,8 @@ impl Outlived {
         Self { life, pause_max, last, served: true, lived_ms: 0 }
     }
 
-    /// The log was read up to here. `time`: of its newest batch; `is_batch`: one after the other, not a snapshot of many.
+    /// The log was read up to here. `time`: of its newest batch; `is_batch`: one after the other, not a snapshot of
+    /// many.
     pub fn read(&mut self, image: &Image, time: TimestampMs, is_batch: bool) {
         let Some(life) = self.life else { return };
         if time > self.last {

@@ -1,12 +1,12 @@
 //! Epochs out of range in this node's own files, and what the start makes of them.
 //!
-//! Releases before the bounds of [`crate::raft`]'s `epochs` took any epoch from a request. After 2³¹−1 the next one wrapped
-//! to −2³¹, and the node stopped for good at its next start. Two files can hold such an epoch:
+//! Releases before the bounds of [`crate::raft`]'s `epochs` took any epoch from a request. After 2³¹−1 the next one
+//! wrapped to −2³¹, and the node stopped for good at its next start. Two files can hold such an epoch:
 //!
-//! - `quorum-state`: its epoch and its vote are unknown then. The node goes on in the epoch after the log's last one, and
-//!   counts its vote in it as given to itself. So it cannot vote twice in an epoch that its log reaches.
-//! - the metadata log of a quorum of one: batches of a wrapped epoch count as of the last epoch before them. No record is
-//!   lost. A snapshot is made at once, so that followers fetch that in place of those batches.
+//! - `quorum-state`: its epoch and its vote are unknown then. The node goes on in the epoch after the log's last one,
+//!   and counts its vote in it as given to itself. So it cannot vote twice in an epoch that its log reaches.
+//! - the metadata log of a quorum of one: batches of a wrapped epoch count as of the last epoch before them. No record
+//!   is lost. A snapshot is made at once, so that followers fetch that in place of those batches.
 //!
 //! A log of several voters cannot hold a wrapped epoch, because no voter grants a vote for one.
 

@@ -96,8 +96,8 @@ impl Node {
         true
     }
 
-    /// The snapshot is on disk under its name, so many bytes of it; or (`None`) it could not be written, and will be tried
-    /// again when the next is due.
+    /// The snapshot is on disk under its name, so many bytes of it; or (`None`) it could not be written, and will be
+    /// tried again when the next is due.
     pub fn snapshot_written(&mut self, id: SnapshotId, size: Option<u64>) {
         if self.snapshots.writing == Some(id) {
             self.snapshots.writing = None;

@@ -400,7 +400,8 @@ impl Node {
         self.append_at(&records, version, false, now)
     }
 
-    /// With ELR, `min.insync.replicas` must be the same on all brokers: it moves from their files into the log (KIP-966).
+    /// With ELR, `min.insync.replicas` must be the same on all brokers: it moves from their files into the log
+    /// (KIP-966).
     fn min_in_sync_replicas(&self) -> MetadataRecord {
         let value = self.settings.controller.config.int("min.insync.replicas");
         ConfigRecord {

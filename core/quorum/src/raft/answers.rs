@@ -175,7 +175,8 @@ impl Raft {
                 self.on_vote_answered(from, true, now)?;
             }
             Response::Refused(error) => {
-                // A leader before KIP-853 knows no UpdateRaftVoter; nothing else that a follower says is newer than its leader.
+                // A leader before KIP-853 knows no UpdateRaftVoter; nothing else that a follower says is newer than its
+                // leader.
                 self.voter_updated(error);
                 self.peers.pause(from, now.monotonic);
                 self.probe_failed(from, now);

@@ -118,7 +118,8 @@ impl Raft {
                 return;
             }
         }
-        // Nobody leads. Who led is asked like everybody else from now on: it may be back, and without its vote there may be no majority.
+        // Nobody leads. Who led is asked like everybody else from now on: it may be back, and without its vote there
+        // may be no majority.
         self.gone = None;
         self.failures += 1;
         let steps = 2_i64 << self.failures.saturating_sub(1).min(20);
@@ -237,8 +238,8 @@ impl Raft {
         self.enter(Role::Follower(Box::new(following)));
     }
 
-    /// How long a leader that is followed from now on may keep silent. `is_same`: it led before. If it is gone, votes were refused by those who
-    /// still believed that they hear it: they are asked again soon, a few times.
+    /// How long a leader that is followed from now on may keep silent. `is_same`: it led before. If it is gone, votes
+    /// were refused by those who still believed that they hear it: they are asked again soon, a few times.
     fn patience(&mut self, is_same: bool) -> DurationMs {
         let gone = self.gone.take().filter(|gone| is_same && gone.tries > 0);
         let Some(gone) = gone else { return self.config.fetch_timeout };

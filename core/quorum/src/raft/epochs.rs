@@ -15,11 +15,12 @@
 //! - The id and the directory id in a request are claims, and DescribeQuorum shows both. The address that this member
 //!   connected to is one that the quorum's own records name. So a claim is bounded, and an address counts as verified.
 //! - A voter that was alone for long may be ahead by more than the budget: one election a second for twelve days makes
-//!   2²⁰ epochs (Kafka before pre-votes, KIP-996). Its requests are refused then. It comes back all the same: every member
-//!   asks the voters that it knows (Fetch while it has no leader, Vote as a candidate, BeginQuorumEpoch as the leader),
-//!   and their answers name the epoch. The same holds for a new disk, whose first Fetch goes to a bootstrap address.
-//! - A candidate that the voters' records do not name may know newer records. It needs one epoch for each election, which
-//!   the budget covers.
+//!   2²⁰ epochs (Kafka before pre-votes, KIP-996). Its requests are refused then. It comes back all the same: every
+//!   member asks the voters that it knows (Fetch while it has no leader, Vote as a candidate, BeginQuorumEpoch as the
+//!   leader), and their answers name the epoch. The same holds for a new disk, whose first Fetch goes to a bootstrap
+//!   address.
+//! - A candidate that the voters' records do not name may know newer records. It needs one epoch for each election,
+//!   which the budget covers.
 //! - A flood of requests uses up the budget and is refused. It refills within 1/16 s for the next election of an honest
 //!   voter. At [`PER_SECOND`] the epochs last for four years.
 //! - A voter or a bootstrap server that is taken over can name [`ASKED_MAX`] once. Half of all epochs are left then.

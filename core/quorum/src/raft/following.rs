@@ -114,8 +114,8 @@ impl Raft {
         })
     }
 
-    /// A voter whose record is not as it is configured now tells the leader (KIP-853); where there are no such records, each voter tells
-    /// each leader once.
+    /// A voter whose record is not as it is configured now tells the leader (KIP-853); where there are no such records,
+    /// each voter tells each leader once.
     fn update_voter(&self) -> Option<Request> {
         let me = &self.config.me;
         let has_updated = matches!(&self.role, Role::Follower(following) if following.has_updated);
@@ -140,8 +140,8 @@ impl Raft {
         }
     }
 
-    /// A controller that shall join by itself asks to, after it has asked to remove the voter of its id that had another
-    /// disk (KIP-1186).
+    /// A controller that shall join by itself asks to, after it has asked to remove the voter of its id that had
+    /// another disk (KIP-1186).
     fn join(&self) -> Option<Request> {
         let has_fetched = matches!(&self.role, Role::Follower(following) if following.has_fetched);
         let wants = self.config.auto_join && self.config.is_controller && self.kraft_version() >= 1;

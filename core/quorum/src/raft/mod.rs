@@ -3,8 +3,8 @@
 //! Inputs are method calls: [`Raft::request`], [`Raft::response`], [`Raft::tick`] (the time comes with each, as a
 //! value), [`Raft::append`], [`Raft::synced`] (the log is on disk up to here), [`Raft::snapshot_stored`],
 //! [`Raft::leader_is_gone`]. Outputs are [`Effect`]s, to be carried out in the order in which they are handed out by
-//! [`crate::node`] and the shell. It holds no log bytes: it knows the log's outline, and says what to append, cut off and
-//! read.
+//! [`crate::node`] and the shell. It holds no log bytes: it knows the log's outline, and says what to append, cut off
+//! and read.
 //!
 //! Always true (asserted across a whole quorum by core/quorum/tests/sim):
 //! 1. `high_watermark ≤ synced ≤ log_end`, and the high watermark never moves back
@@ -14,8 +14,9 @@
 //! 4. every batch carries the epoch that it was written under
 //! 5. a Fetch asks from the end of what is on this member's disk: it is the acknowledgement of all below
 //!
-//! Files: `election` (votes), `epochs` (which epochs are taken), `following` (Fetch, as it is sent), `leading` (Fetch, as it is answered), `snapshots`,
-//! `reconfiguration` (voters come and go), `upgrade` (the level from which on they can), `requests` (Kafka's messages).
+//! Files: `election` (votes), `epochs` (which epochs are taken), `following` (Fetch, as it is sent), `leading` (Fetch,
+//! as it is answered), `snapshots`, `reconfiguration` (voters come and go), `upgrade` (the level from which on they
+//! can), `requests` (Kafka's messages).
 //!
 //! Sources: the KIPs; Kafka `KafkaRaftClient`, `QuorumState`, `LeaderState`; the public TLA+ specification of KRaft.
 
@@ -126,10 +127,11 @@ pub struct Past {
     pub epochs: LeaderEpochs,
     /// Finished snapshots and their sizes in bytes, the format tool's left out.
     pub snapshots: Vec<(SnapshotId, u64)>,
-    /// As the snapshot that the log begins with and the log say; as the newest snapshot says, where that holds more than
-    /// the log.
+    /// As the snapshot that the log begins with and the log say; as the newest snapshot says, where that holds more
+    /// than the log.
     pub history: History,
-    /// Where batches end whose epochs are out of range ([`crate::node::Repair`]): followers are sent a snapshot in their place.
+    /// Where batches end whose epochs are out of range ([`crate::node::Repair`]): followers are sent a snapshot in
+    /// their place.
     pub repaired_until: Option<Offset>,
     /// `state` stands for a file that was out of range: the file is to be written again.
     pub is_state_repaired: bool,
@@ -277,9 +279,9 @@ impl Raft {
             return self.become_leader(&[self.key.id], now);
         }
         if self.leader == Some(self.key.id) {
-            // It led before it stopped, and cannot lead that epoch again: what it wrote may be lost. The others are told so: who still
-            // waits for it need not, and who follows another leader by now says so in its answer. (Kafka names no successors here,
-            // and all of them wait for the longest time.)
+            // It led before it stopped, and cannot lead that epoch again: what it wrote may be lost. The others are
+            // told so: who still waits for it need not, and who follows another leader by now says so in its answer.
+            // (Kafka names no successors here, and all of them wait for the longest time.)
             let until = self.election_until(now);
             let me = self.key.id;
             let others = self.voters().iter().filter(|voter| voter.id != me);
@@ -499,9 +501,9 @@ impl Raft {
         self.voters().includes(self.key.id, self.key.directory)
     }
 
-    /// Whether this node may lead: a voter may, and so may one that the newest voters leave out, as long as they are not
-    /// known to be committed. It may be the only one that has them, and then only it can bring them about: the others'
-    /// logs are shorter (Ongaro's thesis, 4.2.2). It has no voice of its own.
+    /// Whether this node may lead: a voter may, and so may one that the newest voters leave out, as long as they are
+    /// not known to be committed. It may be the only one that has them, and then only it can bring them about: the
+    /// others' logs are shorter (Ongaro's thesis, 4.2.2). It has no voice of its own.
     pub fn may_lead(&self) -> bool {
         if self.is_voter() {
             return true;

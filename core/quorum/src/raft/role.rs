@@ -52,8 +52,8 @@ impl Role {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gone {
     pub leader: BrokerId,
-    /// How often it is asked again soon for votes that were refused: by those who had not noticed yet, or whose logs end
-    /// later and who were refused in their turn.
+    /// How often it is asked again soon for votes that were refused: by those who had not noticed yet, or whose logs
+    /// end later and who were refused in their turn.
     pub tries: u8,
 }
 

@@ -1,8 +1,10 @@
-//! From `kraft.version` 0, where the voters stand in every node's file, to 1, where they stand in the log and can change (KIP-853).
+//! From `kraft.version` 0, where the voters stand in every node's file, to 1, where they stand in the log and can
+//! change (KIP-853).
 //!
-//! A file knows neither which directory a voter lives on nor what it supports, so each voter tells every new leader (UpdateRaftVoter); the
-//! leader remembers it, and writes it down when the level is raised: KRaftVersionRecord and VotersRecord in one batch. The ids do not
-//! change by it, so that every majority before shares a member with every one after.
+//! A file knows neither which directory a voter lives on nor what it supports, so each voter tells every new leader
+//! (UpdateRaftVoter); the leader remembers it, and writes it down when the level is raised: KRaftVersionRecord and
+//! VotersRecord in one batch. The ids do not change by it, so that every majority before shares a member with every one
+//! after.
 //!
 //! Source: Kafka `LeaderState.maybeAppendUpgradedKRaftVersion`, `KRaftVersionUpgrade`, `UpdateVoterHandler` (4.1 on).
 
@@ -80,8 +82,8 @@ impl Raft {
         self.voters_at_level(level).err()
     }
 
-    /// Raises `kraft.version`, where [`Raft::refuse_kraft_version`] has nothing against it. It has come about once the end of the log as it
-    /// is after this is committed.
+    /// Raises `kraft.version`, where [`Raft::refuse_kraft_version`] has nothing against it. It has come about once the
+    /// end of the log as it is after this is committed.
     ///
     /// # Errors
     /// What stops the node.

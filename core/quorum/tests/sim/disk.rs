@@ -1,7 +1,7 @@
 //! A node's disk: the state file, the log, snapshots. What is not synced is lost at a crash, from a random place on.
 //!
-//! The state file is written and synced in one. Appends, truncations and restarts of the log go to what a reader sees at
-//! once, and to the disk proper with the next sync, in order.
+//! The state file is written and synced in one. Appends, truncations and restarts of the log go to what a reader sees
+//! at once, and to the disk proper with the next sync, in order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;

@@ -1,11 +1,12 @@
-//! A quorum in one thread: 1–7 voters, spare controllers and brokers, a network that loses, delays, reorders, doubles and
-//! cuts, disks that lose what is not synced, crashes in the middle of effects, hanging nodes, voters that come and go.
+//! A quorum in one thread: 1–7 voters, spare controllers and brokers, a network that loses, delays, reorders, doubles
+//! and cuts, disks that lose what is not synced, crashes in the middle of effects, hanging nodes, voters that come and
+//! go.
 //!
-//! A run has two phases: things break and everything must stay safe; then nothing breaks any more and everything must get
-//! well. After every step every file in `invariants` is asked. The same seed gives the same trace.
+//! A run has two phases: things break and everything must stay safe; then nothing breaks any more and everything must
+//! get well. After every step every file in `invariants` is asked. The same seed gives the same trace.
 //!
-//! `QUORUM_SEEDS=10000 cargo test -p barnabas-quorum --lib sim` runs more seeds (from `QUORUM_FIRST` on), `QUORUM_SEED=n`
-//! one, `QUORUM_THREADS=4` several at once, and `QUORUM_TRACE=1 … -- --nocapture` prints every effect.
+//! `QUORUM_SEEDS=10000 cargo test -p barnabas-quorum --lib sim` runs more seeds (from `QUORUM_FIRST` on),
+//! `QUORUM_SEED=n` one, `QUORUM_THREADS=4` several at once, and `QUORUM_TRACE=1 … -- --nocapture` prints every effect.
 
 mod cluster;
 mod counts;
@@ -92,7 +93,8 @@ fn every_seed_is_safe_and_gets_well() {
     assert!(broken.is_empty(), "seeds that break: {broken:?}");
 }
 
-/// In a quorum of two who led last was not asked for its vote any more, though it was back, and could not win with its shorter log.
+/// In a quorum of two who led last was not asked for its vote any more, though it was back, and could not win with its
+/// shorter log.
 #[test]
 fn a_leader_that_was_gone_is_asked_for_its_vote_when_it_is_back() {
     for seed in [2471, 3883, 5078] {

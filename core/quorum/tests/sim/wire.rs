@@ -19,7 +19,8 @@ pub struct Versions {
 impl Versions {
     pub fn of(plan: &Plan, draw: u64) -> Self {
         if plan.dynamic || plan.raises {
-            // Directory ids are needed: who does not speak of them does not support `kraft.version` 1, and it is not raised.
+            // Directory ids are needed: who does not speak of them does not support `kraft.version` 1, and it is not
+            // raised.
             let (vote, fetch) = (1 + (draw % 4).min(1) as i16, 17 + (draw % 2) as i16);
             return Self { vote, epoch: 1, fetch, snapshot: 1 };
         }

@@ -1,8 +1,9 @@
 //! A log directory's start after an unclean stop: what its journal holds and its segments lack.
 //!
-//! Most of it is appends. They wait in memory until their partition is opened ([`waits_for_opening`], [`Opening::unreplayed`]), and the
-//! journal goes on holding them. What does more than append (a log that was truncated, restarted or removed) is replayed into the
-//! segments before any partition of the directory is opened ([`replay_log`]).
+//! Most of it is appends. They wait in memory until their partition is opened ([`waits_for_opening`],
+//! [`Opening::unreplayed`]), and the journal goes on holding them. What does more than append (a log that was
+//! truncated, restarted or removed) is replayed into the segments before any partition of the directory is opened
+//! ([`replay_log`]).
 //!
 //! Always true:
 //! 1. a checkpoint never names more than the log holds: it is lowered before the log is truncated
@@ -77,8 +78,8 @@ pub fn waits_for_opening(replay: &PartitionReplay, has_journal: bool, is_known: 
     has_journal && is_known && replay.only_appends()
 }
 
-/// Writes into the segments what the journal holds of a log, and brings it to where the journal says that it ended. Returns where it ends.
-/// The caller notes that once it is durable ([`LogDir::vouch_for`]).
+/// Writes into the segments what the journal holds of a log, and brings it to where the journal says that it ended.
+/// Returns where it ends. The caller notes that once it is durable ([`LogDir::vouch_for`]).
 ///
 /// `is_synced_after`: the caller syncs the file system as a whole when many logs have been replayed.
 ///

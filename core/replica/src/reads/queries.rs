@@ -1,10 +1,11 @@
-//! What a replica answers from what it knows and from headers of batches: bounds, offsets by time, times by offset, ends of epochs,
-//! deletion of records.
+//! What a replica answers from what it knows and from headers of batches: bounds, offsets by time, times by offset,
+//! ends of epochs, deletion of records.
 //!
 //! Neighbours: shell/broker/src/partition_worker/asks.rs, which opens the partition and spends its turn; core/storage's
 //! `log/time_search.rs`.
 //!
-//! Source: Kafka `Partition.fetchOffsetForTimestamp`, `Partition.lastOffsetForLeaderEpoch`, `Partition.deleteRecordsOnLeader`.
+//! Source: Kafka `Partition.fetchOffsetForTimestamp`, `Partition.lastOffsetForLeaderEpoch`,
+//! `Partition.deleteRecordsOnLeader`.
 
 use barnabas_base::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, TimestampMs};
 use barnabas_partition::{Isolation, Refusal};
@@ -100,8 +101,8 @@ impl Replica {
         }
     }
 
-    /// When the batch that holds `at` was written, or the next one where compaction has removed that. Its header is all that is read. `None`:
-    /// there is no such batch, or it is of before format 2, which has no time here.
+    /// When the batch that holds `at` was written, or the next one where compaction has removed that. Its header is all
+    /// that is read. `None`: there is no such batch, or it is of before format 2, which has no time here.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -132,8 +133,9 @@ impl Replica {
         Ok(self.log.epochs().end_offset_for(epoch, self.log.end()))
     }
 
-    /// Deletes records below `up_to` (`None`: below the high watermark). Returns where the log starts now; the caller has that in the
-    /// checkpoints before it answers. Followers learn of it with their next fetch: theirs that wait are woken.
+    /// Deletes records below `up_to` (`None`: below the high watermark). Returns where the log starts now; the caller
+    /// has that in the checkpoints before it answers. Followers learn of it with their next fetch: theirs that wait are
+    /// woken.
     ///
     /// # Errors
     /// Nothing was deleted.
@@ -149,8 +151,8 @@ impl Replica {
         Ok(start)
     }
 
-    /// What the transaction coordinator's agreement about this producer would rest on. `None`: the transaction is open, and the coordinator
-    /// need not be asked (KIP-890).
+    /// What the transaction coordinator's agreement about this producer would rest on. `None`: the transaction is open,
+    /// and the coordinator need not be asked (KIP-890).
     ///
     /// # Errors
     /// The partition refuses the producer.

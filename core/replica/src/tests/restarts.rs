@@ -1,5 +1,5 @@
-//! A replica over the real journal and a disk that forgets what was not synced: appended to, written back, truncated, and crashed at any
-//! moment. What was acknowledged is there after each restart, and what was truncated stays away.
+//! A replica over the real journal and a disk that forgets what was not synced: appended to, written back, truncated,
+//! and crashed at any moment. What was acknowledged is there after each restart, and what was truncated stays away.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

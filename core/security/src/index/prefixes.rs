@@ -1,9 +1,9 @@
 //! Prefixes, sorted, each with the longest other prefix that it begins with: its parent.
 //!
-//! The prefixes of a name all begin the last prefix that sorts at or before the name. For let `p` begin the name and sort
-//! at or before that last one, `q`. Every text between `p` and a text that begins with `p` begins with `p` itself, so `q`
-//! does. One binary search and a walk up the parents therefore find them all, and the walk needs no comparison of texts:
-//! an ancestor of `q` begins the name if it is no longer than what `q` and the name have in common.
+//! The prefixes of a name all begin the last prefix that sorts at or before the name. For let `p` begin the name and
+//! sort at or before that last one, `q`. Every text between `p` and a text that begins with `p` begins with `p` itself,
+//! so `q` does. One binary search and a walk up the parents therefore find them all, and the walk needs no comparison
+//! of texts: an ancestor of `q` begins the name if it is no longer than what `q` and the name have in common.
 
 use barnabas_base::Text;
 

@@ -166,8 +166,8 @@ impl Filter {
         Ok(Left::Other(with_messages_left(&message, &kept, horizon)?))
     }
 
-    /// Whether the record is its key's newest, as far as the map knows. `counts`: it has a value, or is a tombstone that is
-    /// needed yet.
+    /// Whether the record is its key's newest, as far as the map knows. `counts`: it has a value, or is a tombstone
+    /// that is needed yet.
     fn stays(&mut self, offset: Offset, key: Option<&[u8]>, counts: bool) -> bool {
         if offset > self.map.complete_to() {
             return true;

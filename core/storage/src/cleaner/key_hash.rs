@@ -1,8 +1,8 @@
 //! A key's 128 bits: what the cleaner remembers instead of the key.
 //!
-//! SipHash-2-4 with 128 bits of output under a secret of the process. Two keys of one log with the same bits would lose one
-//! of them: at 5 million keys the chance is 2⁻⁸⁴, and without the secret nobody can look for such a pair. Kafka takes MD5, for
-//! which pairs can be made.
+//! SipHash-2-4 with 128 bits of output under a secret of the process. Two keys of one log with the same bits would lose
+//! one of them: at 5 million keys the chance is 2⁻⁸⁴, and without the secret nobody can look for such a pair. Kafka
+//! takes MD5, for which pairs can be made.
 //!
 //! Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF", and its 128-bit variant.
 
@@ -68,7 +68,8 @@ pub(crate) fn hash(seed: Seed, key: &[u8]) -> [u64; 2] {
 mod tests {
     use super::hash;
 
-    /// From the reference implementation's vectors: the key is the bytes 0 to 15, the inputs are empty and one zero byte.
+    /// From the reference implementation's vectors: the key is the bytes 0 to 15, the inputs are empty and one zero
+    /// byte.
     #[test]
     fn agrees_with_the_reference() {
         let seed = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];

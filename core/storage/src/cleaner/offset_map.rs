@@ -1,7 +1,7 @@
 //! Every key's newest offset in the dirty part of a log, under a bound of memory.
 //!
-//! An open table of 24 bytes a slot (a key's 128 bits, and the offset plus one), as large as the number of dirty offsets asks for
-//! and the bound allows. Pages that no key falls into are never touched, so a small log costs little.
+//! An open table of 24 bytes a slot (a key's 128 bits, and the offset plus one), as large as the number of dirty
+//! offsets asks for and the bound allows. Pages that no key falls into are never touched, so a small log costs little.
 //!
 //! Source: Kafka `SkimpyOffsetMap`, whose slots have the same size: the same setting holds the same number of keys.
 

@@ -1,7 +1,7 @@
 //! A compacted segment being written: its records and its indexes, as `.cleaned` files.
 //!
-//! The indexes are those that `Log` would rebuild from the same batches. Everything is written before the first sync, and
-//! nothing is readable under a segment's own name before the log swaps it in.
+//! The indexes are those that `Log` would rebuild from the same batches. Everything is written before the first sync,
+//! and nothing is readable under a segment's own name before the log swaps it in.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Which transactions the batches of a log belong to, followed from front to back: what was aborted may go, and a marker may
-//! go once nothing of its transaction is left.
+//! Which transactions the batches of a log belong to, followed from front to back: what was aborted may go, and a
+//! marker may go once nothing of its transaction is left.
 //!
 //! Source: Kafka `CleanedTransactionMetadata`.
 
@@ -47,8 +47,8 @@ impl Transactions {
         }
     }
 
-    /// A control batch and what it says; `None`: it is empty, or says something from the future. Returns whether nothing of its
-    /// transaction is left, so that it may go too.
+    /// A control batch and what it says; `None`: it is empty, or says something from the future. Returns whether
+    /// nothing of its transaction is left, so that it may go too.
     pub fn on_control(&mut self, batch: &BatchHeader, says: Option<ControlType>) -> bool {
         self.begin_up_to(batch.last_offset());
         match says {

@@ -8,7 +8,8 @@ use crate::disk::DiskError;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
-    /// The machine refused. A journal that cannot be read is not guessed at, and one that cannot be written is at its end.
+    /// The machine refused. A journal that cannot be read is not guessed at, and one that cannot be written is at its
+    /// end.
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// A round that was durable is not what was written, as a later one proves. Nothing was replayed.

@@ -1,8 +1,8 @@
 //! [`Journal`]: what the committer of a log directory asks what to write, and tells what has become of it.
 //!
-//! The committer's day: [`Journal::submit`] all that has arrived; [`Journal::take_round`]; write the round; hand it back to
-//! [`Journal::round_durable`] and tell the partitions; ask [`Journal::next_lay`], lay, sync, [`Journal::laid`]. While a
-//! round is on its way the next one is filled, so rounds grow by themselves as the load does.
+//! The committer's day: [`Journal::submit`] all that has arrived; [`Journal::take_round`]; write the round; hand it
+//! back to [`Journal::round_durable`] and tell the partitions; ask [`Journal::next_lay`], lay, sync, [`Journal::laid`].
+//! While a round is on its way the next one is filled, so rounds grow by themselves as the load does.
 
 use std::sync::Arc;
 
@@ -69,11 +69,13 @@ enum State {
 }
 
 impl Journal {
-    /// Goes on in the files that `recovered` was read from, and with what is left in it, as if this process had submitted that:
-    /// it holds its files until it is laid. The first round is due at once; until it is durable, nothing that cannot be replayed
-    /// over may be done to the directory's logs: no truncation, no retention, no large append.
+    /// Goes on in the files that `recovered` was read from, and with what is left in it, as if this process had
+    /// submitted that: it holds its files until it is laid. The first round is due at once; until it is durable,
+    /// nothing that cannot be replayed over may be done to the directory's logs: no truncation, no retention, no large
+    /// append.
     ///
-    /// `opening`: a fresh random number, so that nothing an earlier process left half-written can pass for a round of this one.
+    /// `opening`: a fresh random number, so that nothing an earlier process left half-written can pass for a round of
+    /// this one.
     ///
     /// # Errors
     /// [`JournalError::NoRoom`]: every file may still be needed. With nothing left in `recovered` there is always room.
@@ -139,12 +141,14 @@ impl Journal {
         }
     }
 
-    /// Whether the last file was one of those that were added so as to go on in a full ring, and is dropped now: to be removed.
+    /// Whether the last file was one of those that were added so as to go on in a full ring, and is dropped now: to be
+    /// removed.
     pub fn shrink(&mut self) -> bool {
         self.state == State::Open && self.ring.shrink(self.config.files)
     }
 
-    /// How many files there are to open and write: as many as configured, or as there were before or are needed if that is more.
+    /// How many files there are to open and write: as many as configured, or as there were before or are needed if that
+    /// is more.
     pub fn files(&self) -> usize {
         self.ring.slots()
     }
@@ -156,9 +160,9 @@ impl Journal {
 
     /// Whether an append of so many bytes belongs here.
     ///
-    /// A larger one goes straight into its segment, behind everything that [`Journal::take_lay`] hands out for its partition,
-    /// is synced there, and leaves an [`EntryKind::Range`]; it is acknowledged when that is durable. Not before: the journal may
-    /// still hold a truncation of that partition, laid long ago, which replay would repeat.
+    /// A larger one goes straight into its segment, behind everything that [`Journal::take_lay`] hands out for its
+    /// partition, is synced there, and leaves an [`EntryKind::Range`]; it is acknowledged when that is durable. Not
+    /// before: the journal may still hold a truncation of that partition, laid long ago, which replay would repeat.
     pub fn takes(&self, bytes: u64) -> bool {
         bytes <= u64::from(self.config.append_bytes_max)
     }
@@ -168,8 +172,8 @@ impl Journal {
         self.tails.has(partition)
     }
 
-    /// Puts `entry` into the round that is being filled; returns that round's number. Copies the records into the round, and
-    /// keeps them until they are laid.
+    /// Puts `entry` into the round that is being filled; returns that round's number. Copies the records into the
+    /// round, and keeps them until they are laid.
     ///
     /// Entries of one partition are submitted in the order of its log.
     ///
@@ -250,8 +254,8 @@ impl Journal {
         self.durable_at.map(|at| at.plus(self.config.linger_us))
     }
 
-    /// Whether a round without entries has something to say: that this opening has begun, that everything is laid (where somebody waits
-    /// for that), or, where room is short, that files are free.
+    /// Whether a round without entries has something to say: that this opening has begun, that everything is laid
+    /// (where somebody waits for that), or, where room is short, that files are free.
     fn empty_round_is_due(&self) -> bool {
         match self.state {
             State::Opening => true,
@@ -356,14 +360,14 @@ impl Journal {
         self.state == State::Failed
     }
 
-    /// Whether everything is laid as soon as it is durable, however little it is, and a round says so once it is. For a disk that fills:
-    /// the next process has nothing to replay then, for which it would want room.
+    /// Whether everything is laid as soon as it is durable, however little it is, and a round says so once it is. For a
+    /// disk that fills: the next process has nothing to replay then, for which it would want room.
     pub fn lay_all(&mut self, is_wanted: bool) {
         self.lays_all = is_wanted;
     }
 
-    /// What to lay next, if anything is due: where room is short or all is to be laid the partitions that hold the oldest file,
-    /// else those that have a large piece. Many may be under way at a time, one per partition.
+    /// What to lay next, if anything is due: where room is short or all is to be laid the partitions that hold the
+    /// oldest file, else those that have a large piece. Many may be under way at a time, one per partition.
     pub fn next_lay(&mut self) -> Option<Lay> {
         if self.state == State::Failed {
             return None;
@@ -388,8 +392,8 @@ impl Journal {
         None
     }
 
-    /// All that `partition` has and may be laid: before a large append, or before its log is closed or moved. `None`: nothing,
-    /// or a piece is being laid already.
+    /// All that `partition` has and may be laid: before a large append, or before its log is closed or moved. `None`:
+    /// nothing, or a piece is being laid already.
     pub fn take_lay(&mut self, partition: &Arc<JournalPartition>) -> Option<Lay> {
         if self.state == State::Failed {
             return None;
@@ -397,8 +401,8 @@ impl Journal {
         self.tails.take(partition, self.durable_round, u64::MAX)
     }
 
-    /// What `ticket` names is in the segments **and synced there**, directories included. A [`super::LayOp::Remove`]: the
-    /// partition's directory is gone, durably.
+    /// What `ticket` names is in the segments **and synced there**, directories included. A [`super::LayOp::Remove`]:
+    /// the partition's directory is gone, durably.
     pub fn laid(&mut self, ticket: &LayTicket) {
         // Lives first: releasing forgets rounds.
         let mut released = Vec::with_capacity(ticket.entries);
@@ -421,8 +425,8 @@ impl Journal {
             || self.tails.unlaid_bytes > self.config.unlaid_bytes_max / 2
     }
 
-    /// Whether what is left of files and memory is for those who cannot wait. Everything is being laid by then, and an empty round says so
-    /// where nobody writes, so that it passes.
+    /// Whether what is left of files and memory is for those who cannot wait. Everything is being laid by then, and an
+    /// empty round says so where nobody writes, so that it passes.
     pub fn is_crowded(&self) -> bool {
         self.ring.free() * 8 <= self.ring.slots() * 3
             || self.tails.unlaid_bytes > self.config.unlaid_bytes_max / 8 * 5
@@ -480,8 +484,8 @@ impl OpenRound {
     }
 }
 
-/// The files as they were found, and those that are missing. A ring in which most is held gets more of them, up to twice as many
-/// as usual, so that it can be gone on in at once.
+/// The files as they were found, and those that are missing. A ring in which most is held gets more of them, up to
+/// twice as many as usual, so that it can be gone on in at once.
 fn ring_of(config: &JournalConfig, recovered: &Recovered) -> Result<Ring, JournalError> {
     let mut slots = recovered.lives.clone();
     slots.resize(config.files.max(slots.len()), None);

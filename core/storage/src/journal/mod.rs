@@ -1,5 +1,5 @@
-//! The journal of one log directory: small appends of all its partitions become durable with one write, and are laid into
-//! their segments later, in large pieces.
+//! The journal of one log directory: small appends of all its partitions become durable with one write, and are laid
+//! into their segments later, in large pieces.
 //!
 //! | file | answers |
 //! |---|---|
@@ -12,14 +12,14 @@
 //! | `scan.rs` | after a crash: which rounds count |
 //! | `replay.rs` | after a crash: what each partition's log lacks |
 //!
-//! Pure but for `scan.rs`, which reads through [`crate::Disk`]. No clock, thread or lock: the committer of the directory owns
-//! the only [`Journal`], hands it what partition workers submit and carries out what it answers.
+//! Pure but for `scan.rs`, which reads through [`crate::Disk`]. No clock, thread or lock: the committer of the
+//! directory owns the only [`Journal`], hands it what partition workers submit and carries out what it answers.
 //!
 //! Always true (tried by crashes at random in `tests/crashes.rs`, and each shown to matter by a planted bug):
 //! 1. at most one round is on its way to the disk, and a round is never written over a block that another one counts on
 //! 2. an entry is called durable only after the write of its round has returned
-//! 3. a file is written anew only after a *durable* round says that replay begins behind it; and one file is always kept
-//!    back, so that a crash in the middle of that leaves the older files as they were
+//! 3. a file is written anew only after a *durable* round says that replay begins behind it; and one file is always
+//!    kept back, so that a crash in the middle of that leaves the older files as they were
 //! 4. replay never begins behind an entry that is not yet laid into its segment **and** synced there
 //! 5. bytes are taken for a round only where directory, opening, life of the file, position, number, checksum and the
 //!    checksum of the round before are all what they must be

@@ -1,9 +1,9 @@
-//! What each partition's log lacks after a crash: the journal's tail, folded per partition, and turned into steps once the log
-//! is open and its end is known.
+//! What each partition's log lacks after a crash: the journal's tail, folded per partition, and turned into steps once
+//! the log is open and its end is known.
 //!
-//! Laying may have got anywhere before the crash, so the steps are the same whatever was laid: what the log holds already is
-//! skipped, unless it may be something else that was cut off (then the log is cut first), and a log that ends before what
-//! was synced into it is reported, never papered over.
+//! Laying may have got anywhere before the crash, so the steps are the same whatever was laid: what the log holds
+//! already is skipped, unless it may be something else that was cut off (then the log is cut first), and a log that
+//! ends before what was synced into it is reported, never papered over.
 
 use std::sync::Arc;
 
@@ -116,8 +116,8 @@ impl PartitionReplay {
         self.removed || self.restart.is_some()
     }
 
-    /// The log is synced up to here: what the journal holds no more was laid and synced, and ranges say so themselves. The
-    /// directory's checkpoint file lags behind that.
+    /// The log is synced up to here: what the journal holds no more was laid and synced, and ranges say so themselves.
+    /// The directory's checkpoint file lags behind that.
     pub fn synced_below(&self) -> Offset {
         if self.starts_afresh() {
             return Offset::ZERO;
@@ -126,8 +126,8 @@ impl PartitionReplay {
         first.max(self.synced_end).unwrap_or(Offset::ZERO)
     }
 
-    /// The steps that bring a log which ends at `log_end` to where the journal says it ended. Doing them again, or after only
-    /// some of them were done before the next crash, changes nothing.
+    /// The steps that bring a log which ends at `log_end` to where the journal says it ended. Doing them again, or
+    /// after only some of them were done before the next crash, changes nothing.
     ///
     /// # Errors
     /// [`JournalError::Missing`]: the log lacks what was synced; nothing is to be replayed into it.

@@ -1,8 +1,9 @@
 //! Which file a round goes to, and which file may be written anew.
 //!
-//! The journal is one endless row of *lives* (a life: one filling of one file), laid over a fixed number of files. A file
-//! whose life lies behind the *durable* replay point is free. One free file is kept back always: a round may take it only
-//! where that round, once durable, frees another. So a torn first round of a new life never costs anything but itself.
+//! The journal is one endless row of *lives* (a life: one filling of one file), laid over a fixed number of files. A
+//! file whose life lies behind the *durable* replay point is free. One free file is kept back always: a round may take
+//! it only where that round, once durable, frees another. So a torn first round of a new life never costs anything but
+//! itself.
 
 use std::collections::VecDeque;
 
@@ -63,7 +64,8 @@ impl Ring {
         }
     }
 
-    /// Goes on with rounds that an earlier process wrote: number, place, and how many of their entries are not laid; without gaps.
+    /// Goes on with rounds that an earlier process wrote: number, place, and how many of their entries are not laid;
+    /// without gaps.
     pub(super) fn go_on(&mut self, rounds: impl Iterator<Item = (u64, Place, u32)>) {
         self.rounds = rounds.map(|(number, place, holds)| HeldRound { number, place, holds }).collect();
         self.trim();

@@ -4,12 +4,12 @@
 //! followed one by one until the first that is not valid. Only reads. Time depends on what is not laid yet, and on the
 //! size of the journal, never on the size of the logs.
 //!
-//! A round that is not valid at the end was never durable, as rounds are written one after another: nobody was told that it
-//! is. Should a valid *later* round of the same opening lie anywhere, or one of an opening that goes on behind it, then it was, and
-//! the journal is damaged.
+//! A round that is not valid at the end was never durable, as rounds are written one after another: nobody was told
+//! that it is. Should a valid *later* round of the same opening lie anywhere, or one of an opening that goes on behind
+//! it, then it was, and the journal is damaged.
 //!
-//! Several openings may follow one another without anything having been laid in between: each begins a life, and its first round
-//! names the opening and the checksum of the round that it goes on behind.
+//! Several openings may follow one another without anything having been laid in between: each begins a life, and its
+//! first round names the opening and the checksum of the round that it goes on behind.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,8 +29,8 @@ const SEARCH_BYTES: usize = 1 << 20;
 const TWIN: &str = "another file says that it is the same part of the journal: one of them is a copy";
 const FORKED: &str = "a round here and a later one both go on behind the same round";
 
-/// The name of a file of the ring, in the log directory itself: Kafka takes every *folder* there for a partition, and leaves
-/// files alone.
+/// The name of a file of the ring, in the log directory itself: Kafka takes every *folder* there for a partition, and
+/// leaves files alone.
 pub fn slot_file_name(slot: usize) -> String {
     format!("barnabas-journal-{slot:02}")
 }
@@ -83,13 +83,14 @@ impl Recovered {
         self.next_life - 1
     }
 
-    /// What is not kept has been laid into segments and synced there, or is to be given up: it need not be replayed again.
+    /// What is not kept has been laid into segments and synced there, or is to be given up: it need not be replayed
+    /// again.
     pub fn keep(&mut self, is_kept: impl FnMut(&PartitionReplay) -> bool) {
         self.partitions.retain(is_kept);
     }
 
-    /// First of all, before a log is changed by what was found, a round is written behind it, or anybody is told: a process that
-    /// was killed may have written a round and not synced it.
+    /// First of all, before a log is changed by what was found, a round is written behind it, or anybody is told: a
+    /// process that was killed may have written a round and not synced it.
     ///
     /// # Errors
     /// The sync failed; that is final for the directory.
@@ -131,14 +132,15 @@ struct Found {
     bytes: Bytes,
 }
 
-/// Reads the journal of the log directory `dir`: `files` of it, some or all of which may be missing, and more if there are
-/// more. Changes nothing.
+/// Reads the journal of the log directory `dir`: `files` of it, some or all of which may be missing, and more if there
+/// are more. Changes nothing.
 ///
-/// The caller makes that durable ([`Recovered::sync_files`]), opens the partitions named, does their [`PartitionReplay::steps`], syncs all of it, says so with
-/// [`Recovered::keep`], and opens a [`super::Journal`], which goes on with the rest. A crash in between starts over.
+/// The caller makes that durable ([`Recovered::sync_files`]), opens the partitions named, does their
+/// [`PartitionReplay::steps`], syncs all of it, says so with [`Recovered::keep`], and opens a [`super::Journal`], which
+/// goes on with the rest. A crash in between starts over.
 ///
-/// A directory that was shut down cleanly and whose journal is not [`Recovered::is_empty`] was used by somebody else in the
-/// meantime, and what the journal says is out of date: it is not to be replayed.
+/// A directory that was shut down cleanly and whose journal is not [`Recovered::is_empty`] was used by somebody else in
+/// the meantime, and what the journal says is out of date: it is not to be replayed.
 ///
 /// # Errors
 /// [`JournalError::Damaged`]: what was acknowledged is not readable. [`JournalError::Foreign`]: the files were copied here from
@@ -317,8 +319,9 @@ impl Scan {
         Ok(is_right.then_some(Found { header, bytes }))
     }
 
-    /// A file is given its length for good before its first round is written, and all have the same. One that is shorter has lost
-    /// what stood behind; and files are first taken in their order, so before one that was written to there is none that was not.
+    /// A file is given its length for good before its first round is written, and all have the same. One that is
+    /// shorter has lost what stood behind; and files are first taken in their order, so before one that was written to
+    /// there is none that was not.
     fn refuse_short_files(&self) -> Result<(), JournalError> {
         let expected = self.files.iter().map(|file| file.len).max().unwrap_or(0);
         let written = self.files.iter().rposition(|file| file.first.is_some());
@@ -343,8 +346,9 @@ impl Scan {
         Ok(())
     }
 
-    /// Looks at every block for a round of this opening, or of one that goes on behind it, that was written after `number`. A file whose first round is valid and
-    /// that lies before the newest one was left for good: it holds none.
+    /// Looks at every block for a round of this opening, or of one that goes on behind it, that was written after
+    /// `number`. A file whose first round is valid and that lies before the newest one was left for good: it holds
+    /// none.
     fn refuse_later_rounds(&self, opening: Option<u64>, number: u64) -> Result<(), JournalError> {
         if self.planted.skip_damage_search {
             return Ok(());

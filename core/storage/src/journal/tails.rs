@@ -70,8 +70,8 @@ impl Tails {
         true
     }
 
-    /// What was recovered of a partition, in the order of its log, as if this process had submitted it; `None` stands for a range,
-    /// whose partition is to be looked at before it is forgotten.
+    /// What was recovered of a partition, in the order of its log, as if this process had submitted it; `None` stands
+    /// for a range, whose partition is to be looked at before it is forgotten.
     pub(super) fn go_on(&mut self, partition: &Arc<JournalPartition>, round: u64, op: Option<LayOp>) {
         let bytes = match &op {
             Some(LayOp::Append { records, .. }) => records_len(records) as u64,
@@ -219,8 +219,9 @@ impl Tails {
 }
 
 impl Tail {
-    /// Forgets what `op` makes worthless before it was handed out: it need not be laid to be cut again. The entries keep their
-    /// places, as their file must not be written anew before `op` itself is durable and laid. Returns the bytes forgotten.
+    /// Forgets what `op` makes worthless before it was handed out: it need not be laid to be cut again. The entries
+    /// keep their places, as their file must not be written anew before `op` itself is durable and laid. Returns the
+    /// bytes forgotten.
     fn cut_off(&mut self, op: &LayOp) -> u64 {
         let cut_from = match op {
             LayOp::Append { .. } => return 0,

@@ -30,7 +30,8 @@ pub struct JournalConfig {
     pub round_bytes_max: u32,
     /// A round that holds this much is written without waiting for `linger_us`.
     pub round_bytes_enough: u32,
-    /// Rounds follow each other at this distance at least, unless one holds enough. An idle journal never waits. 0: never.
+    /// Rounds follow each other at this distance at least, unless one holds enough. An idle journal never waits. 0:
+    /// never.
     pub linger_us: u64,
     /// Appends of more than this go straight into the segment ([`super::Journal::takes`]).
     pub append_bytes_max: u32,
@@ -38,7 +39,8 @@ pub struct JournalConfig {
     pub lay_bytes: u64,
     /// One [`Lay`] holds no more than this, or one entry.
     pub lay_bytes_max: u64,
-    /// Record bytes held in memory until they are laid. At half of it everything is laid, at all of it submitting is refused.
+    /// Record bytes held in memory until they are laid. At half of it everything is laid, at all of it submitting is
+    /// refused.
     pub unlaid_bytes_max: u64,
 }
 
@@ -78,8 +80,8 @@ pub struct Entry {
 pub enum EntryKind {
     /// Whole batches, validated and numbered. The log ended at `from` before them and ends at `end` after them.
     Records { from: Offset, end: Offset, records: AppendBytes },
-    /// A large append went straight into the segment. All of the partition's bytes below `end` are laid **and synced**. The
-    /// append is acknowledged when this is durable, not before.
+    /// A large append went straight into the segment. All of the partition's bytes below `end` are laid **and synced**.
+    /// The append is acknowledged when this is durable, not before.
     Range { from: Offset, end: Offset },
     /// The log was cut and now ends at `end`.
     Truncate { end: Offset },

@@ -1,4 +1,5 @@
-//! Appending: batches go behind one another into the active segment, with an index entry now and then, until it is full.
+//! Appending: batches go behind one another into the active segment, with an index entry now and then, until it is
+//! full.
 
 use barnabas_base::{EpochEntry, Offset, TimestampMs};
 
@@ -16,8 +17,8 @@ use crate::segment::{LargestTimestamp, Segment};
 use crate::time_index;
 use crate::walker::SKIP_FROM_BYTES;
 
-/// Writes of this much and more are taken for a segment that grows fast: room is set aside ahead of them. To set room aside
-/// for a few MiB at once keeps the file in few pieces and the search for room short (lab/bench/JOURNAL.md, 5).
+/// Writes of this much and more are taken for a segment that grows fast: room is set aside ahead of them. To set room
+/// aside for a few MiB at once keeps the file in few pieces and the search for room short (lab/bench/JOURNAL.md, 5).
 const ROOM_FOR_WRITES_FROM: u64 = 64 << 10;
 /// So much at most; and never more than the segment holds already, so that many small segments waste little.
 const ROOM_AHEAD_MAX: u64 = 4 << 20;
@@ -34,14 +35,15 @@ struct Before {
 }
 
 impl Log {
-    /// Writes batches that are validated and numbered, after all that is staged. The first of an empty log may hold the log's
-    /// end, where records were deleted up to the middle of it; any other begins at the log's end or later.
+    /// Writes batches that are validated and numbered, after all that is staged. The first of an empty log may hold the
+    /// log's end, where records were deleted up to the middle of it; any other begins at the log's end or later.
     ///
     /// Goes into the page cache only. Rolls a new segment first where one is due.
     ///
     /// # Errors
-    /// After [`StorageError::Full`], [`StorageError::Exhausted`], [`StorageError::OutOfOrder`], [`StorageError::NotBatches`] and
-    /// [`StorageError::TooLargeForSegment`] the log holds what it did. After any other error it takes no more writes.
+    /// After [`StorageError::Full`], [`StorageError::Exhausted`], [`StorageError::OutOfOrder`],
+    /// [`StorageError::NotBatches`] and [`StorageError::TooLargeForSegment`] the log holds what it did. After any other
+    /// error it takes no more writes.
     pub fn append(
         &mut self,
         files: &mut FilePool,
@@ -99,8 +101,8 @@ impl Log {
         }
     }
 
-    /// Whether appending batches of `bytes` with this last offset and largest timestamp would begin a new segment, so that a
-    /// snapshot of the producers can be taken before.
+    /// Whether appending batches of `bytes` with this last offset and largest timestamp would begin a new segment, so
+    /// that a snapshot of the producers can be taken before.
     pub fn roll_is_due(
         &self,
         bytes: u32,
@@ -160,8 +162,8 @@ impl Log {
         }
     }
 
-    /// An empty log may begin within a batch: records were deleted up to there, and the batch comes back from the journal
-    /// or from a leader.
+    /// An empty log may begin within a batch: records were deleted up to there, and the batch comes back from the
+    /// journal or from a leader.
     fn holds_nothing(&self) -> bool {
         self.unlaid_bytes() == 0 && self.segments.iter().all(|segment| segment.size == 0)
     }
@@ -220,7 +222,8 @@ impl Log {
         Ok(())
     }
 
-    /// Sets room aside ahead of large writes. A segment's first one may be all that it ever gets: many partitions are copied by one write.
+    /// Sets room aside ahead of large writes. A segment's first one may be all that it ever gets: many partitions are
+    /// copied by one write.
     fn make_room(&mut self, file: &dyn DiskFile, run: &Run<'_>) -> Result<(), StorageError> {
         let bytes: usize = run.parts.iter().map(|part| part.len()).sum();
         let end = run.position + bytes as u64;
@@ -255,8 +258,8 @@ impl Log {
 
     /// Notes in memory that `header`'s batch comes next in the active segment.
     ///
-    /// An entry is due once more than `index.interval.bytes` lie since the last one, and names this batch; rebuilding the
-    /// indexes from the segment goes through here as well, so both give the same bytes.
+    /// An entry is due once more than `index.interval.bytes` lie since the last one, and names this batch; rebuilding
+    /// the indexes from the segment goes through here as well, so both give the same bytes.
     pub(super) fn account(&mut self, header: &BatchHeader) {
         let segment = self.segments.last_mut().expect("a batch goes into a segment: roll_is_due says so");
         let position = segment.size;
@@ -307,8 +310,8 @@ impl Log {
         Ok(())
     }
 
-    /// Writes the active segment's pending index entries into their files, making them if they are missing. Nothing rests on
-    /// them before the segment is sealed, so nothing is synced.
+    /// Writes the active segment's pending index entries into their files, making them if they are missing. Nothing
+    /// rests on them before the segment is sealed, so nothing is synced.
     pub(super) fn write_entries(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         let Some(base) = self.segments.last().map(|segment| segment.base) else { return Ok(()) };
         self.active.offsets.write_out(&*self.file(files, base, FileKind::OffsetIndex)?)?;
@@ -345,7 +348,8 @@ impl Log {
         let (offsets, times) = (self.active.offsets.bytes(), self.active.times.bytes());
         for (kind, bytes) in [(FileKind::OffsetIndex, offsets), (FileKind::TimeIndex, times)] {
             let file = self.file(files, base, kind)?;
-            // Cutting is a transaction of the file system even where nothing is cut, and replay closes thousands of logs.
+            // Cutting is a transaction of the file system even where nothing is cut, and replay closes thousands of
+            // logs.
             if file.len()? != bytes {
                 file.set_len(bytes)?;
             }
@@ -386,7 +390,8 @@ impl Log {
         }
     }
 
-    /// Makes an empty segment at `base` the active one. An empty one before it goes, since it could hold nothing any more.
+    /// Makes an empty segment at `base` the active one. An empty one before it goes, since it could hold nothing any
+    /// more.
     pub(super) fn begin_segment(
         &mut self,
         files: &mut FilePool,
@@ -425,7 +430,8 @@ impl Log {
         Ok(())
     }
 
-    /// The partition's directory with `partition.metadata`, which is there before any record. Returns whether there was none.
+    /// The partition's directory with `partition.metadata`, which is there before any record. Returns whether there was
+    /// none.
     fn make_dir(&mut self, files: &mut FilePool) -> Result<bool, StorageError> {
         let dir = self.place.dir();
         let is_new = files.disk().stat(&dir)?.is_none();

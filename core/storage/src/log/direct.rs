@@ -1,10 +1,10 @@
-//! Large writes go past the page cache: no page to find, fill and write back, which costs more than all else that is done with a
-//! byte (figures: lab/bench/JOURNAL.md).
+//! Large writes go past the page cache: no page to find, fill and write back, which costs more than all else that is
+//! done with a byte (figures: lab/bench/JOURNAL.md).
 //!
-//! Only whole blocks can be written so, and batches end within one. The last block is written with zeros behind the batches,
-//! its front is kept in memory, and the next write begins with it again. So until the segment is sealed or closed
-//! ([`Log::give_room_back`]) its file may be longer than what it holds, by zeros. A crash leaves them, and so they are never
-//! taken for a batch, nor for damage (open.rs).
+//! Only whole blocks can be written so, and batches end within one. The last block is written with zeros behind the
+//! batches, its front is kept in memory, and the next write begins with it again. So until the segment is sealed or
+//! closed ([`Log::give_room_back`]) its file may be longer than what it holds, by zeros. A crash leaves them, and so
+//! they are never taken for a batch, nor for damage (open.rs).
 
 use std::ops::Range;
 
@@ -70,8 +70,8 @@ impl Log {
         done
     }
 
-    /// Whether what lies behind `position` in a segment's file is what the end of a block was filled with. More zeros than that
-    /// are something that a crash made.
+    /// Whether what lies behind `position` in a segment's file is what the end of a block was filled with. More zeros
+    /// than that are something that a crash made.
     pub(super) fn is_padding(
         &self,
         files: &mut FilePool,
@@ -83,8 +83,8 @@ impl Log {
         Ok((1..=to_block).contains(&(bytes.len() as u64)) && bytes.iter().all(|byte| *byte == 0))
     }
 
-    /// Cuts the zeros off that a sealed segment may end with where its being sealed was not synced. Where a batch is missing
-    /// before the next segment, zeros are damage, and stay.
+    /// Cuts the zeros off that a sealed segment may end with where its being sealed was not synced. Where a batch is
+    /// missing before the next segment, zeros are damage, and stay.
     pub(super) fn cut_padding(&mut self, files: &mut FilePool, at: usize) -> Result<(), StorageError> {
         let Segment { base, size, .. } = self.segments[at];
         let last_byte = u64::from(size.saturating_sub(1));
@@ -122,17 +122,18 @@ impl Log {
     }
 }
 
-/// Whether `bytes` lie to the blocks of memory as they would behind the `head` bytes of a file's last block, and are worth it.
+/// Whether `bytes` lie to the blocks of memory as they would behind the `head` bytes of a file's last block, and are
+/// worth it.
 fn lies_alike(bytes: &[u8], head: usize) -> bool {
     bytes.len() >= 4 * BLOCK_BYTES
         && bytes.as_ptr().align_offset(BLOCK_BYTES) == (BLOCK_BYTES - head) % BLOCK_BYTES
 }
 
-/// Writes what is in `blocks` and then `parts`, from `at` on. Returns what of the last block is full; `None` where the file
-/// system refuses.
+/// Writes what is in `blocks` and then `parts`, from `at` on. Returns what of the last block is full; `None` where the
+/// file system refuses.
 ///
-/// The whole blocks of a part that lies to the blocks of memory as it will to those of the file are written from where they are.
-/// Everything else is put together in `blocks`.
+/// The whole blocks of a part that lies to the blocks of memory as it will to those of the file are written from where
+/// they are. Everything else is put together in `blocks`.
 fn write_blocks(
     file: &dyn DiskFile,
     at: u64,

@@ -10,10 +10,12 @@ use crate::batch::{AppendBytes, BatchHeader, NoBatch};
 use crate::block_buffer::BLOCK_BYTES;
 use crate::error::StorageError;
 
-/// Batches that are staged together are divided into pieces of about this size: a reader looks for its batch in one piece.
+/// Batches that are staged together are divided into pieces of about this size: a reader looks for its batch in one
+/// piece.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// Batches copied together. Of one batch, which is what each of thousands of partitions gets at a time, no list is made.
+/// Batches copied together. Of one batch, which is what each of thousands of partitions gets at a time, no list is
+/// made.
 pub(super) struct Gathered {
     pub pieces: SmallVec<[StagedRecords; 1]>,
     /// The leader epochs that begin in them.
@@ -32,8 +34,8 @@ impl Gathered {
 
 /// Checks batches and copies them together, so that they lie in few pieces. One look at each header does for both.
 ///
-/// `position`: where in a file they will lie. Then they lie to the blocks of memory as they will to those of the file, and nearly
-/// all of them can be written past the page cache from where they are.
+/// `position`: where in a file they will lie. Then they lie to the blocks of memory as they will to those of the file,
+/// and nearly all of them can be written past the page cache from where they are.
 pub(super) fn gather(
     memory: &mut TailMemory,
     mut order: Order,
@@ -158,8 +160,9 @@ impl<'a> Iterator for Batches<'a> {
     }
 }
 
-/// Whether the epochs change with this batch: it is the first of a newer one, or of an older one than a leader that wrote nothing had
-/// begun at or before its place. What is written back from memory finds all its epochs known, and newer ones behind it.
+/// Whether the epochs change with this batch: it is the first of a newer one, or of an older one than a leader that
+/// wrote nothing had begun at or before its place. What is written back from memory finds all its epochs known, and
+/// newer ones behind it.
 pub(super) fn begins_epoch(latest: Option<EpochEntry>, header: &BatchHeader) -> bool {
     header.magic >= 2
         && latest.is_none_or(|latest| {

@@ -1,11 +1,12 @@
-//! What a log holds below the recovery point, after an unclean stop: it was synced, so its records are not read again. Where they
-//! end in the file is found with the indexes, as far as the segment bears these out, and by headers from there on.
+//! What a log holds below the recovery point, after an unclean stop: it was synced, so its records are not read again.
+//! Where they end in the file is found with the indexes, as far as the segment bears these out, and by headers from
+//! there on.
 //!
-//! Why an index may be believed although nothing waits for it to be synced: its entries up to the newest producer snapshot were
-//! synced with that one, before the recovery point passed them ([`Log::write_producer_snapshot`]); what comes later is there as a
-//! front part, or as zeros, since a truncation's cut is synced before anything rests on what follows it. The last entry that
-//! counts is compared with the batch that it names, checksum included; the rest of the segment is walked by headers. Where that
-//! does not fit, the whole segment is.
+//! Why an index may be believed although nothing waits for it to be synced: its entries up to the newest producer
+//! snapshot were synced with that one, before the recovery point passed them ([`Log::write_producer_snapshot`]); what
+//! comes later is there as a front part, or as zeros, since a truncation's cut is synced before anything rests on what
+//! follows it. The last entry that counts is compared with the batch that it names, checksum included; the rest of the
+//! segment is walked by headers. Where that does not fit, the whole segment is.
 //!
 //! Neighbours: open.rs goes on with what lies past the recovery point. docs/format/recovery.md.
 
@@ -139,7 +140,8 @@ impl Log {
         let file = self.file(files, found.base, FileKind::Log)?;
         let begin = self.segments.last().map_or(0, |segment| segment.size);
         let mut walker = Walker::new(file, begin.into(), found.size.into(), false);
-        // A batch that leaves a gap counts if the one behind it follows. Else behind the last one there may be anything.
+        // A batch that leaves a gap counts if the one behind it follows. Else behind the last one there may be
+        // anything.
         let mut left_gap = None;
         while (self.laid_end < until || left_gap.is_some())
             && let Step::Batch { position, header, .. } = walker.step()?
@@ -227,8 +229,8 @@ impl Log {
             return Ok(Resume::FromTheFront);
         };
         if complete < last.offset {
-            // Times need not rise. Up to a snapshot all entries are there; one that lies where the recovery point does may have
-            // been written after the sync.
+            // Times need not rise. Up to a snapshot all entries are there; one that lies where the recovery point does
+            // may have been written after the sync.
             let snapshot = self.read_producer_snapshot(files, until.plus(-1))?.map(|(at, _)| at.plus(-1));
             complete = complete.max(snapshot.unwrap_or(complete));
             if planted::is(Mistake::BelievesTimesToTheEnd) {
@@ -295,7 +297,8 @@ impl Log {
         Ok(())
     }
 
-    /// The last segment's index files hold less than they did: that is synced before anything rests on what comes after.
+    /// The last segment's index files hold less than they did: that is synced before anything rests on what comes
+    /// after.
     pub(super) fn note_indexes(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         let Some(base) = self.segments.last().map(|segment| segment.base) else { return Ok(()) };
         for kind in [FileKind::OffsetIndex, FileKind::TimeIndex] {

@@ -1,4 +1,5 @@
-//! What an interrupted deletion or compaction left in a log's directory: removed, finished or undone before segments are loaded.
+//! What an interrupted deletion or compaction left in a log's directory: removed, finished or undone before segments
+//! are loaded.
 //!
 //! Always true:
 //! 1. nothing gives way to a `.swap` file that was not checked from its first batch to its last
@@ -28,8 +29,8 @@ impl Log {
         let names: Vec<&str> =
             names.iter().filter(|entry| !entry.is_dir).map(|entry| entry.name.as_str()).collect();
         let leftovers = Leftovers::among(&names);
-        // A finished compaction: its segments replace those whose offsets they cover. Looked at before anything goes: where one is
-        // damaged, what gave way to it is all there is.
+        // A finished compaction: its segments replace those whose offsets they cover. Looked at before anything goes:
+        // where one is damaged, what gave way to it is all there is.
         let (mut low, mut high) = (Offset(i64::MAX), Offset::NONE);
         for base in leftovers.swaps.iter().filter_map(|name| swap_base(name)) {
             low = low.min(base);
@@ -92,9 +93,10 @@ struct Leftovers<'a> {
 }
 
 impl<'a> Leftovers<'a> {
-    /// An unfinished compaction's files go, and with them swap files at or past its first offset (KAFKA-6264). So do all swap files
-    /// while the segment that is first to give way to them stands: nothing has given way then, and nobody knows who wrote them. What a
-    /// compaction did is done again. (Kafka puts them into the segments' place, whatever they hold.)
+    /// An unfinished compaction's files go, and with them swap files at or past its first offset (KAFKA-6264). So do
+    /// all swap files while the segment that is first to give way to them stands: nothing has given way then, and
+    /// nobody knows who wrote them. What a compaction did is done again. (Kafka puts them into the segments' place,
+    /// whatever they hold.)
     fn among(names: &[&'a str]) -> Self {
         let first_swap = names.iter().filter_map(|name| swap_base(name)).min();
         let stands =

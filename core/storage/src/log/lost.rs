@@ -1,11 +1,12 @@
 //! A segment that should be there and is not.
 //!
-//! At the front the leader epochs tell: where the log's start moves up, the first of them moves with it, and their file is written
-//! before the segments below go ([`Log::delete_old_segments`]). So below the first segment there is nothing that the file names.
-//! Inside, batches follow one another as long as nothing was compacted. At the end the recovery point tells (open.rs).
+//! At the front the leader epochs tell: where the log's start moves up, the first of them moves with it, and their file
+//! is written before the segments below go ([`Log::delete_old_segments`]). So below the first segment there is nothing
+//! that the file names. Inside, batches follow one another as long as nothing was compacted. At the end the recovery
+//! point tells (open.rs).
 //!
-//! Where another program was the last to write here, it may have deleted what is missing without a word: that is said, and the
-//! rest is served.
+//! Where another program was the last to write here, it may have deleted what is missing without a word: that is said,
+//! and the rest is served.
 
 use barnabas_base::Offset;
 
@@ -14,12 +15,13 @@ use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::walker::Step;
 
-/// So many of the newest sealed segments are looked at, as each costs two short reads. The scrub looks at all (scrub.rs).
+/// So many of the newest sealed segments are looked at, as each costs two short reads. The scrub looks at all
+/// (scrub.rs).
 const LOOKED_AT_MAX: usize = 1000;
 
 impl Log {
-    /// Whether a segment whose index was found, but not itself, should be there: it would fill a hole. Deletions take the segment's
-    /// file first and may be interrupted, at either end of the log or, by compaction, inside.
+    /// Whether a segment whose index was found, but not itself, should be there: it would fill a hole. Deletions take
+    /// the segment's file first and may be interrupted, at either end of the log or, by compaction, inside.
     pub(super) fn is_lost(
         &self,
         files: &mut FilePool,
@@ -94,7 +96,8 @@ impl Log {
         !self.config.cleanup.compact && !from.was_compacted
     }
 
-    /// The offset after a sealed segment's last batch; `None` where it ends with something else, which a reader will find.
+    /// The offset after a sealed segment's last batch; `None` where it ends with something else, which a reader will
+    /// find.
     fn end_of_sealed(&self, files: &mut FilePool, at: usize) -> Result<Option<Offset>, StorageError> {
         let mut end = self.segments[at].base;
         let position = self.begin_looking(files, at, Offset(i64::MAX))?;

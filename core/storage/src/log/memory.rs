@@ -1,11 +1,13 @@
-//! The memory that batches are kept in, for readers and until they are laid. It goes round: what was forgotten is filled again.
+//! The memory that batches are kept in, for readers and until they are laid. It goes round: what was forgotten is
+//! filled again.
 //!
-//! Memory that nobody has used yet costs more than everything else that is done with a byte: each of its pages is a fault, and
-//! is filled with zeros first (lab/bench/JOURNAL.md). Small pieces lie side by side in *slabs*, which come back when no piece of them is in
-//! use any more; what is large has memory to itself.
+//! Memory that nobody has used yet costs more than everything else that is done with a byte: each of its pages is a
+//! fault, and is filled with zeros first (lab/bench/JOURNAL.md). Small pieces lie side by side in *slabs*, which come
+//! back when no piece of them is in use any more; what is large has memory to itself.
 //!
-//! Each worker has one for all its logs. A piece keeps its whole slab from coming back; but it is laid before the journal has gone
-//! round once more, and forgotten before the cache of recent batches has, so slabs in use are bounded by these two.
+//! Each worker has one for all its logs. A piece keeps its whole slab from coming back; but it is laid before the
+//! journal has gone round once more, and forgotten before the cache of recent batches has, so slabs in use are bounded
+//! by these two.
 //!
 //! Always true:
 //! 1. no byte that is handed out is in use elsewhere
@@ -18,7 +20,8 @@ use std::collections::VecDeque;
 
 use bytes::BytesMut;
 
-/// Seven of the larger batches that Java's producers are told to make. A slow reader may keep one from coming back (tail.rs).
+/// Seven of the larger batches that Java's producers are told to make. A slow reader may keep one from coming back
+/// (tail.rs).
 const SLAB_BYTES: usize = 512 << 10;
 /// More than this has memory to itself.
 const SHARED_BYTES_MAX: usize = SLAB_BYTES / 4;
@@ -43,7 +46,8 @@ impl TailMemory {
         Self { kept_bytes_max, kept_bytes: 0, slab: None, kept: Vec::new() }
     }
 
-    /// Room for exactly so many bytes, empty. What is small comes from one slab, so where it begins says where the next begins.
+    /// Room for exactly so many bytes, empty. What is small comes from one slab, so where it begins says where the next
+    /// begins.
     pub(super) fn take(&mut self, bytes: usize) -> BytesMut {
         if self.kept_bytes_max < SLAB_BYTES {
             return BytesMut::with_capacity(bytes);

@@ -3,9 +3,9 @@
 //! The order is Kafka's (`LogLoader.load`): remove what was marked for deletion; finish or undo a compaction that was
 //! interrupted; drop indexes without a segment; load segments; after an unclean stop, check from the recovery point on.
 //!
-//! What differs from Kafka: damage below the recovery point, and after a clean stop, stops the log instead of being cut; a
-//! segment that is shorter than what was synced is such damage; and nothing is removed on the word of a file that has not been
-//! checked.
+//! What differs from Kafka: damage below the recovery point, and after a clean stop, stops the log instead of being
+//! cut; a segment that is shorter than what was synced is such damage; and nothing is removed on the word of a file
+//! that has not been checked.
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ use crate::{epoch_file, small_file};
 pub(super) const NOT_NEXT: &str = "its offset does not follow";
 
 impl Log {
-    /// Opens what an earlier process left in `place`; after an unclean stop, checks what lies past the recovery point, cuts
-    /// an unsynced tail that is not whole, and rebuilds indexes. A directory that does not exist is an empty log.
+    /// Opens what an earlier process left in `place`; after an unclean stop, checks what lies past the recovery point,
+    /// cuts an unsynced tail that is not whole, and rebuilds indexes. A directory that does not exist is an empty log.
     ///
     /// # Errors
     /// [`StorageError::Damaged`]: something below the recovery point is not what was written. No record was removed.
@@ -124,8 +124,8 @@ impl Log {
         }
     }
 
-    /// Finds the segments. Returns the bases of those that lack an index. An index whose segment was given up goes; one whose
-    /// segment is lost says so.
+    /// Finds the segments. Returns the bases of those that lack an index. An index whose segment was given up goes; one
+    /// whose segment is lost says so.
     fn load_segments(
         &mut self,
         files: &mut FilePool,
@@ -257,8 +257,8 @@ impl Log {
         Ok(end)
     }
 
-    /// After an unclean stop: what lies below the recovery point is known (known.rs); every batch past it is checked, and the indexes
-    /// are completed from there.
+    /// After an unclean stop: what lies below the recovery point is known (known.rs); every batch past it is checked,
+    /// and the indexes are completed from there.
     fn recover(
         &mut self,
         files: &mut FilePool,
@@ -272,7 +272,8 @@ impl Log {
         let tail: Vec<Segment> = self.segments.split_off(first);
         self.laid_end = tail[0].base;
         let known = self.take_known(files, tail[0], reach_in(&tail, 0), from, opened)?;
-        // Their file was written before the checkpoint; what it says of later batches may be of some that were given up.
+        // Their file was written before the checkpoint; what it says of later batches may be of some that were given
+        // up.
         self.epochs_changed |= self.epochs.truncate_from_end(self.laid_end);
         let mut transactions = Transactions::from(self.laid_end);
         for (at, found) in tail.iter().enumerate() {
@@ -329,11 +330,11 @@ impl Log {
         self.note_unsynced(files, first, opened.cut.is_some())
     }
 
-    /// Takes a segment's batches in as if they were appended again: indexes, epochs and times follow from them. Returns where
-    /// and why that ended before the file did.
+    /// Takes a segment's batches in as if they were appended again: indexes, epochs and times follow from them. Returns
+    /// where and why that ended before the file did.
     ///
-    /// Offsets lie outside the checksum. A batch counts once the one behind it (or the next segment, at `reach`) shows that its
-    /// offset was right: of two that do not follow, the one that left a gap before it is the wrong one.
+    /// Offsets lie outside the checksum. A batch counts once the one behind it (or the next segment, at `reach`) shows
+    /// that its offset was right: of two that do not follow, the one that left a gap before it is the wrong one.
     fn take_in(
         &mut self,
         files: &mut FilePool,
@@ -453,8 +454,8 @@ impl Log {
         Ok(TailCut { file, position, bytes: bytes - position, end: self.laid_end, why })
     }
 
-    /// Snapshots count where they lie at a segment's base or are the newest; later than the log's end they are wrong. After an
-    /// unclean stop one that is newer than the recovery point may be of records that were given up.
+    /// Snapshots count where they lie at a segment's base or are the newest; later than the log's end they are wrong.
+    /// After an unclean stop one that is newer than the recovery point may be of records that were given up.
     ///
     /// # Source
     /// Kafka `ProducerStateManager.removeStraySnapshots`.
@@ -473,7 +474,8 @@ fn reach_in(segments: &[Segment], at: usize) -> Offset {
     segments.get(at + 1).map_or(Offset(i64::MAX), |next| next.base)
 }
 
-/// A full disk, or one descriptor too few, keeps no log from being served: entries stay in memory, or readers begin at the front of the segment.
+/// A full disk, or one descriptor too few, keeps no log from being served: entries stay in memory, or readers begin at
+/// the front of the segment.
 fn unless_full(done: Result<(), StorageError>) -> Result<(), StorageError> {
     match done {
         Err(error) if error.is_passing() => Ok(()),

@@ -1,10 +1,10 @@
 //! Reading: from the batch that holds an offset, as many whole batches as are asked for.
 //!
-//! An index entry only says where to begin to look. It is believed if a batch is found there that does not begin past the
-//! offset; otherwise the segment is walked from its front. So a damaged index makes a read slow and never wrong.
+//! An index entry only says where to begin to look. It is believed if a batch is found there that does not begin past
+//! the offset; otherwise the segment is walked from its front. So a damaged index makes a read slow and never wrong.
 //!
-//! Offsets lie outside a batch's checksum. One that does not rise is damage; one that leaves a gap, as compaction does, is believed if
-//! the batch behind it follows.
+//! Offsets lie outside a batch's checksum. One that does not rise is damage; one that leaves a gap, as compaction does,
+//! is believed if the batch behind it follows.
 
 use barnabas_base::Offset;
 use bytes::Bytes;
@@ -33,7 +33,8 @@ impl Log {
     /// [`StorageError::OffsetOutOfRange`]: `from` is below the start or past the end.
     ///
     /// # Source
-    /// Kafka `LocalLog.read`, `LogSegment.read`. Kafka may end its answer within a batch, which clients drop; this does not.
+    /// Kafka `LocalLog.read`, `LogSegment.read`. Kafka may end its answer within a batch, which clients drop; this does
+    /// not.
     pub fn read(
         &mut self,
         files: &mut FilePool,
@@ -46,7 +47,8 @@ impl Log {
         if from < self.start || from > end {
             return Err(StorageError::OffsetOutOfRange { requested: from, start: self.start, end });
         }
-        // Who reads for a follower may know of batches that are numbered and not staged yet: they are in nobody's reach.
+        // Who reads for a follower may know of batches that are numbered and not staged yet: they are in nobody's
+        // reach.
         let upper = upper.min(end);
         if from >= upper {
             return Ok(BatchesRead::nothing(from));
@@ -70,7 +72,8 @@ impl Log {
         Ok(staged.map_or(BatchesRead::nothing(from), BatchesRead::in_memory))
     }
 
-    /// Shows `visit` every batch (whole, header and records) from the one that holds `from` up to `to`, for rebuilding state.
+    /// Shows `visit` every batch (whole, header and records) from the one that holds `from` up to `to`, for rebuilding
+    /// state.
     pub fn scan(
         &mut self,
         files: &mut FilePool,
@@ -286,8 +289,8 @@ impl Log {
         }))
     }
 
-    /// Bytes of a segment from the first batch on that holds `from` or more, as many as one read gave; and its header. `None`:
-    /// the segment holds no such batch.
+    /// Bytes of a segment from the first batch on that holds `from` or more, as many as one read gave; and its header.
+    /// `None`: the segment holds no such batch.
     fn open_window(
         &self,
         files: &mut FilePool,
@@ -376,8 +379,8 @@ struct Window {
 }
 
 impl Window {
-    /// Moves to the first batch that holds `offset` or more. `None`: it is not in here, or this does not begin with a batch
-    /// at or below `offset`; or, where `is_next`, with one that lies below; or the offsets do not rise.
+    /// Moves to the first batch that holds `offset` or more. `None`: it is not in here, or this does not begin with a
+    /// batch at or below `offset`; or, where `is_next`, with one that lies below; or the offsets do not rise.
     fn skip_to(&mut self, offset: Offset, segment: Offset, is_next: bool) -> Option<BatchHeader> {
         let mut header =
             BatchHeader::parse(&self.bytes).ok().filter(|header| header.last_offset >= segment)?;
@@ -405,8 +408,8 @@ pub(super) fn next_sound(bytes: &[u8]) -> Option<(usize, Offset)> {
     header.checksum_is_right(batch).then_some((batch.len(), header.next_offset()))
 }
 
-/// How many bytes at the front of `bytes` are whole batches below `upper`, and the offset after them. A batch that leaves a gap counts
-/// if the one behind it follows, or if it is the segment's last: `is_end`.
+/// How many bytes at the front of `bytes` are whole batches below `upper`, and the offset after them. A batch that
+/// leaves a gap counts if the one behind it follows, or if it is the segment's last: `is_end`.
 fn whole_batches(bytes: &[u8], upper: Offset, is_end: bool) -> (usize, Offset) {
     let (mut len, mut next) = (0, Offset::NONE);
     let mut before_gap = None;

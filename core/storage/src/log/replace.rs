@@ -1,16 +1,16 @@
 //! What compaction asks of a log, and its segments giving way to compacted ones.
 //!
-//! The cleaner (`crate::cleaner`) reads sealed segments by itself, on another thread, while the log goes on. It is told here what
-//! it may clean ([`Log::log_to_clean`]), and what it wrote takes its place here ([`Log::replace_segments`]): renames alone, so
-//! that the log's owner is not held up.
+//! The cleaner (`crate::cleaner`) reads sealed segments by itself, on another thread, while the log goes on. It is told
+//! here what it may clean ([`Log::log_to_clean`]), and what it wrote takes its place here ([`Log::replace_segments`]):
+//! renames alone, so that the log's owner is not held up.
 //!
 //! The renames, each of which may be the last before a crash (names within one directory survive in their order):
 //! 1. `.cleaned` → `.swap`, the newest segment first. As long as one `.cleaned` is left, opening undoes all of it.
 //! 2. the old segments' files → `.deleted`. From here on opening completes the replacement: what a `.swap` covers goes.
 //! 3. `.swap` → the final names.
 //!
-//! Contents and the `.cleaned` names were synced by the cleaner. The directory's sync is left to whoever syncs the log; what
-//! compaction rests on (`cleaner-offset-checkpoint`) must wait for it.
+//! Contents and the `.cleaned` names were synced by the cleaner. The directory's sync is left to whoever syncs the log;
+//! what compaction rests on (`cleaner-offset-checkpoint`) must wait for it.
 //!
 //! Source: Kafka `LocalLog.replaceSegments`, `LogCleanerManager.cleanableOffsets`.
 
@@ -175,8 +175,8 @@ impl Log {
 
     /// Puts compacted segments in the place of those that they were made of. See the file's header.
     ///
-    /// The files that go later are returned; what was renamed is dirty. [`Replaced::Stale`]: the log has been truncated, or some of
-    /// the old segments are gone; nothing was changed, and the cleaner's files are of no use.
+    /// The files that go later are returned; what was renamed is dirty. [`Replaced::Stale`]: the log has been
+    /// truncated, or some of the old segments are gone; nothing was changed, and the cleaner's files are of no use.
     pub fn replace_segments(
         &mut self,
         files: &mut FilePool,
@@ -271,8 +271,8 @@ fn segment_of(new: &CleanedSegment, now: TimestampMs) -> Segment {
     }
 }
 
-/// Files of an earlier compaction that was given up: one `.cleaned` of it would undo this one after a crash, when the old
-/// segments are gone already.
+/// Files of an earlier compaction that was given up: one `.cleaned` of it would undo this one after a crash, when the
+/// old segments are gone already.
 fn remove_strangers(files: &FilePool, dir: &Path, new: &[CleanedSegment]) -> Result<(), StorageError> {
     for entry in files.disk().list(dir)? {
         let Some((base, suffix)) = parse_offset_name(&entry.name) else { continue };

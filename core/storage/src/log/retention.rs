@@ -15,8 +15,8 @@ use crate::segment::LargestTimestamp;
 impl Log {
     /// Applies retention by start offset, size and time to segments that lie below `high_watermark`.
     ///
-    /// Without `delete` in `cleanup.policy` only segments below the start go. If the active segment has to go as well, an
-    /// empty one is begun behind it first. The start moves up to the first segment that stays.
+    /// Without `delete` in `cleanup.policy` only segments below the start go. If the active segment has to go as well,
+    /// an empty one is begun behind it first. The start moves up to the first segment that stays.
     pub fn delete_old_segments(
         &mut self,
         files: &mut FilePool,
@@ -64,8 +64,8 @@ impl Log {
 
     /// Whether the segment at `at` lies below the high watermark and holds anything.
     ///
-    /// The producers' snapshot at the next one's base is synced with that one's first records: without it a crash would forget
-    /// what the producers last wrote here.
+    /// The producers' snapshot at the next one's base is synced with that one's first records: without it a crash would
+    /// forget what the producers last wrote here.
     fn may_go(&self, at: usize, high_watermark: Offset) -> bool {
         match self.segments.get(at + 1) {
             Some(next) => high_watermark >= next.base && (self.recovery_point > next.base || next.size == 0),
@@ -154,8 +154,8 @@ impl Log {
         self.set_aside(files, &gone, now)
     }
 
-    /// Writes down where the log begins from now on, before files go: what is missing otherwise was lost (lost.rs). A full disk
-    /// must not keep anything from being deleted.
+    /// Writes down where the log begins from now on, before files go: what is missing otherwise was lost (lost.rs). A
+    /// full disk must not keep anything from being deleted.
     pub(super) fn say_what_goes(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         if !self.epochs_changed || planted::is(Mistake::DeletesBeforeItSaysSo) {
             return Ok(());
@@ -168,8 +168,9 @@ impl Log {
 
     /// The largest timestamp of a segment, and the last offset of the first batch that has it.
     ///
-    /// What the time index ends with is believed if the batch that it names has that timestamp, so that no segment goes on the
-    /// word of a damaged index; otherwise the batches are asked. What was appended after the last entry is asked in any case.
+    /// What the time index ends with is believed if the batch that it names has that timestamp, so that no segment goes
+    /// on the word of a damaged index; otherwise the batches are asked. What was appended after the last entry is asked
+    /// in any case.
     pub(super) fn largest_timestamp(
         &self,
         files: &mut FilePool,

@@ -8,7 +8,8 @@ use crate::walker::Step;
 use barnabas_base::Offset;
 
 impl Log {
-    /// Segments below `first` lie below the recovery point: they are left alone, but for what may be missing of the newest.
+    /// Segments below `first` lie below the recovery point: they are left alone, but for what may be missing of the
+    /// newest.
     pub(super) fn recover_sealed(
         &mut self,
         files: &mut FilePool,
@@ -62,7 +63,8 @@ impl Log {
         first: usize,
         was_cut: bool,
     ) -> Result<(), StorageError> {
-        // A segment that begins where the last sync ended may have got its name after it, from a process that was killed.
+        // A segment that begins where the last sync ended may have got its name after it, from a process that was
+        // killed.
         let last_is_unsure = self.segments.last().is_some_and(|segment| segment.base >= self.recovery_point);
         if self.recovery_point == self.laid_end && !last_is_unsure && !was_cut {
             return Ok(());

@@ -11,7 +11,8 @@ use crate::segment::{self, offset_path, parse_offset_name};
 use crate::transaction_index::{self, AbortedTransaction};
 use crate::{epoch_file, partition_metadata, small_file};
 
-/// What a start reads at most to find producers' states again, besides what lies past the recovery point: some milliseconds.
+/// What a start reads at most to find producers' states again, besides what lies past the recovery point: some
+/// milliseconds.
 const SNAPSHOT_EVERY_BYTES: u64 = 16 << 20;
 /// A snapshot takes no more than this part of what is written.
 const SNAPSHOT_PART: u64 = 64;
@@ -39,14 +40,14 @@ impl Log {
         Ok(())
     }
 
-    /// Synced with what else is dirty: where many logs are closed, two syncs for each would take most of the time. One that a crash
-    /// tears is made anew from the batches.
+    /// Synced with what else is dirty: where many logs are closed, two syncs for each would take most of the time. One
+    /// that a crash tears is made anew from the batches.
     pub(super) fn write_epochs_unsynced(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         let path = self.place.dir().join(epoch_file::FILE_NAME);
         let text = epoch_file::render(&self.epochs);
         let file = small_file::replace_unsynced(&**files.disk(), &path, text.as_bytes())?;
-        // As `partition.metadata`: no segment has this base, and no producer snapshot this place. The file before it has no name any
-        // more.
+        // As `partition.metadata`: no segment has this base, and no producer snapshot this place. The file before it
+        // has no name any more.
         self.forget_dirty(EPOCHS_BASE);
         self.mark_dirty(files, EPOCHS_BASE, FileKind::Log, file);
         self.dirty.dir = true;
@@ -59,8 +60,8 @@ impl Log {
         self.epochs_changed && self.is_on_disk()
     }
 
-    /// Writes new leader epochs down, to be synced with the next ticket, so that [`Log::checkpoint`] need not wait for a sync of its own.
-    /// Returns whether that is durable.
+    /// Writes new leader epochs down, to be synced with the next ticket, so that [`Log::checkpoint`] need not wait for
+    /// a sync of its own. Returns whether that is durable.
     ///
     /// # Errors
     /// As for any write; after a passing one the log is as it was.
@@ -76,17 +77,20 @@ impl Log {
         if self.epochs_changed { self.write_epochs_unsynced(files) } else { Ok(()) }
     }
 
-    /// Whether so much was laid since the newest snapshot of the producers, of whom there are so many, that another is worth it.
+    /// Whether so much was laid since the newest snapshot of the producers, of whom there are so many, that another is
+    /// worth it.
     pub fn snapshot_is_due(&self, producers: usize) -> bool {
         let bytes = producer_snapshot::bytes_of(producers) as u64;
         self.since_snapshot >= SNAPSHOT_EVERY_BYTES.max(bytes * SNAPSHOT_PART)
     }
 
-    /// Writes `entries` as the state of producers when the log ended at `at`. Where that is the end of the segments, the index
-    /// entries up to there are written as well, to be synced with it: an unclean start goes on from there (known.rs).
+    /// Writes `entries` as the state of producers when the log ended at `at`. Where that is the end of the segments,
+    /// the index entries up to there are written as well, to be synced with it: an unclean start goes on from there
+    /// (known.rs).
     ///
-    /// Not waited for: a snapshot that a crash tears fails its checksum, and an older one and more of the log are read instead. The
-    /// next ticket covers it, and the one before does not reach past `at`: call [`Log::take_dirty`] anew after it.
+    /// Not waited for: a snapshot that a crash tears fails its checksum, and an older one and more of the log are read
+    /// instead. The next ticket covers it, and the one before does not reach past `at`: call [`Log::take_dirty`] anew
+    /// after it.
     pub fn write_producer_snapshot(
         &mut self,
         files: &mut FilePool,
@@ -113,8 +117,8 @@ impl Log {
         })
     }
 
-    /// Those at segments' bases stay, as in Kafka. Of the others an unclean start may need the newest that lies below what the
-    /// directory's checkpoint names, and none before it.
+    /// Those at segments' bases stay, as in Kafka. Of the others an unclean start may need the newest that lies below
+    /// what the directory's checkpoint names, and none before it.
     fn remove_passed_snapshots(&mut self, files: &FilePool, newest: Offset) -> Result<(), StorageError> {
         let is_base = |at: &Offset| self.segments.binary_search_by_key(at, |segment| segment.base).is_ok();
         let mut between = self.snapshot_offsets(files)?;
@@ -128,8 +132,9 @@ impl Log {
         Ok(())
     }
 
-    /// The newest readable snapshot at or below `at`: rebuild from it with [`Log::scan`]. Unreadable ones are removed. One below the
-    /// first segment does not count: what producers wrote between it and that segment is gone, and they would seem to be behind.
+    /// The newest readable snapshot at or below `at`: rebuild from it with [`Log::scan`]. Unreadable ones are removed.
+    /// One below the first segment does not count: what producers wrote between it and that segment is gone, and they
+    /// would seem to be behind.
     pub fn read_producer_snapshot(
         &mut self,
         files: &mut FilePool,
@@ -184,8 +189,8 @@ impl Log {
         Ok(())
     }
 
-    /// Notes an aborted transaction whose marker has just been appended or staged; where it is staged, the index gets it with
-    /// the marker.
+    /// Notes an aborted transaction whose marker has just been appended or staged; where it is staged, the index gets
+    /// it with the marker.
     pub fn append_aborted(
         &mut self,
         files: &mut FilePool,
@@ -230,10 +235,12 @@ impl Log {
         Ok(())
     }
 
-    /// The aborted transactions that a reader of `[from, upper)` has to skip. A damaged index is written anew from the batches.
+    /// The aborted transactions that a reader of `[from, upper)` has to skip. A damaged index is written anew from the
+    /// batches.
     ///
     /// # Source
-    /// Kafka `TransactionIndex.collectAbortedTxns`: an entry whose last stable offset is at or past `upper` ends the search.
+    /// Kafka `TransactionIndex.collectAbortedTxns`: an entry whose last stable offset is at or past `upper` ends the
+    /// search.
     pub fn aborted_transactions(
         &mut self,
         files: &mut FilePool,

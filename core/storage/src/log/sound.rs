@@ -1,9 +1,9 @@
 //! Which bytes of the segments were found sound, so that a reader who comes after another need not check them again.
 //!
-//! Every batch that is read from a segment has its checksum compared once: the bytes pass through our memory anyway, and a
-//! CRC-32C costs a small part of what reading them costs (figures in ARCHITECTURE.md). What memory still holds from being
-//! appended never was on a disk and is not checked. Forgotten whenever segments give way, and when the background check has found
-//! damage in the log.
+//! Every batch that is read from a segment has its checksum compared once: the bytes pass through our memory anyway,
+//! and a CRC-32C costs a small part of what reading them costs (figures in ARCHITECTURE.md). What memory still holds
+//! from being appended never was on a disk and is not checked. Forgotten whenever segments give way, and when the
+//! background check has found damage in the log.
 
 use barnabas_base::Offset;
 
@@ -52,8 +52,8 @@ impl Sound {
 }
 
 impl Log {
-    /// How many bytes at the front of `batches`, whole batches that lie at `position` of a segment, are sound batches; and the
-    /// offset after them.
+    /// How many bytes at the front of `batches`, whole batches that lie at `position` of a segment, are sound batches;
+    /// and the offset after them.
     ///
     /// # Errors
     /// [`StorageError::Damaged`]: the first is not.

@@ -17,8 +17,9 @@ const ALIGNED_FROM_BYTES: usize = 8 * BLOCK_BYTES;
 impl Log {
     /// Takes batches that are validated and numbered into memory: the log ends behind them, and nothing is written.
     ///
-    /// They are copied together, so nothing that they came in is held any longer, and each journal entry and each read finds
-    /// them in one piece. Whether they are durable is the journal's business; [`Log::lay`] writes them into the segments.
+    /// They are copied together, so nothing that they came in is held any longer, and each journal entry and each read
+    /// finds them in one piece. Whether they are durable is the journal's business; [`Log::lay`] writes them into the
+    /// segments.
     ///
     /// # Errors
     /// [`StorageError::OutOfOrder`], [`StorageError::NotBatches`], [`StorageError::TooLargeForSegment`],
@@ -71,11 +72,12 @@ impl Log {
 
     /// Writes staged batches below `end` (whole ones) into the segments; they stay in memory until they are forgotten.
     ///
-    /// What is written has to be synced like any other write ([`Log::take_dirty`]). The segments, their indexes and epochs are
-    /// those that as many appends would have made.
+    /// What is written has to be synced like any other write ([`Log::take_dirty`]). The segments, their indexes and
+    /// epochs are those that as many appends would have made.
     ///
     /// # Errors
-    /// After [`StorageError::Full`] and [`StorageError::Exhausted`] the log is as it was: what was staged is. After any other error it takes no more writes.
+    /// After [`StorageError::Full`] and [`StorageError::Exhausted`] the log is as it was: what was staged is. After any
+    /// other error it takes no more writes.
     pub fn lay(&mut self, files: &mut FilePool, end: Offset, now: TimestampMs) -> Result<Laid, StorageError> {
         self.check_writable()?;
         let nothing = Laid { end: self.laid_end, bytes: 0, rolled: None };

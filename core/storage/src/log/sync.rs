@@ -11,10 +11,11 @@ use crate::file_pool::{FileKind, FilePool};
 use crate::planted::{self, Mistake};
 
 impl Log {
-    /// What has to be synced so that everything appended or laid so far is durable. `None`: everything is, or is on its way.
+    /// What has to be synced so that everything appended or laid so far is durable. `None`: everything is, or is on its
+    /// way.
     ///
-    /// Call it for every log that was appended to, once per round, with acks=0 and acks=1 too: the files stay open until then.
-    /// Tickets come back to [`Log::mark_synced`] in the order in which they were taken.
+    /// Call it for every log that was appended to, once per round, with acks=0 and acks=1 too: the files stay open
+    /// until then. Tickets come back to [`Log::mark_synced`] in the order in which they were taken.
     pub fn take_dirty(&mut self) -> Option<Dirty> {
         let unsynced = std::mem::take(&mut self.dirty);
         if unsynced.files.is_empty() && !unsynced.is_whole && !unsynced.dir && !unsynced.root {
@@ -46,16 +47,17 @@ impl Log {
         })
     }
 
-    /// The sync of what [`Log::take_dirty`] handed out has succeeded. Returns the new recovery point: everything below it is
-    /// durable.
+    /// The sync of what [`Log::take_dirty`] handed out has succeeded. Returns the new recovery point: everything below
+    /// it is durable.
     ///
     /// A ticket from before a truncation counts for nothing; the truncation left something to sync itself.
     pub fn mark_synced(&mut self, ticket: SyncTicket) -> Offset {
         self.mark_synced_to(ticket, ticket.end)
     }
 
-    /// As [`Log::mark_synced`], where the sync began late enough to cover more than was taken: everything below `end` had been
-    /// written by then. It counts where that went into the segment's file alone, and that file is one of the ticket's.
+    /// As [`Log::mark_synced`], where the sync began late enough to cover more than was taken: everything below `end`
+    /// had been written by then. It counts where that went into the segment's file alone, and that file is one of the
+    /// ticket's.
     pub fn mark_synced_to(&mut self, ticket: SyncTicket, end: Offset) -> Offset {
         if ticket.log == self.id && matches!(self.settling, Settling::Noted(before) if ticket.number > before)
         {
@@ -73,8 +75,9 @@ impl Log {
         self.recovery_point
     }
 
-    /// Whether all that was written since `ticket` was taken went into the active segment's file, and that is one of its files. A
-    /// ticket may be of a producer snapshot alone; and a marker's entry in the index of aborted transactions is another file.
+    /// Whether all that was written since `ticket` was taken went into the active segment's file, and that is one of
+    /// its files. A ticket may be of a producer snapshot alone; and a marker's entry in the index of aborted
+    /// transactions is another file.
     fn went_into_files_of(&self, ticket: SyncTicket) -> bool {
         let active = self.segments.last().map(|active| self.key(active.base, FileKind::Log));
         let Unsynced { files, is_whole, dir, root } = &self.dirty;
@@ -103,8 +106,8 @@ impl Log {
         Ok(())
     }
 
-    /// At the end of an opening: what was found counts only once it is durable as it was found, where an earlier process may have made
-    /// it so. A log in which nothing changes need not wait for that.
+    /// At the end of an opening: what was found counts only once it is durable as it was found, where an earlier
+    /// process may have made it so. A log in which nothing changes need not wait for that.
     pub(super) fn note_unsettled(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         let Unsynced { files: dirty, is_whole, dir, root } = &self.dirty;
         if dirty.is_empty() && !(*is_whole || *dir || *root) {
@@ -116,9 +119,9 @@ impl Log {
         Ok(())
     }
 
-    /// Before the first write: a tail and segments that an earlier process cut off are gone for good, so that nothing of them can come
-    /// back within, or behind, what is written there. The rest goes with the next ticket: indexes and snapshots have weight below the
-    /// recovery point alone, which does not move before that.
+    /// Before the first write: a tail and segments that an earlier process cut off are gone for good, so that nothing
+    /// of them can come back within, or behind, what is written there. The rest goes with the next ticket: indexes and
+    /// snapshots have weight below the recovery point alone, which does not move before that.
     pub(super) fn settle(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         if self.settling == Settling::Done {
             return Ok(());
@@ -139,7 +142,8 @@ impl Log {
     /// Writes what the recovery point rests on (the leader epochs), and returns the recovery point that
     /// `recovery-point-offset-checkpoint` may now name.
     ///
-    /// Blocks for a sync where the epochs have changed and are not durable yet, which is rare: see [`Log::note_epochs_ahead`].
+    /// Blocks for a sync where the epochs have changed and are not durable yet, which is rare: see
+    /// [`Log::note_epochs_ahead`].
     pub fn checkpoint(&mut self, files: &mut FilePool) -> Result<Offset, StorageError> {
         if (self.epochs_changed || self.epochs_unsynced.is_some()) && self.is_on_disk() {
             self.attempt(|log| log.write_epochs(files))?;
@@ -149,8 +153,8 @@ impl Log {
         Ok(self.recovery_point)
     }
 
-    /// Writes indexes and small files out for a clean stop, and closes the log's files. The result must be synced like any
-    /// other before the directory is marked clean.
+    /// Writes indexes and small files out for a clean stop, and closes the log's files. The result must be synced like
+    /// any other before the directory is marked clean.
     ///
     /// What is staged is laid first.
     pub fn close(&mut self, files: &mut FilePool) -> Result<Option<Dirty>, StorageError> {
@@ -170,8 +174,8 @@ impl Log {
         Ok(self.take_dirty())
     }
 
-    /// Closes the files, which open again when they are needed: before the log's directory is renamed, or the log goes on with
-    /// another pool.
+    /// Closes the files, which open again when they are needed: before the log's directory is renamed, or the log goes
+    /// on with another pool.
     pub fn abandon_files(&mut self, files: &mut FilePool) {
         files.close_log(self.id);
     }

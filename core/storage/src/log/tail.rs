@@ -1,8 +1,8 @@
-//! The log's newest batches in memory: those that are staged (nowhere else but in the directory's journal) and, before them,
-//! those that were laid into a segment lately and are kept for readers.
+//! The log's newest batches in memory: those that are staged (nowhere else but in the directory's journal) and, before
+//! them, those that were laid into a segment lately and are kept for readers.
 //!
-//! Pieces of whole batches, oldest first. Each names the offsets that it stands for, from where the log ended before it; so
-//! a hole (an append that went past this into the segment) shows, and readers go to the segment for it.
+//! Pieces of whole batches, oldest first. Each names the offsets that it stands for, from where the log ended before
+//! it; so a hole (an append that went past this into the segment) shows, and readers go to the segment for it.
 //!
 //! Always true:
 //! 1. staged pieces come last, follow one another without a hole, and the first of them begins at the log's laid end
@@ -249,8 +249,8 @@ fn batches_below(bytes: &[u8], end: Offset) -> (usize, Offset) {
     (at, next)
 }
 
-/// Bytes of the batches at the front of `rest` that may be returned, the offset after them, and whether the very first batch
-/// is larger than was asked for.
+/// Bytes of the batches at the front of `rest` that may be returned, the offset after them, and whether the very first
+/// batch is larger than was asked for.
 fn take_batches(rest: &[u8], room: usize, wish: Wish, first: bool) -> (usize, Offset, bool) {
     let (mut taken, mut next) = (0, Offset::NONE);
     while let Ok(header) = BatchHeader::parse(&rest[taken..]) {
@@ -270,7 +270,8 @@ fn take_batches(rest: &[u8], room: usize, wish: Wish, first: bool) -> (usize, Of
     (taken, next, false)
 }
 
-/// What is copied although it lies in one part: a reader that is slow to take so little keeps no whole slab (memory.rs).
+/// What is copied although it lies in one part: a reader that is slow to take so little keeps no whole slab
+/// (memory.rs).
 const COPIED_BYTES_MAX: usize = 4 << 10;
 
 /// One part is passed on as it is, unless it is small; more are copied together.

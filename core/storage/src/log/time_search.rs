@@ -1,6 +1,7 @@
 //! Finding records by time, for ListOffsets.
 //!
-//! A batch is found by its header, and its checksum is compared. What does not come out of it afterwards is not damage: a client wrote it so.
+//! A batch is found by its header, and its checksum is compared. What does not come out of it afterwards is not damage:
+//! a client wrote it so.
 //!
 //! Source: Kafka `UnifiedLog.fetchOffsetByTimestamp`, `LogSegment.findOffsetByTimestamp`, KIP-79, KIP-734.
 
@@ -15,8 +16,8 @@ use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::segment::LargestTimestamp;
 
-/// A batch whose header says that it may hold the record that is looked for. To find that record in it, its records are inflated and
-/// walked ([`TimedBatch::look`]), on whichever thread may take that long.
+/// A batch whose header says that it may hold the record that is looked for. To find that record in it, its records are
+/// inflated and walked ([`TimedBatch::look`]), on whichever thread may take that long.
 #[derive(Debug, Clone)]
 pub struct TimedBatch {
     header: BatchHeader,
@@ -26,7 +27,8 @@ pub struct TimedBatch {
 }
 
 impl TimedBatch {
-    /// Where to go on where the batch does not hold the record: a producer's newest timestamp is believed, and may be wrong.
+    /// Where to go on where the batch does not hold the record: a producer's newest timestamp is believed, and may be
+    /// wrong.
     pub fn next(&self) -> (TimestampMs, Offset) {
         (self.timestamp, self.header.last_offset.plus(1).max(self.from))
     }
@@ -45,8 +47,8 @@ impl TimedBatch {
     /// The first record at or past the offset, with at least the timestamp, that was asked for.
     ///
     /// # Errors
-    /// Records that cannot be read: the batch is as it was produced, since its checksum is right. [`BatchError::TooLarge`]: it inflates
-    /// to more than `inflated_max` bytes.
+    /// Records that cannot be read: the batch is as it was produced, since its checksum is right.
+    /// [`BatchError::TooLarge`]: it inflates to more than `inflated_max` bytes.
     pub fn look(&self, inflated_max: usize) -> Result<Option<FoundTimestamp>, BatchError> {
         let matches = |offset: Offset, time: TimestampMs| offset >= self.from && time >= self.timestamp;
         let found =
@@ -71,11 +73,11 @@ impl TimedBatch {
 }
 
 impl Log {
-    /// The first record at or past `from` whose timestamp is at least `timestamp`. Where timestamps do not rise, Kafka's answer: the
-    /// first in the order of offsets.
+    /// The first record at or past `from` whose timestamp is at least `timestamp`. Where timestamps do not rise,
+    /// Kafka's answer: the first in the order of offsets.
     ///
-    /// Costs the decoding of one batch, or more where newest timestamps are wrong. For callers that may take that time; others ask for
-    /// [`Log::batch_for_timestamp`].
+    /// Costs the decoding of one batch, or more where newest timestamps are wrong. For callers that may take that time;
+    /// others ask for [`Log::batch_for_timestamp`].
     ///
     /// # Errors
     /// [`StorageError::Unreadable`]: a batch that may hold it was produced with contents that cannot be read.
@@ -117,8 +119,8 @@ impl Log {
         Ok(None)
     }
 
-    /// The first batch with an offset at or past `from` that says of itself that it holds a record of `timestamp` or later. Its checksum
-    /// is right.
+    /// The first batch with an offset at or past `from` that says of itself that it holds a record of `timestamp` or
+    /// later. Its checksum is right.
     ///
     /// # Errors
     /// [`StorageError::Damaged`]: its bytes are not what was written.
@@ -214,7 +216,8 @@ impl Log {
             sealed = self.sealed_entries::<12>(files, base, FileKind::TimeIndex)?;
             &sealed
         };
-        // Strictly below: the entry names the last offset of the first batch that has its timestamp, and that batch counts.
+        // Strictly below: the entry names the last offset of the first batch that has its timestamp, and that batch
+        // counts.
         let below = |entry: &[u8; 12]| LargestTimestamp::decode(*entry, base).timestamp < timestamp;
         let count = entries.count_while(file.as_deref(), below)?;
         let Some(last) = count.checked_sub(1) else { return Ok(base) };

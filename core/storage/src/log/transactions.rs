@@ -1,7 +1,7 @@
 //! Finding aborted transactions again in the batches, after a stop that may have lost the index of them.
 //!
-//! What is open at a place follows from the newest producer snapshot before it and the batches in between. That is looked up
-//! only once a marker shows that somebody uses transactions.
+//! What is open at a place follows from the newest producer snapshot before it and the batches in between. That is
+//! looked up only once a marker shows that somebody uses transactions.
 //!
 //! Source: Kafka `ProducerStateManager.lastStableOffset`, `LogSegment.updateTxnIndex`.
 
@@ -102,8 +102,8 @@ impl Log {
         Ok(open)
     }
 
-    /// Notes the aborted transactions whose markers lie at `from` or later, of none of which the index knows: for who has appended
-    /// batches without a word about their producers, as what is replayed from a journal.
+    /// Notes the aborted transactions whose markers lie at `from` or later, of none of which the index knows: for who
+    /// has appended batches without a word about their producers, as what is replayed from a journal.
     ///
     /// # Errors
     /// The directory has failed.

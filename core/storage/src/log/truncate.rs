@@ -16,11 +16,11 @@ use crate::segment::{self, LargestTimestamp, offset_path};
 impl Log {
     /// Drops every record at or past `offset`. Returns whether anything was dropped, and the files that go later.
     ///
-    /// Batches go as a whole: where `offset` lies within one, the log ends where that batch began ([`Log::end`] says), so that
-    /// no hole is left.
+    /// Batches go as a whole: where `offset` lies within one, the log ends where that batch began ([`Log::end`] says),
+    /// so that no hole is left.
     ///
-    /// Where [`Log::truncation_end`] lies below [`Log::recovery_point`], the directory's recovery-point checkpoint must name that
-    /// or less *before* the call: a checkpoint that names more than the log holds reads as lost data.
+    /// Where [`Log::truncation_end`] lies below [`Log::recovery_point`], the directory's recovery-point checkpoint must
+    /// name that or less *before* the call: a checkpoint that names more than the log holds reads as lost data.
     ///
     /// # Source
     /// Kafka `UnifiedLog.truncateTo`.
@@ -65,8 +65,8 @@ impl Log {
         self.segment_of(offset).map_or(self.start, |at| self.segments[at].base)
     }
 
-    /// Drops the segment that begins at `base` and all that follow, unread, because they are damaged: the log ends at `base`. They are set
-    /// aside as a whole, and go later. The same holds of checkpoints as for [`Log::truncate_to`].
+    /// Drops the segment that begins at `base` and all that follow, unread, because they are damaged: the log ends at
+    /// `base`. They are set aside as a whole, and go later. The same holds of checkpoints as for [`Log::truncate_to`].
     pub fn give_up_segments(
         &mut self,
         files: &mut FilePool,
@@ -139,8 +139,8 @@ impl Log {
                 end = header.base_offset;
                 self.given_up_from(end);
             }
-            // First, and at once: were a process killed after this, the next one would not know that it is not synced, and power
-            // that goes later would bring back what speaks of the records that were given up.
+            // First, and at once: were a process killed after this, the next one would not know that it is not synced,
+            // and power that goes later would bring back what speaks of the records that were given up.
             self.remove_snapshots(files, |snapshot| snapshot > end)?;
             self.cut_indexes(files, self.segments[at].base, end)?;
             self.note_epochs(files)?;
@@ -199,8 +199,8 @@ impl Log {
         let base = self.segments[at].base;
         let file = self.file(files, base, FileKind::Log)?;
         file.set_len(position.into())?;
-        // At once: a process that is killed after this leaves a log that ends where its recovery point lies, in which the next one
-        // finds nothing to sync; and power that goes later would bring back what was given up.
+        // At once: a process that is killed after this leaves a log that ends where its recovery point lies, in which
+        // the next one finds nothing to sync; and power that goes later would bring back what was given up.
         file.sync()?;
         self.mark_dirty(files, base, FileKind::Log, file);
         self.cut_indexes(files, base, offset)?;
@@ -277,7 +277,8 @@ impl Log {
         Ok(())
     }
 
-    /// Drops everything; the log begins and ends at `offset`. The same holds of checkpoints as for [`Log::truncate_to`].
+    /// Drops everything; the log begins and ends at `offset`. The same holds of checkpoints as for
+    /// [`Log::truncate_to`].
     pub fn truncate_fully_and_start_at(
         &mut self,
         files: &mut FilePool,
@@ -310,9 +311,9 @@ impl Log {
         })
     }
 
-    /// Moves the start up to `offset` (DeleteRecords; at most the high watermark, which the caller has checked). Returns
-    /// whether it moved; the bytes go with the next [`Log::delete_old_segments`], and the directory's log-start checkpoint
-    /// has to name it.
+    /// Moves the start up to `offset` (DeleteRecords; at most the high watermark, which the caller has checked).
+    /// Returns whether it moved; the bytes go with the next [`Log::delete_old_segments`], and the directory's log-start
+    /// checkpoint has to name it.
     pub fn advance_start(&mut self, offset: Offset) -> bool {
         let offset = offset.min(self.end());
         if offset <= self.start {

@@ -46,11 +46,11 @@ pub struct OpenFrom {
     pub log_start: Offset,
     /// Where the journal's appends end, which are staged next; [`Log::advance_start`] follows then.
     pub journal_end: Option<Offset>,
-    /// This program was the last to write in the directory. It says which segments go before they do, so that one that is gone
-    /// otherwise was lost.
+    /// This program was the last to write in the directory. It says which segments go before they do, so that one that
+    /// is gone otherwise was lost.
     pub is_ours: bool,
-    /// The last stop was unclean, and the file system was not synced as a whole since: what an earlier process cut or removed here, and
-    /// was killed before it synced that, may come back when the power goes.
+    /// The last stop was unclean, and the file system was not synced as a whole since: what an earlier process cut or
+    /// removed here, and was killed before it synced that, may come back when the power goes.
     pub is_unsettled: bool,
     /// Compaction has worked on the log, which may have left offsets without a segment.
     pub was_compacted: bool,
@@ -166,8 +166,8 @@ pub struct Dirty {
     pub files: Vec<HeldFile>,
     /// Synced after the files, with [`crate::Disk::sync_dir`].
     pub dirs: Vec<PathBuf>,
-    /// More was written than may be held open: only a sync of the file system makes all of it durable, and nothing else is needed
-    /// then. Never where the pool knows no file system ([`crate::FilePool::with_file_system`]).
+    /// More was written than may be held open: only a sync of the file system makes all of it durable, and nothing else
+    /// is needed then. Never where the pool knows no file system ([`crate::FilePool::with_file_system`]).
     pub is_whole: bool,
     pub ticket: SyncTicket,
 }

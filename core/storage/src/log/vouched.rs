@@ -1,10 +1,11 @@
 //! Up to where an unclean start would still know the producers, were everything below gone.
 //!
-//! A start believes a producer snapshot where the directory's checkpoint file has passed it. So a segment may go only when such a
-//! snapshot lies at or behind its end: otherwise a crash forgets the producers whose batches stood there alone, and takes what one
-//! of them sends again for something new.
+//! A start believes a producer snapshot where the directory's checkpoint file has passed it. So a segment may go only
+//! when such a snapshot lies at or behind its end: otherwise a crash forgets the producers whose batches stood there
+//! alone, and takes what one of them sends again for something new.
 //!
-//! Neighbours: small_files.rs writes snapshots, sync.rs says what is durable, upkeep.rs of the shell asks before it deletes.
+//! Neighbours: small_files.rs writes snapshots, sync.rs says what is durable, upkeep.rs of the shell asks before it
+//! deletes.
 
 use barnabas_base::Offset;
 
@@ -71,7 +72,8 @@ impl Log {
         self.vouched.vouched
     }
 
-    /// Whether a snapshot at or behind `offset` was written by this process: it counts once it is durable and two checkpoints have passed.
+    /// Whether a snapshot at or behind `offset` was written by this process: it counts once it is durable and two
+    /// checkpoints have passed.
     pub fn has_snapshot_from(&self, offset: Offset) -> bool {
         self.vouched.written >= offset
     }

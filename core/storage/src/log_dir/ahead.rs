@@ -1,14 +1,14 @@
 //! One log that is written before [`LogDir::begin`]: the metadata log, while the node looks for its cluster.
 //!
-//! The mark of a clean stop (`.kafka_cleanshutdown`) stays until the node uses its partitions, so that a start which ends before that
-//! leaves the mark as it found it, even by a kill. The mark still covers the partitions then, and no longer this log: the empty file
-//! `barnabas-metadata-log-open` says so.
+//! The mark of a clean stop (`.kafka_cleanshutdown`) stays until the node uses its partitions, so that a start which
+//! ends before that leaves the mark as it found it, even by a kill. The mark still covers the partitions then, and no
+//! longer this log: the empty file `barnabas-metadata-log-open` says so.
 //!
 //! Always true: before the first byte of this log is written under a mark, the file is there, durably.
 //!
 //! # Source
-//! Kafka removes the mark in `LogManager.loadLogs`, after the broker has caught up with the metadata log. It never trusts the mark for the
-//! metadata log, and reads that log from its beginning at every start.
+//! Kafka removes the mark in `LogManager.loadLogs`, after the broker has caught up with the metadata log. It never
+//! trusts the mark for the metadata log, and reads that log from its beginning at every start.
 
 use std::path::Path;
 

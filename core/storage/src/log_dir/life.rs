@@ -11,15 +11,17 @@ use crate::last_life::{self, LastLife};
 use crate::{clean_shutdown, small_file};
 
 impl LogDir {
-    /// The life that left all that it had acknowledged here: it stopped cleanly (KIP-966), or it was ended while it acknowledged after the
-    /// sync, and no checkpoint was found damaged.
+    /// The life that left all that it had acknowledged here: it stopped cleanly (KIP-966), or it was ended while it
+    /// acknowledged after the sync, and no checkpoint was found damaged.
     ///
-    /// It is the word of that process, not a check: a journal that is gone, or a log that is too short, is found when it is opened.
+    /// It is the word of that process, not a check: a journal that is gone, or a log that is too short, is found when
+    /// it is opened.
     pub fn kept_life(&self) -> Option<LastLife> {
         self.kept_life
     }
 
-    /// This process works here under that registration, acknowledges after the sync, and knows the metadata log up to `seen`.
+    /// This process works here under that registration, acknowledges after the sync, and knows the metadata log up to
+    /// `seen`.
     ///
     /// # Errors
     /// The disk refuses. What the file said before is of an older registration, or of an earlier time.

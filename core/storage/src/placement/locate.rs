@@ -1,7 +1,8 @@
-//! Where a partition lies, or may begin: the decision, of what was found in the log directories and what the metadata log says.
+//! Where a partition lies, or may begin: the decision, of what was found in the log directories and what the metadata
+//! log says.
 //!
-//! A directory that is offline may hold anything that is not seen elsewhere, so a partition begins only where that cannot lose what it
-//! had:
+//! A directory that is offline may hold anything that is not seen elsewhere, so a partition begins only where that
+//! cannot lose what it had:
 //!
 //! | found in an online directory | the metadata log says | then |
 //! |---|---|---|
@@ -20,13 +21,13 @@
 //! | no | none, and a directory is offline | offline: it may lie there |
 //! | no | none, and all directories are online | it is placed ([`choose`](super::choose)) and begins |
 //!
-//! Always true: nothing is acknowledged in a second directory while the metadata log names a first one that may come back, so of
-//! two copies the one that the metadata log names has everything.
+//! Always true: nothing is acknowledged in a second directory while the metadata log names a first one that may come
+//! back, so of two copies the one that the metadata log names has everything.
 //!
 //! Neighbours: shell/broker/src/directories/locate.rs, which looks and carries out.
 //!
-//! Source: KIP-858; Kafka `LogManager.getOrCreateLog`, which knows less: it refuses what is not marked new while any directory is
-//! offline, and stops the start where it finds a partition twice.
+//! Source: KIP-858; Kafka `LogManager.getOrCreateLog`, which knows less: it refuses what is not marked new while any
+//! directory is offline, and stops the start where it finds a partition twice.
 
 use barnabas_base::{DirectoryId, Offset, TopicId};
 
@@ -151,7 +152,8 @@ pub enum Predecessor {
     Foreign,
 }
 
-/// `is_only_copy`: no other broker is in sync. `reached`: how far the checkpoints say that the partition's records went.
+/// `is_only_copy`: no other broker is in sync. `reached`: how far the checkpoints say that the partition's records
+/// went.
 pub fn predecessor(is_deleted: bool, is_only_copy: bool, reached: Offset) -> Predecessor {
     match is_deleted {
         true => Predecessor::Deleted,

@@ -1,5 +1,5 @@
-//! Makes a v2 batch out of records: for batches that the broker writes itself (coordinator and metadata records, control
-//! batches, recompressed and converted ones), for the client, for tests.
+//! Makes a v2 batch out of records: for batches that the broker writes itself (coordinator and metadata records,
+//! control batches, recompressed and converted ones), for the client, for tests.
 //!
 //! Byte for byte what Kafka's `MemoryRecordsBuilder` makes of the same records when they are not compressed.
 

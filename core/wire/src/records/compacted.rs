@@ -1,8 +1,8 @@
 //! A batch again, after compaction took records out of it.
 //!
-//! The bytes are those that Kafka's cleaner writes (before compression): offsets stay, and with them the batch's first and last,
-//! its producer's sequences included; timestamps count from the first record that is left, or from the delete horizon. What was
-//! stored in an old format is of the current one afterwards. It does not decide what stays.
+//! The bytes are those that Kafka's cleaner writes (before compression): offsets stay, and with them the batch's first
+//! and last, its producer's sequences included; timestamps count from the first record that is left, or from the delete
+//! horizon. What was stored in an old format is of the current one afterwards. It does not decide what stays.
 //!
 //! Source: Kafka `MemoryRecords.buildRetainedRecordsInto`, `DefaultRecordBatch.writeEmptyHeader`; KIP-354, KIP-534.
 
@@ -16,8 +16,8 @@ use super::{
     RecordRef, TimestampType, batches, crc,
 };
 
-/// The batch of `header` with the records `kept` alone, compressed by the codec that it had. With `delete_horizon`, that stands
-/// where the base timestamp was.
+/// The batch of `header` with the records `kept` alone, compressed by the codec that it had. With `delete_horizon`,
+/// that stands where the base timestamp was.
 ///
 /// # Errors
 /// An unknown codec; [`BatchError::Full`] beyond `i32::MAX` bytes; [`BatchError::Compress`] where the codec failed.
@@ -36,8 +36,8 @@ pub fn with_records_left(
     body.seal(header)
 }
 
-/// What is left of `message`, a message or compressed set of format 0 or 1: a batch of the current format with the messages
-/// `kept`, of which there is one at least. Its first and last offsets are theirs.
+/// What is left of `message`, a message or compressed set of format 0 or 1: a batch of the current format with the
+/// messages `kept`, of which there is one at least. Its first and last offsets are theirs.
 ///
 /// # Errors
 /// As [`with_records_left`]; offsets that do not rise, or lie too far apart for a batch.
@@ -137,9 +137,9 @@ pub fn without_records(header: &BatchHeader) -> Bytes {
     seal(left, vec![0; HEADER_BYTES]).expect("a header alone is short enough")
 }
 
-/// The batches of `run` without compression, in pieces of some `piece_bytes`: a batch that inflates to more comes in parts, each with
-/// the header's offsets and a part of its records. For a reader that takes in a log's records bit by bit. Control batches stay as they
-/// are, and what follows the last whole batch is left out.
+/// The batches of `run` without compression, in pieces of some `piece_bytes`: a batch that inflates to more comes in
+/// parts, each with the header's offsets and a part of its records. For a reader that takes in a log's records bit by
+/// bit. Control batches stay as they are, and what follows the last whole batch is left out.
 ///
 /// # Errors
 /// The offset of a batch whose records cannot be read, and why.

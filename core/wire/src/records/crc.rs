@@ -15,8 +15,8 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     checksum(CrcAlgorithm::Crc32IsoHdlc, bytes) as u32
 }
 
-/// What becomes of `whole`, the CRC-32C of `old_head` and a tail, once `new_head`, equally long, stands before the
-/// same tail. The tail is not read: a checksum is linear, so only the difference of the heads counts, moved over the tail's
+/// What becomes of `whole`, the CRC-32C of `old_head` and a tail, once `new_head`, equally long, stands before the same
+/// tail. The tail is not read: a checksum is linear, so only the difference of the heads counts, moved over the tail's
 /// length. That takes half a microsecond for any length.
 pub(super) fn crc32c_replace_head(whole: u32, old_head: &[u8], new_head: &[u8], tail_len: usize) -> u32 {
     debug_assert_eq!(old_head.len(), new_head.len());

@@ -29,8 +29,8 @@ pub fn down_convert(batches: Bytes, magic: i8, first: Offset) -> Result<Bytes, D
     down_convert_within(batches, magic, first, usize::MAX)
 }
 
-/// As [`down_convert`], of the first batches alone once they have inflated to more than `inflated_max` bytes: the consumer asks for the
-/// others next.
+/// As [`down_convert`], of the first batches alone once they have inflated to more than `inflated_max` bytes: the
+/// consumer asks for the others next.
 ///
 /// # Errors
 /// As [`down_convert`].

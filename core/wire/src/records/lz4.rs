@@ -55,8 +55,8 @@ pub(super) fn inflate(
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
     let descriptor = read_descriptor(&mut input, ignore_checksum)?;
-    // What lies behind it in `out` is room that a block was given and did not need. It is kept for the next block: to fill it with
-    // zeros again for each of many short blocks would cost far more than the blocks.
+    // What lies behind it in `out` is room that a block was given and did not need. It is kept for the next block: to
+    // fill it with zeros again for each of many short blocks would cost far more than the blocks.
     let mut end = out.len();
     loop {
         let size = u32::from_le_bytes(*take::<4>(&mut input)?);

@@ -4,8 +4,8 @@
 //! offset i64 | size i32 | CRC-32 u32 of all that follows | magic i8 | attributes i8 | [timestamp i64: format 1]
 //! | key length i32, key | value length i32, value
 //! ```
-//! A compressed set is one message whose value is the deflated run of inner messages. In format 1 the inner offsets count
-//! from 0 and the wrapper bears the last one's offset; in format 0 they stand as they are.
+//! A compressed set is one message whose value is the deflated run of inner messages. In format 1 the inner offsets
+//! count from 0 and the wrapper bears the last one's offset; in format 0 they stand as they are.
 //!
 //! Nothing of this is ever stored: what comes in is converted to v2 (`validate`), what old consumers ask for is
 //! converted back ([`down_convert`]). It does not number or check anything.
@@ -107,8 +107,8 @@ impl Message {
     /// The messages in it: itself if it is not compressed, else the inner ones with their true offsets and timestamps.
     ///
     /// # Errors
-    /// A wrapper without a value or without a message in it, a stream that its codec refuses or that inflates too far, a
-    /// wrapper's offset that lies before its inner ones.
+    /// A wrapper without a value or without a message in it, a stream that its codec refuses or that inflates too far,
+    /// a wrapper's offset that lies before its inner ones.
     pub fn open(&self) -> Result<Messages, BatchError> {
         self.open_within(usize::MAX)
     }

@@ -154,7 +154,8 @@ fn read_record<'a>(rest: &mut &'a [u8], header: &BatchHeader) -> Result<RecordRe
     })
 }
 
-/// The least that a record takes: attributes, four numbers of a byte each and a header count, and their length in front.
+/// The least that a record takes: attributes, four numbers of a byte each and a header count, and their length in
+/// front.
 pub(super) const RECORD_BYTES_MIN: usize = 7;
 
 /// Whether `body` is exactly `count` records, by their lengths alone: nothing inside a record is looked at.
@@ -177,8 +178,8 @@ pub(super) fn check_framing(body: &[u8], count: i32) -> Result<(), BatchError> {
     if rest.is_empty() { Ok(()) } else { Err(BatchError::Count { counted, found }) }
 }
 
-/// Whether `body` (inflated) is exactly the records that `header` counts, each of which can be read: every field within its
-/// record, no byte left over. Returns whether their offsets count up from the batch's own, one by one.
+/// Whether `body` (inflated) is exactly the records that `header` counts, each of which can be read: every field within
+/// its record, no byte left over. Returns whether their offsets count up from the batch's own, one by one.
 pub(super) fn check_structure(body: &[u8], header: &BatchHeader) -> Result<bool, BatchError> {
     let mut rest = body;
     let counted = header.record_count;

@@ -1,28 +1,29 @@
 //! What a producer sent: taken as it is, made over, or refused, before it gets its offsets.
 //!
 //! By default (`record.validation=header`) a batch is judged by its header: CRC, magic, one batch per partition, count
-//! against last offset delta, newest timestamp, size, no control batch, a sequence where there is a producer; and by the
-//! lengths of the records that lie open in it, so that a reader finds as many as it was promised (2 ns each, measured).
-//! Records are decoded only where a rule must see them: a compacted topic's keys, another codec asked for by the topic, a limit on
-//! old timestamps (the header names only the newest) or on single records in compressed batches, a header that breaks a
-//! timestamp rule (the answer names the records), or `record.validation`: `structure` sees that each record can be read, `full` all
-//! that Kafka sees. What that takes of a thread is bounded by [`AtOnce`].
+//! against last offset delta, newest timestamp, size, no control batch, a sequence where there is a producer; and by
+//! the lengths of the records that lie open in it, so that a reader finds as many as it was promised (2 ns each,
+//! measured). Records are decoded only where a rule must see them: a compacted topic's keys, another codec asked for by
+//! the topic, a limit on old timestamps (the header names only the newest) or on single records in compressed batches,
+//! a header that breaks a timestamp rule (the answer names the records), or `record.validation`: `structure` sees that
+//! each record can be read, `full` all that Kafka sees. What that takes of a thread is bounded by [`AtOnce`].
 //!
 //! An accepted batch is not copied. The frame is shared by all partitions of the request, so the batch cannot be
-//! numbered where it lies: its 61 header bytes are taken out ([`ReadyBatch`]), the records stay a slice of the frame, and
-//! storage writes both with one vectored write. Copying the header costs 2 ns; copying 1 MiB of records would cost as much
-//! as checking their CRC. LogAppendTime changes bytes under the CRC, which is then corrected from the header alone.
+//! numbered where it lies: its 61 header bytes are taken out ([`ReadyBatch`]), the records stay a slice of the frame,
+//! and storage writes both with one vectored write. Copying the header costs 2 ns; copying 1 MiB of records would cost
+//! as much as checking their CRC. LogAppendTime changes bytes under the CRC, which is then corrected from the header
+//! alone.
 //!
 //! Order of checks and codes are Kafka's. Where this differs:
-//! - In header mode the newest timestamp is believed, and so is the count of compressed records as long as so many could
-//!   come out; Kafka inflates and counts, and repairs the timestamp.
-//! - A stream that cannot be inflated, and a codec that does not exist, are INVALID_RECORD here and UNKNOWN_SERVER_ERROR
-//!   there.
+//! - In header mode the newest timestamp is believed, and so is the count of compressed records as long as so many
+//!   could come out; Kafka inflates and counts, and repairs the timestamp.
+//! - A stream that cannot be inflated, and a codec that does not exist, are INVALID_RECORD here and
+//!   UNKNOWN_SERVER_ERROR there.
 //! - Inflating stops at `compression::inflated_limit`.
 //! - At most [`RECORD_ERRORS_MAX`] records are named in a refusal.
 //!
-//! Source: Kafka 4.x `LogValidator`, `UnifiedLog.analyzeAndValidateRecords`, `ProduceRequest.validateRecords`; 3.9's for
-//! message formats 0 and 1; KIP-467.
+//! Source: Kafka 4.x `LogValidator`, `UnifiedLog.analyzeAndValidateRecords`, `ProduceRequest.validateRecords`; 3.9's
+//! for message formats 0 and 1; KIP-467.
 
 use barnabas_base::{DurationMs, ErrorCode, LeaderEpoch, Offset, TimestampMs};
 use bytes::Bytes;
@@ -312,8 +313,8 @@ fn more_than_one() -> Refusal {
     Refusal::invalid("more than one batch for one partition")
 }
 
-/// Checks offset, size and CRC of every entry; the first one comes back. Bytes after the last whole entry are not looked
-/// at, as in Kafka.
+/// Checks offset, size and CRC of every entry; the first one comes back. Bytes after the last whole entry are not
+/// looked at, as in Kafka.
 fn check_entries(records: &Bytes, rules: &Rules) -> Result<Option<Entry>, Refusal> {
     let mut first = None;
     for entry in entries(records.clone()) {

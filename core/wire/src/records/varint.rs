@@ -1,9 +1,9 @@
 //! Variable-length integers as records v2 hold them: zig-zag, seven bits a byte, least significant first.
 //!
-//! Reading is bounded: at most five bytes for 32 bits and ten for 64, and never past the end. So no shift goes beyond 63 and no
-//! negation overflows. Checks of what cannot overflow took a quarter of a record's reading: hence the wrapping operations, and no
-//! counted iterator (`enumerate` inherits the check).
-//! Source: Kafka `ByteUtils`, Protocol Buffers encoding guide.
+//! Reading is bounded: at most five bytes for 32 bits and ten for 64, and never past the end. So no shift goes beyond
+//! 63 and no negation overflows. Checks of what cannot overflow took a quarter of a record's reading: hence the
+//! wrapping operations, and no counted iterator (`enumerate` inherits the check). Source: Kafka `ByteUtils`, Protocol
+//! Buffers encoding guide.
 
 /// Takes an unsigned 64-bit number off the front of `bytes`; `None` where it does not end in time.
 fn read_unsigned(bytes: &mut &[u8], bytes_max: usize) -> Option<u64> {

@@ -1,11 +1,13 @@
 //! How many commits a second do a thousand groups get that each commit one offset at a time?
 //!
-//! Each group has a connection of its own and keeps so many commits under way: one, as a consumer that waits for each of them
-//! (`commitSync`), or several, as one that does not (`commitAsync`). Unit: commits that were answered between two moments.
+//! Each group has a connection of its own and keeps so many commits under way: one, as a consumer that waits for each
+//! of them (`commitSync`), or several, as one that does not (`commitAsync`). Unit: commits that were answered between
+//! two moments.
 //!
-//! On a machine that the broker shares, what the client costs is taken from the broker. So the client is as cheap as it can be made: requests
-//! are written once and their numbers filled in, answers are compared with the first one, which was decoded, and all that may go is sent in
-//! one system call. What is left are those calls, a few microseconds for each commit, the same with either broker.
+//! On a machine that the broker shares, what the client costs is taken from the broker. So the client is as cheap as it
+//! can be made: requests are written once and their numbers filled in, answers are compared with the first one, which
+//! was decoded, and all that may go is sent in one system call. What is left are those calls, a few microseconds for
+//! each commit, the same with either broker.
 
 use crate::ask::{Wrong, commit_of, coordinator, is_passing, open, percentile_ms};
 use barnabas_wire::messages::{RequestBody, RequestHeader, ResponseBody};

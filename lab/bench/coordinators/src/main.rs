@@ -1,13 +1,16 @@
 //! Load on the group coordinator, of whichever broker: where a thousand clients of Java would be what is measured.
 //!
-//! - `commits BOOTSTRAP TOPIC GROUPS UNDER_WAY SECONDS WARM_UP_SECONDS`: each group has one connection and commits one offset after the other,
-//!   so many of them before it waits for an answer.
-//! - `fill BOOTSTRAP TOPIC GROUPS PARTITIONS`: each group commits an offset for each partition of the topic, in one request.
-//! - `loaded BOOTSTRAP TOPIC GROUPS PARTITIONS`: asks until every group's coordinator answers, then compares every offset.
+//! - `commits BOOTSTRAP TOPIC GROUPS UNDER_WAY SECONDS WARM_UP_SECONDS`: each group has one connection and commits one
+//!   offset after the other, so many of them before it waits for an answer.
+//! - `fill BOOTSTRAP TOPIC GROUPS PARTITIONS`: each group commits an offset for each partition of the topic, in one
+//!   request.
+//! - `loaded BOOTSTRAP TOPIC GROUPS PARTITIONS`: asks until every group's coordinator answers, then compares every
+//!   offset.
 //! - `members BOOTSTRAP TOPIC GROUP MEMBERS STAYERS`: members of a KIP-848 group come and go (members.rs).
 //!
-//! Each prints one line of JSON. Groups are called `g-0`, `g-1` …; the offset committed for partition p of group g is `g * PARTITIONS + p`.
-//! Left out on purpose: fetching of records, retries after errors that a quiet broker does not answer with.
+//! Each prints one line of JSON. Groups are called `g-0`, `g-1` …; the offset committed for partition p of group g is
+//! `g * PARTITIONS + p`. Left out on purpose: fetching of records, retries after errors that a quiet broker does not
+//! answer with.
 
 mod ask;
 mod commits;

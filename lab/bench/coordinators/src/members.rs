@@ -1,8 +1,9 @@
 //! A thousand members join a group of KIP-848 at once, and leave it at once.
 //!
-//! A member does what Apache's Java consumer does: it beats as often as the broker says, and at once when it has taken up what it was given, which
-//! it tells. It is given up when the broker forgets it. The group's partitions are twice as many as all members, so that it is known without asking
-//! when all is settled: everybody holds two; when all but the stayers have left, each stayer holds its share of all.
+//! A member does what Apache's Java consumer does: it beats as often as the broker says, and at once when it has taken
+//! up what it was given, which it tells. It is given up when the broker forgets it. The group's partitions are twice as
+//! many as all members, so that it is known without asking when all is settled: everybody holds two; when all but the
+//! stayers have left, each stayer holds its share of all.
 
 use crate::ask::{Wrong, coordinator, is_passing, open, open_many};
 use barnabas_client::Connection;

@@ -151,8 +151,8 @@ fn prepare(path: &Path, way: &Way, bytes: u64) -> Result<(), rustix::io::Errno> 
     Ok(())
 }
 
-/// Rounds made of batches of 16 KiB that lie all over a memory larger than the caches: copied together and written directly, or
-/// gathered by the kernel into the page cache and synced.
+/// Rounds made of batches of 16 KiB that lie all over a memory larger than the caches: copied together and written
+/// directly, or gathered by the kernel into the page cache and synced.
 fn run_pieces(path: &Path, mib_each: u64, print: &mut dyn FnMut(String)) -> Result<(), String> {
     let store = noise(PIECES_STORE_BYTES.min((mib_each << 20) as usize * 4));
     for way in WAYS.iter().filter(|way| way.dsync && way.before == Before::Written) {

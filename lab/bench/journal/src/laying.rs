@@ -1,4 +1,5 @@
-//! What it costs to lay large pieces into a segment that grows, synced now and then: the ways that `Log::lay` could take.
+//! What it costs to lay large pieces into a segment that grows, synced now and then: the ways that `Log::lay` could
+//! take.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;

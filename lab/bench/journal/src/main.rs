@@ -1,12 +1,13 @@
 //! What does it cost to make bytes durable, by the way of writing and by the size of a round?
 //!
-//! Units: CPU in ns per byte and µs per round, of the writing thread (`CLOCK_THREAD_CPUTIME_ID`: system calls included, the
-//! block layer's own kernel threads not); wall time per round in µs. Held fixed: one thread, one round at a time, one file
-//! system (the folder given), data that does not compress to nothing. Left out on purpose: sockets, threads, several
-//! directories. The bound that matters: a page-cache write without any sync, which is what Kafka pays (`buffered unsynced`).
+//! Units: CPU in ns per byte and µs per round, of the writing thread (`CLOCK_THREAD_CPUTIME_ID`: system calls included,
+//! the block layer's own kernel threads not); wall time per round in µs. Held fixed: one thread, one round at a time,
+//! one file system (the folder given), data that does not compress to nothing. Left out on purpose: sockets, threads,
+//! several directories. The bound that matters: a page-cache write without any sync, which is what Kafka pays
+//! (`buffered unsynced`).
 //!
-//! `barnabas-bench-journal FOLDER [io|journal|laying|all] [MIB_EACH]` prints one JSON line per case. Under `cargo test` it runs
-//! small.
+//! `barnabas-bench-journal FOLDER [io|journal|laying|all] [MIB_EACH]` prints one JSON line per case. Under `cargo test`
+//! it runs small.
 
 mod io;
 mod laying;

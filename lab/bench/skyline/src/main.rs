@@ -1,9 +1,9 @@
 //! The skyline: the least that a broker can do for a producer, as a floor under figures and a measure of the clients.
 //!
-//! `barnabas-skyline null|file|journal|segments PORT DIRECTORY`. Question: how much of a workload's figure is the client's and
-//! the machine's, and how much a broker's own? Held fixed: loopback, real clients, the protocol. Left out on purpose: everything
-//! else (reading, offsets, replication, limits, recovery). Two threads for each connection: one reads on while answers wait, one
-//! answers in order. It serves clients of the lab on loopback and nobody else.
+//! `barnabas-skyline null|file|journal|segments PORT DIRECTORY`. Question: how much of a workload's figure is the
+//! client's and the machine's, and how much a broker's own? Held fixed: loopback, real clients, the protocol. Left out
+//! on purpose: everything else (reading, offsets, replication, limits, recovery). Two threads for each connection: one
+//! reads on while answers wait, one answers in order. It serves clients of the lab on loopback and nobody else.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! The few requests that a producer and the rig make, and their answers: all in versions without tagged fields.
 //!
-//! Nothing is checked that a client of ours or Apache's sends right; a frame that is not understood ends its connection.
-//! The layouts are Kafka's: docs/COMPAT.md names versions, core/wire has the schemas.
+//! Nothing is checked that a client of ours or Apache's sends right; a frame that is not understood ends its
+//! connection. The layouts are Kafka's: docs/COMPAT.md names versions, core/wire has the schemas.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,7 +1,7 @@
 //! Where records go, in four steps from nowhere to a synced journal with segments behind it.
 //!
-//! The journal is one preallocated, already written file, written over and over in rounds: what waited while a round was on its
-//! way is the next one. Nothing is ever read back: this is a floor for figures, not a broker.
+//! The journal is one preallocated, already written file, written over and over in rounds: what waited while a round
+//! was on its way is the next one. Nothing is ever read back: this is a floor for figures, not a broker.
 
 use crate::protocol::Piece;
 use std::collections::HashMap;

@@ -15,7 +15,8 @@ pub enum Phase {
     Info,
 }
 
-/// A record as a line tells it: `[topic, partition, value, offset, key, tombstone, source]`, what is not known left out.
+/// A record as a line tells it: `[topic, partition, value, offset, key, tombstone, source]`, what is not known left
+/// out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rec {
     pub topic: String,

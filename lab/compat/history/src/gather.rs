@@ -251,8 +251,8 @@ impl Gather {
             }
             let key = (client, part, what.clone());
             let was = *self.told.get(&key).unwrap_or(&(-1, -1));
-            // An answer of an older epoch comes from a leader that does not know yet that it is none. The log start has no
-            // such excuse that would let it fall: nobody puts deleted records back.
+            // An answer of an older epoch comes from a leader that does not know yet that it is none. The log start has
+            // no such excuse that would let it fall: nobody puts deleted records back.
             let is_later = what == "earliest" || now.0 >= was.0;
             if is_later && now.1 < was.1 {
                 self.facts.regresses.push(Regress { client, part, what, from: was, to: now });

@@ -1,4 +1,5 @@
-//! `barnabas-history DIR|FILE…`: judges a history; exit 0 when no rule is broken, 1 when one is, 2 when it cannot be read.
+//! `barnabas-history DIR|FILE…`: judges a history; exit 0 when no rule is broken, 1 when one is, 2 when it cannot be
+//! read.
 
 use barnabas_history::judge;
 use std::path::PathBuf;

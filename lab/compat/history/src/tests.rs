@@ -18,7 +18,8 @@ fn clean() -> Vec<String> {
         r#"{"t":1,"c":"rig","op":"topic","topic":"c","parts":1,"kind":"compact"}"#.to_owned(),
         r#"{"t":1,"c":"rig","op":"client","kind":"Java"}"#.to_owned(),
         r#"{"t":2,"c":"rig","op":"fault","ph":"invoke","kind":"kill"}"#.to_owned(),
-        // q-0: a 0, b 1, t0 2, commit marker 3, x0 4, abort marker 5, d 6, m0 7, marker 8; q-1: c 0, t1 1, marker 2, x1 3, marker 4
+        // q-0: a 0, b 1, t0 2, commit marker 3, x0 4, abort marker 5, d 6, m0 7, marker 8; q-1: c 0, t1 1, marker 2, x1
+        // 3, marker 4
         format!(
             r#"{{"t":10,"c":"p","op":"send","ph":"invoke","id":1,"recs":[["q",0,{a}],["q",0,{b}],["q",1,{c}]]}}"#
         ),
@@ -108,8 +109,8 @@ fn clean() -> Vec<String> {
     lines
 }
 
-/// A share group that reads c: the first record is released by one member and accepted by another; the second was given as
-/// often as it may be, and is not there for readers; the tombstone is rejected.
+/// A share group that reads c: the first record is released by one member and accepted by another; the second was given
+/// as often as it may be, and is not there for readers; the tombstone is rejected.
 fn share_group() -> Vec<String> {
     let (k0, k1) = (v(4, 0), v(4, 1));
     vec![

@@ -1,6 +1,7 @@
 //! The same through Apache's own clients: `kafka-topics` and the Java admin client, as they come.
 //!
-//! Their class path is given in `KAFKA_CLASSPATH` (lab/density/run asks lab/compat for it); without it this is left out.
+//! Their class path is given in `KAFKA_CLASSPATH` (lab/density/run asks lab/compat for it); without it this is left
+//! out.
 
 use super::{Run, timed};
 use crate::asks;

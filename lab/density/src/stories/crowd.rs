@@ -1,8 +1,8 @@
 //! A million partitions, or nearly two, on one node at stock limits: made, described, restarted, deleted.
 //!
-//! What is measured: the time until the last partition has a leader in Metadata; what the process takes, at rest and at its
-//! highest; the longest wait of small producers meanwhile; the time from the start of the program to the first Metadata
-//! answer, and to a record written and read back.
+//! What is measured: the time until the last partition has a leader in Metadata; what the process takes, at rest and at
+//! its highest; the longest wait of small producers meanwhile; the time from the start of the program to the first
+//! Metadata answer, and to a record written and read back.
 
 use super::{Run, timed};
 use crate::asks::{self, Known, Many};
@@ -142,7 +142,8 @@ fn sample(known: &[Known]) -> Vec<Known> {
     known.iter().step_by(step).map(|(name, id, _)| (name.clone(), *id, 1)).collect()
 }
 
-/// Ends the node, starts it, and times it until it serves. The longer of a start after a clean stop and one after kill −9.
+/// Ends the node, starts it, and times it until it serves. The longer of a start after a clean stop and one after kill
+/// −9.
 async fn restart(run: &mut Run, node: &mut Node, sample: &[Known], bars: Bars) -> Result<Duration, Failure> {
     let stopped = node.stop()?;
     run.table.note("clean stop", seconds(stopped));

@@ -1,10 +1,11 @@
 //! 20,000 partitions, each of which is written: where Apache Kafka runs out of files.
 //!
-//! Usable is taken twice: when all leaders are in a Metadata answer, and when a record written to each with `acks=all` has
-//! been acknowledged. Then the node is killed, and the time until it serves is taken.
+//! Usable is taken twice: when all leaders are in a Metadata answer, and when a record written to each with `acks=all`
+//! has been acknowledged. Then the node is killed, and the time until it serves is taken.
 //!
-//! That start makes five files for each partition. ext4 passes over inodes that were freed in the last minutes, one by one
-//! (`recently_deleted`): soon after many files were removed, an earlier run's say, four fifths of the time go there.
+//! That start makes five files for each partition. ext4 passes over inodes that were freed in the last minutes, one by
+//! one (`recently_deleted`): soon after many files were removed, an earlier run's say, four fifths of the time go
+//! there.
 
 use super::{Run, timed};
 use crate::asks::{self, Known, Many};

@@ -1,7 +1,7 @@
 //! Who writes: threads with a client each, which try on through every kill.
 //!
-//! With `acks=all` the client numbers its batches (an idempotent producer), so each record is there once; with `acks=1` it
-//! does not, and a batch whose answer was lost may be there twice, but never out of order and never missing.
+//! With `acks=all` the client numbers its batches (an idempotent producer), so each record is there once; with `acks=1`
+//! it does not, and a batch whose answer was lost may be there twice, but never out of order and never missing.
 
 use crate::ledger::Ledger;
 use crate::random::Random;

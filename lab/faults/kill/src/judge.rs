@@ -1,7 +1,7 @@
 //! What is there, beside what must be.
 //!
-//! Reads on from where the last look ended, or everything again; checks offsets, numbers, keys, committed offsets, topics
-//! and log starts against what had been acknowledged before the look began.
+//! Reads on from where the last look ended, or everything again; checks offsets, numbers, keys, committed offsets,
+//! topics and log starts against what had been acknowledged before the look began.
 
 use crate::churn::{COMMITTED_PARTITIONS, GROUP};
 use crate::fleet::{COMPACTED, KEPT, LOOSE, TOPICS, TRIMMED, cluster, read_value, runtime};

@@ -10,7 +10,8 @@
 //! | `outside.rs` | a librdkafka producer, in a process of its own |
 //! | `judge.rs` | what is there, beside what must be |
 //!
-//! What it does not show: loss of power. kill −9 takes the process and leaves the page cache (lab/faults/cut cuts power).
+//! What it does not show: loss of power. kill −9 takes the process and leaves the page cache (lab/faults/cut cuts
+//! power).
 
 mod churn;
 mod fleet;

@@ -1,8 +1,8 @@
 //! Every file type × every harm, after a clean stop and after kill −9: found, named, and never served as data?
 //!
 //! Each cell begins with the same prepared directory (see `damage::prepare`), harms one file, starts the node, reads
-//! everything with its checksums, lets producers go on, and starts once more. What may come of it: see `damage::cell`. The node
-//! runs as a user without rights where the rig runs as root, so that owners and permissions count.
+//! everything with its checksums, lets producers go on, and starts once more. What may come of it: see `damage::cell`.
+//! The node runs as a user without rights where the rig runs as root, so that owners and permissions count.
 //!
 //! Prints the table, one line for each cell that is bad, and `N passed, N failed, N skipped`.
 

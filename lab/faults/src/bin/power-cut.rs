@@ -1,11 +1,12 @@
 //! Is what was acknowledged there after the power went, once and in order, without anybody's help?
 //!
-//! A node with three log directories on a file system of its own (ext4, then XFS) is loaded by idempotent producers of ours
-//! (five requests in flight, small and large batches), producers with `acks=1`, one of librdkafka's, committed offsets, and topics
-//! that are made and deleted; segments are small and retention runs, so that files are made, renamed and removed all the time. At a
-//! random moment the file system loses its power (see `mount`), with or without its own journal written out, the process dies
-//! with it, a little before or a little after; it is mounted again, the node is started again, and the judge reads everything
-//! back while the producers wait; then they go on where they were. So often as asked.
+//! A node with three log directories on a file system of its own (ext4, then XFS) is loaded by idempotent producers of
+//! ours (five requests in flight, small and large batches), producers with `acks=1`, one of librdkafka's, committed
+//! offsets, and topics that are made and deleted; segments are small and retention runs, so that files are made,
+//! renamed and removed all the time. At a random moment the file system loses its power (see `mount`), with or without
+//! its own journal written out, the process dies with it, a little before or a little after; it is mounted again, the
+//! node is started again, and the judge reads everything back while the producers wait; then they go on where they
+//! were. So often as asked.
 //!
 //! Prints for each file system: cycles, acknowledged records, lost, doubled, starts; and ends in one line to quote.
 
@@ -206,8 +207,8 @@ impl<'a> Story<'a> {
             scope.spawn(move || offsets.run(port, shared));
             scope.spawn(move || topics.run(port, shared));
             std::thread::sleep(load);
-            // The power takes the process with it: nothing is answered while the file system is being shut down. It may say of a
-            // write that is under way that it is durable, and has just forgotten it.
+            // The power takes the process with it: nothing is answered while the file system is being shut down. It may
+            // say of a write that is under way that it is durable, and has just forgotten it.
             let done = match moment {
                 0 => broker.kill().and_then(|()| armed.cut(flush)),
                 1 => broker.pause(true).and_then(|()| armed.cut(flush)).and_then(|()| broker.kill()),

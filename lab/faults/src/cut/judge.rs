@@ -1,8 +1,9 @@
 //! Reads back what the load wrote and holds the node to what it acknowledged.
 //!
-//! Per partition, from where the last reading ended: offsets follow one another; each idempotent writer's records are there in
-//! its order, none missing and none twice; a writer without sequences has none twice and none out of order; every acknowledged
-//! batch stands at the offset that was told; the log begins no lower than what was deleted and ends no lower than what was read.
+//! Per partition, from where the last reading ended: offsets follow one another; each idempotent writer's records are
+//! there in its order, none missing and none twice; a writer without sequences has none twice and none out of order;
+//! every acknowledged batch stands at the offset that was told; the log begins no lower than what was deleted and ends
+//! no lower than what was read.
 
 use super::{Acked, LoadTopic, PLAIN_WRITERS};
 use crate::Trouble;

@@ -1,7 +1,7 @@
 //! An idempotent producer of librdkafka's, in a process of its own, that lives through every cut.
 //!
-//! It says what was acknowledged line by line: `a PARTITION OFFSET NUMBER`; `e TEXT` for an error that its application would
-//! see. Asked to end it waits for what is under way and says `end`.
+//! It says what was acknowledged line by line: `a PARTITION OFFSET NUMBER`; `e TEXT` for an error that its application
+//! would see. Asked to end it waits for what is under way and says `end`.
 
 use super::{Acked, LIBRDKAFKA, LIBRDKAFKA_TOPIC};
 use crate::kafka::Place;

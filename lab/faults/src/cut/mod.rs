@@ -7,7 +7,8 @@
 //! | `librdkafka` | the same as a writer, by somebody else's client |
 //! | `judge` | reads back and says what is lost, doubled or out of order |
 //!
-//! What was acknowledged before a cut is a promise and is kept in this process's memory; the judge holds the node to it.
+//! What was acknowledged before a cut is a promise and is kept in this process's memory; the judge holds the node to
+//! it.
 
 pub mod judge;
 pub mod librdkafka;

@@ -1,8 +1,9 @@
 //! A producer that lives through every cut: five requests in flight, and what was not answered is sent again.
 //!
-//! With `acks=all` it is an idempotent producer with one identity for its whole life: a batch that is sent again has its old
-//! sequence, and the node must neither store it twice nor call it out of order. With `acks=1` it has no sequences, so what was
-//! not answered is given up: the judge allows it to be there or not, once. What was first sent after a cut must not be acknowledged.
+//! With `acks=all` it is an idempotent producer with one identity for its whole life: a batch that is sent again has
+//! its old sequence, and the node must neither store it twice nor call it out of order. With `acks=1` it has no
+//! sequences, so what was not answered is given up: the judge allows it to be there or not, once. What was first sent
+//! after a cut must not be acknowledged.
 
 use super::{Acked, LoadTopic, PLAIN_WRITERS, TOPICS};
 use crate::Trouble;

@@ -1,9 +1,9 @@
 //! One file, one harm, one start: what came of it, and whether that may be.
 //!
-//! What may be: clients see what they saw (whether or not something had to be rebuilt); a partition or the node refuses and the
-//! file is named; the unvouched end of a log after an unclean stop is cut, and that is said. What may not: other bytes are
-//! served, something is missing unsaid, the node panics, producers are out of step, the next start makes it worse, or sealed
-//! records have left the disk.
+//! What may be: clients see what they saw (whether or not something had to be rebuilt); a partition or the node refuses
+//! and the file is named; the unvouched end of a log after an unclean stop is cut, and that is said. What may not:
+//! other bytes are served, something is missing unsaid, the node panics, producers are out of step, the next start
+//! makes it worse, or sealed records have left the disk.
 
 use super::copy_tree;
 use super::harm::Harm;

@@ -49,8 +49,8 @@ impl Harm {
         }
     }
 
-    /// Does it to `file`. `other`: one of its kind; `older`: the file as it once was. `tail`: what changed bytes shall hit is the
-    /// file's end. Returns `false` where it cannot be done to this file.
+    /// Does it to `file`. `other`: one of its kind; `older`: the file as it once was. `tail`: what changed bytes shall
+    /// hit is the file's end. Returns `false` where it cannot be done to this file.
     pub fn apply(self, file: &Path, other: Option<&Path>, older: &Path, tail: bool) -> Result<bool, Trouble> {
         let len = std::fs::metadata(file)?.len();
         match self {

@@ -1,5 +1,6 @@
 //! The directory that every cell begins with: two log directories, sealed and active segments, deleted records, aborted
-//! transactions, what compaction has left, committed offsets, metadata snapshots. Kept after a clean stop and after kill −9, with an older copy of both.
+//! transactions, what compaction has left, committed offsets, metadata snapshots. Kept after a clean stop and after
+//! kill −9, with an older copy of both.
 
 use super::copy_tree;
 use super::harm::is_root;
@@ -131,7 +132,8 @@ pub fn prepare(broker: &mut Broker, place: &Path) -> Result<Prepared, Trouble> {
     })
 }
 
-/// Until both directories' checkpoints vouch for what was acknowledged, metadata included. Where there is a journal, it does.
+/// Until both directories' checkpoints vouch for what was acknowledged, metadata included. Where there is a journal, it
+/// does.
 fn wait_for_checkpoint(work: &Path, least: u64) -> Result<(), Trouble> {
     let read = || -> Result<Vec<(String, u64)>, Trouble> {
         let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! Everything that the node's clients can see: topics, each partition's bytes and aborted transactions, committed offsets.
+//! Everything that the node's clients can see: topics, each partition's bytes and aborted transactions, committed
+//! offsets.
 
 use crate::kafka::{Connection, Place};
 use crate::{Trouble, trouble};
@@ -32,8 +33,8 @@ pub struct View {
 }
 
 impl View {
-    /// Reads everything of the topics that are no internal ones. Bytes that fail their checksum are an error of the text: they
-    /// must not have been served.
+    /// Reads everything of the topics that are no internal ones. Bytes that fail their checksum are an error of the
+    /// text: they must not have been served.
     pub fn take(port: u16, wanted: &[Place]) -> Result<Self, Trouble> {
         let mut connection = Connection::open(port)?;
         let answer = connection.call(&MetadataRequest { topics: None, ..Default::default() }, 9)?;

@@ -7,10 +7,12 @@
 //! | `attack.rs` | connections: sound, changed, half-sent, unread |
 //! | `good.rs`, `talk.rs` | the client that must be served meanwhile |
 //!
-//! Fails where the node ends, logs a bug, loses an acknowledged record or leaves the good client unserved for [`UNSERVED_MAX`]. Each
-//! connection is made by the seed and its number; what the last ones sent is kept in `target/fuzz/found/requests`.
+//! Fails where the node ends, logs a bug, loses an acknowledged record or leaves the good client unserved for
+//! [`UNSERVED_MAX`]. Each connection is made by the seed and its number; what the last ones sent is kept in
+//! `target/fuzz/found/requests`.
 //!
-//! `barnabas-fuzz-requests [--seconds N] [--seed N] [--binary PATH] [--memory BYTES] [--again FILE…]`; `--again` sends kept files alone.
+//! `barnabas-fuzz-requests [--seconds N] [--seed N] [--binary PATH] [--memory BYTES] [--again FILE…]`; `--again` sends
+//! kept files alone.
 
 mod attack;
 mod good;
@@ -241,7 +243,8 @@ fn keep(root: &Path, attack: &Attack) -> String {
     format!("{} in {}", told.join("; "), folder.display())
 }
 
-/// Sends kept frames: each once, on a connection of its own; and then as often as the node takes it, on a few that do not read.
+/// Sends kept frames: each once, on a connection of its own; and then as often as the node takes it, on a few that do
+/// not read.
 fn again(node: &mut Node, files: &[PathBuf]) -> Result<String, String> {
     for path in files {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -1,8 +1,9 @@
-//! Bodies of requests out of the schema: every field as its version has it, with values that are ordinary, at a boundary or far too many.
+//! Bodies of requests out of the schema: every field as its version has it, with values that are ordinary, at a
+//! boundary or far too many.
 //!
-//! What it names is its own (topics `a0` to `a7`, groups, transactional ids), never what the good client uses. It asks for nothing that
-//! an administrator may ask for and that rightly ends the good client's service: [`HARMFUL`] APIs are left out, and so are the configs
-//! of brokers.
+//! What it names is its own (topics `a0` to `a7`, groups, transactional ids), never what the good client uses. It asks
+//! for nothing that an administrator may ask for and that rightly ends the good client's service: [`HARMFUL`] APIs are
+//! left out, and so are the configs of brokers.
 
 use crate::random::Random;
 use crate::records::Batches;

@@ -1,4 +1,5 @@
-//! What goes into a `records` field: batches of every codec and format, bombs, and batches with something wrong in them.
+//! What goes into a `records` field: batches of every codec and format, bombs, and batches with something wrong in
+//! them.
 
 use crate::random::Random;
 use barnabas_base::{Offset, TimestampMs};

@@ -1,5 +1,5 @@
-//! Runs every file of lab/fuzz/corpus through its target: what once broke stays fixed. Needs no fuzzer. `--measure` says what each target
-//! held at most.
+//! Runs every file of lab/fuzz/corpus through its target: what once broke stays fixed. Needs no fuzzer. `--measure`
+//! says what each target held at most.
 
 use std::path::Path;
 use std::process::ExitCode;

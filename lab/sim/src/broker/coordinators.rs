@@ -1,8 +1,8 @@
-//! The coordinators of one broker: a shard of core/coordinator beside each partition of an internal topic that it leads. What shell/broker's
-//! coordinator_worker does.
+//! The coordinators of one broker: a shard of core/coordinator beside each partition of an internal topic that it
+//! leads. What shell/broker's coordinator_worker does.
 //!
-//! A shard is loaded by replaying its partition's log, once all of that is on every replica in sync, and is let go when the broker hears
-//! that somebody else leads. Until it hears, it answers: what it writes never gets safe.
+//! A shard is loaded by replaying its partition's log, once all of that is on every replica in sync, and is let go when
+//! the broker hears that somebody else leads. Until it hears, it answers: what it writes never gets safe.
 
 use std::collections::{BTreeMap, VecDeque};
 

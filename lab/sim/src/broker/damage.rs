@@ -1,4 +1,5 @@
-//! Damage in a log: found by a reader or by the scrub, told to the controller, repaired from the leader. core/replica's `repair` decides.
+//! Damage in a log: found by a reader or by the scrub, told to the controller, repaired from the leader. core/replica's
+//! `repair` decides.
 
 use std::sync::Arc;
 

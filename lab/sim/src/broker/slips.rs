@@ -1,4 +1,5 @@
-//! Mistakes that stand between core/replica and who drives it: the core is told something that is not so. One is planted at a time.
+//! Mistakes that stand between core/replica and who drives it: the core is told something that is not so. One is
+//! planted at a time.
 
 use std::collections::BTreeMap;
 

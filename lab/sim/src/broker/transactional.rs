@@ -1,6 +1,6 @@
-//! What a broker does for transactions beside coordinating them: batches within one, once its coordinator agrees; offsets within one,
-//! likewise; markers, both as the leader that writes them and as the coordinator that has them written. What shell/broker's dispatch and
-//! markers.rs do.
+//! What a broker does for transactions beside coordinating them: batches within one, once its coordinator agrees;
+//! offsets within one, likewise; markers, both as the leader that writes them and as the coordinator that has them
+//! written. What shell/broker's dispatch and markers.rs do.
 
 use barnabas_base::{
     BrokerId, CoordinatorEpoch, DurationMs, ErrorCode, PartitionIndex, ProducerEpoch, ProducerId, Text,
@@ -340,8 +340,8 @@ impl Process {
     ) {
         let topic = self.image.topics.by_name(&partition.topic);
         let leader = topic.and_then(|topic| topic.partition(partition.partition)).map(|state| state.leader);
-        // Before version 2 a marker that comes twice may end the next transaction (KIP-1228), so no other is sent while one may be on its
-        // way.
+        // Before version 2 a marker that comes twice may end the next transaction (KIP-1228), so no other is sent while
+        // one may be on its way.
         let patience = if around.version.bumps_epoch() { 60 } else { MARK_OVERDUE_MS };
         let to = leader.filter(|leader| *leader != BrokerId::NONE);
         let to = to.map_or(Place::Controller, Place::Broker);

@@ -1,4 +1,5 @@
-//! The directory's journal: its rounds are written when they are due, and synced a moment later. A crash in between tears them.
+//! The directory's journal: its rounds are written when they are due, and synced a moment later. A crash in between
+//! tears them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;

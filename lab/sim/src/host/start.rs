@@ -1,6 +1,7 @@
 //! The start of a process on what its disk has kept: the directory, its journal, its logs; and a clean stop.
 //!
-//! core/replica reads the journal, replays and opens. What is done around it is what shell/broker does: replay.rs and pending.rs, server/stop.rs.
+//! core/replica reads the journal, replays and opens. What is done around it is what shell/broker does: replay.rs and
+//! pending.rs, server/stop.rs.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -103,7 +104,8 @@ impl ReplicaHost {
         self.dir.kept_life().map(|life| life.epoch)
     }
 
-    /// Notes the life that begins. On a full disk it is not noted: after a crash this broker does not count as one that has kept anything.
+    /// Notes the life that begins. On a full disk it is not noted: after a crash this broker does not count as one that
+    /// has kept anything.
     pub fn note_life(&mut self, life: BrokerEpoch) -> Result<(), Failure> {
         match self.dir.note_life(life, TimestampMs::NONE) {
             Err(error) if error.is_passing() => Ok(()),
@@ -211,8 +213,8 @@ impl ReplicaHost {
 
     fn note_opened(&mut self, replica: Replica) {
         let (key, start, end) = (replica.key, replica.log.start(), replica.log.end());
-        // A producer snapshot does not say which transactions ended above the high watermark: the last stable offset may pass them, as
-        // Kafka's. What it is at first is not looked at.
+        // A producer snapshot does not say which transactions ended above the high watermark: the last stable offset
+        // may pass them, as Kafka's. What it is at first is not looked at.
         let seen_stable = replica.partition.last_stable();
         let hosted = Hosted {
             replica,

@@ -1,4 +1,5 @@
-//! Syncs of segments: each begins a moment after it was asked for, covers what was written until then, and is reported later still.
+//! Syncs of segments: each begins a moment after it was asked for, covers what was written until then, and is reported
+//! later still.
 
 use barnabas_base::{MonotonicMs, Offset};
 use barnabas_partition::ReplicaKey;

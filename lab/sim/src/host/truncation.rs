@@ -1,4 +1,5 @@
-//! Truncations, in the order that core/replica asks for: the journal notes them, checkpoints are lowered, the log is truncated.
+//! Truncations, in the order that core/replica asks for: the journal notes them, checkpoints are lowered, the log is
+//! truncated.
 //!
 //! As shell/broker's partition_worker/truncation.rs.
 

@@ -1,4 +1,5 @@
-//! What a directory needs now and then: checkpoints, files that go for good, room; and what becomes of a replica that is given up.
+//! What a directory needs now and then: checkpoints, files that go for good, room; and what becomes of a replica that
+//! is given up.
 
 use std::sync::Arc;
 

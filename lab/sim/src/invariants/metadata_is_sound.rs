@@ -1,4 +1,5 @@
-//! What the controller says makes sense: a leader is in sync and alive; who is in sync or eligible is a replica; nobody is both.
+//! What the controller says makes sense: a leader is in sync and alive; who is in sync or eligible is a replica; nobody
+//! is both.
 
 use super::{View, Violation};
 

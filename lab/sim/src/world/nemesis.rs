@@ -1,7 +1,7 @@
 //! What goes wrong in the world.
 //!
-//! Two replicas of each partition that have all that was acknowledged are spared at a time: more than `min.insync.replicas` promises is not
-//! asked for.
+//! Two replicas of each partition that have all that was acknowledged are spared at a time: more than
+//! `min.insync.replicas` promises is not asked for.
 
 use std::path::Path;
 
@@ -100,8 +100,8 @@ impl World {
         disk.set_capacity(space.total - space.free + self.random.below(most) as u64);
     }
 
-    /// Changes bytes of a segment that other replicas have as well. Of two replicas, and `min.insync.replicas` of two, a damaged one never
-    /// leaves the ISR, and is not repaired.
+    /// Changes bytes of a segment that other replicas have as well. Of two replicas, and `min.insync.replicas` of two,
+    /// a damaged one never leaves the ISR, and is not repaired.
     fn damage(&mut self, at: usize) {
         let Self { random, brokers, day, host, .. } = self;
         let broker = &mut brokers[at];
@@ -152,8 +152,8 @@ impl World {
         }
     }
 
-    /// Whether of every partition two are left who have everything that was acknowledged, and are there: one may be let go before the
-    /// loss is known.
+    /// Whether of every partition two are left who have everything that was acknowledged, and are there: one may be let
+    /// go before the loss is known.
     pub(super) fn may_lose_disk(&self, id: BrokerId) -> bool {
         let is_there = |other: BrokerId| {
             let is_cut = self.network.is_cut(Place::Broker(other), Place::Controller);

@@ -1,11 +1,12 @@
 //! Partitions that stay without a leader.
 //!
-//! A partition loses its leader for a moment in many a plain start: brokers register one by one, and one that may lead is not unfenced yet.
-//! So the loss is one line at INFO (cluster_events.rs), and the alarm comes when the partition still has no leader after the session of a
-//! broker has ended: by then every broker that runs has registered.
+//! A partition loses its leader for a moment in many a plain start: brokers register one by one, and one that may lead
+//! is not unfenced yet. So the loss is one line at INFO (cluster_events.rs), and the alarm comes when the partition
+//! still has no leader after the session of a broker has ended: by then every broker that runs has registered.
 //!
-//! Two images are compared, so that a million partitions cost no memory here: the one of the loss, and the one when the time is over. Losses
-//! in between are looked at once more, as long after. A line names all partitions of that state, not only what was lost last.
+//! Two images are compared, so that a million partitions cost no memory here: the one of the loss, and the one when the
+//! time is over. Losses in between are looked at once more, as long after. A line names all partitions of that state,
+//! not only what was lost last.
 //!
 //! Without a clock: the first question after a loss says when it was.
 

@@ -1,8 +1,8 @@
 //! How the process's descriptors are divided: so many for log files, so many for connections, the rest for all else.
 //!
-//! The soft limit is raised to the hard one first. What is shared out here is kept by core/storage's pools (log files) and by the
-//! gate in shell/net (connections), so that nobody takes what another one needs: a node with `ulimit -n 1024` serves any number of
-//! partitions, and refuses the connection that is one too many with a line in the log.
+//! The soft limit is raised to the hard one first. What is shared out here is kept by core/storage's pools (log files)
+//! and by the gate in shell/net (connections), so that nobody takes what another one needs: a node with `ulimit -n
+//! 1024` serves any number of partitions, and refuses the connection that is one too many with a line in the log.
 //!
 //! Always true: `log files + connections + all else ≤ the limit`.
 
@@ -74,8 +74,8 @@ fn raise() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Three quarters of what is left are for log files, or what is `wanted`: 20,000 descriptors keep the segments of 10,000 partitions
-/// open.
+/// Three quarters of what is left are for log files, or what is `wanted`: 20,000 descriptors keep the segments of
+/// 10,000 partitions open.
 ///
 /// # Errors
 /// The least limit with which this node could work.

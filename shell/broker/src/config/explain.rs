@@ -1,4 +1,5 @@
-//! `barnabas config explain`: what becomes of each key here, and why; `… KEY`: all that is known of one. A table from core/metadata's definitions.
+//! `barnabas config explain`: what becomes of each key here, and why; `… KEY`: all that is known of one. A table from
+//! core/metadata's definitions.
 
 use crate::config::settings::Settings;
 use barnabas_metadata::config::{

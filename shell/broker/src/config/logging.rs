@@ -2,9 +2,10 @@
 //!
 //! Levels are a contract: ERROR wakes someone, WARN is looked at tomorrow, INFO is a change of state.
 //!
-//! A logger is a module of the program, named by its target: `barnabas::requests::connection`, `barnabas_net`. `root` stands for all others. The
-//! level of a logger comes from, in this order: IncrementalAlterConfigs on the resource BROKER_LOGGER (lost with the process, as in Kafka),
-//! the environment (`BARNABAS_LOG`, then `RUST_LOG`), `log.level` of the configuration, INFO.
+//! A logger is a module of the program, named by its target: `barnabas::requests::connection`, `barnabas_net`. `root`
+//! stands for all others. The level of a logger comes from, in this order: IncrementalAlterConfigs on the resource
+//! BROKER_LOGGER (lost with the process, as in Kafka), the environment (`BARNABAS_LOG`, then `RUST_LOG`), `log.level`
+//! of the configuration, INFO.
 //!
 //! Neighbours: server.rs starts it; requests/cluster/admin.rs and core/api/src/loggers.rs show and change levels.
 
@@ -23,7 +24,8 @@ use tracing_subscriber::{Registry, fmt, reload};
 const ROOT: &str = "root";
 /// The configuration key.
 pub const KEY: &str = "log.level";
-/// Loggers that `kafka-configs --entity-type broker-loggers` lists, besides `root`: one per part of the node that writes lines.
+/// Loggers that `kafka-configs --entity-type broker-loggers` lists, besides `root`: one per part of the node that
+/// writes lines.
 const LOGGERS: &[&str] = &[
     "barnabas",
     "barnabas::coordinators",
@@ -143,7 +145,8 @@ pub fn shown() -> loggers::Levels {
     all.map(|logger| (logger, in_kafkas_spelling(level_in(&levels, logger)))).collect()
 }
 
-/// Carries out changes that [`loggers::check`] has let pass. They hold until the process ends; `None` takes back what was altered.
+/// Carries out changes that [`loggers::check`] has let pass. They hold until the process ends; `None` takes back what
+/// was altered.
 pub fn alter(changes: &[loggers::Change]) {
     let Some(logging) = LOGGING.get().filter(|_| !changes.is_empty()) else { return };
     let mut levels = logging.levels.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,7 @@
 //! What the operator set: the file's keys, overridden by the command line, and nothing else.
 //!
-//! Knows no key and no default: `node_config` asks for keys, core/metadata's definitions hold defaults, types and reasons.
+//! Knows no key and no default: `node_config` asks for keys, core/metadata's definitions hold defaults, types and
+//! reasons.
 
 use crate::properties::{self, Property};
 use std::collections::BTreeMap;

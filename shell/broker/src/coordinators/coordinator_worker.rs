@@ -1,12 +1,14 @@
 //! The coordinators of one worker: one shard for each partition of `__consumer_offsets`, `__transaction_state` and
 //! `__share_group_state` that this worker owns.
 //!
-//! A shard lives beside its partition, on the same thread: its records take the way of every other append, and "durable" is
-//! the partition's own word. The shards of groups are loaded when somebody first asks for any group, all of them, by all workers at once: whoever
-//! was a client before the start will be one again. They, and those of share state, are loaded when another broker's leadership comes here, since
-//! its members are about to; a shard of share state also when somebody asks for something of its; one of transactions
-//! at once, as it has timeouts to keep and markers to write that nobody asks for. A piece at a time, so that a long history does not
-//! hold up the worker; what is asked meanwhile waits, and is loaded first. A shard goes with its partition's leadership, or with a new epoch of it.
+//! A shard lives beside its partition, on the same thread: its records take the way of every other append, and
+//! "durable" is the partition's own word. The shards of groups are loaded when somebody first asks for any group, all
+//! of them, by all workers at once: whoever was a client before the start will be one again. They, and those of share
+//! state, are loaded when another broker's leadership comes here, since its members are about to; a shard of share
+//! state also when somebody asks for something of its; one of transactions at once, as it has timeouts to keep and
+//! markers to write that nobody asks for. A piece at a time, so that a long history does not hold up the worker; what
+//! is asked meanwhile waits, and is loaded first. A shard goes with its partition's leadership, or with a new epoch of
+//! it.
 //!
 //! Always true:
 //! 1. a shard's batches are appended in the order in which it handed them out

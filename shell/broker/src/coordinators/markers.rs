@@ -1,10 +1,12 @@
 //! Markers on their way to the partitions whose transactions they end.
 //!
-//! A partition of `__consumer_offsets` gets its marker from its own shard of the group coordinator, in order with that shard's
-//! records; any other one by an append. Both wait in the mailbox of the partition's owner, and are answered once they are safe.
+//! A partition of `__consumer_offsets` gets its marker from its own shard of the group coordinator, in order with that
+//! shard's records; any other one by an append. Both wait in the mailbox of the partition's owner, and are answered
+//! once they are safe.
 //!
-//! Those for partitions that another broker leads go to it in a WriteTxnMarkers (markers/away.rs). The shard that ordered
-//! markers hears of each broker's as soon as that one has spoken, and orders those again that failed; a partition that is gone needs none.
+//! Those for partitions that another broker leads go to it in a WriteTxnMarkers (markers/away.rs). The shard that
+//! ordered markers hears of each broker's as soon as that one has spoken, and orders those again that failed; a
+//! partition that is gone needs none.
 //!
 //! Transaction path 4 of 5. Before: coordinator_worker.rs (the node's own transactions), requests/transactions.rs
 //! (WriteTxnMarkers). After: partition_worker.rs.
@@ -137,8 +139,8 @@ struct Placed {
     known: Vec<(TopicPartition, MarkerOutcome)>,
 }
 
-/// Brings the markers that a transaction coordinator of this node ordered to where their partitions are led now, and tells the
-/// coordinator what came of them. A coordinator that is no longer here orders nothing.
+/// Brings the markers that a transaction coordinator of this node ordered to where their partitions are led now, and
+/// tells the coordinator what came of them. A coordinator that is no longer here orders nothing.
 pub async fn bring_ordered(node: &Arc<Node>, shard: PartitionKey, order: MarkerOrder) {
     let coordinator_epoch = order.ticket.coordinator_epoch;
     if led_under(node, shard).is_none_or(|epoch| epoch.get() != coordinator_epoch.get()) {
@@ -203,8 +205,8 @@ impl Told {
     }
 }
 
-/// A partition that the image does not know is gone: whoever leads the transaction's coordinator has seen all of the metadata that was
-/// there when the partition joined.
+/// A partition that the image does not know is gone: whoever leads the transaction's coordinator has seen all of the
+/// metadata that was there when the partition joined.
 fn place(node: &Node, partitions: Vec<TopicPartition>) -> Placed {
     let image = node.cluster.image.load();
     let mut placed = Placed::default();

@@ -1,6 +1,8 @@
-//! The figures that placement goes by: how free each device is, how much is written to it, how many partitions lie there.
+//! The figures that placement goes by: how free each device is, how much is written to it, how many partitions lie
+//! there.
 //!
-//! Counted as the image changes, measured once a second by housekeeping. The rule itself is core/storage/src/placement.rs.
+//! Counted as the image changes, measured once a second by housekeeping. The rule itself is
+//! core/storage/src/placement.rs.
 
 use super::Directory;
 use crate::mailbox::PartitionKey;
@@ -22,8 +24,9 @@ pub struct Figures {
 #[derive(Debug, Default)]
 struct State {
     directories: Vec<Counted>,
-    /// Partitions that were placed in this life of the node, and whose place the metadata log does not know yet. Nothing was
-    /// acknowledged in them by an earlier life, or they were found nowhere while every directory could be looked at.
+    /// Partitions that were placed in this life of the node, and whose place the metadata log does not know yet.
+    /// Nothing was acknowledged in them by an earlier life, or they were found nowhere while every directory could be
+    /// looked at.
     placed: HashMap<PartitionKey, usize>,
 }
 
@@ -108,8 +111,8 @@ impl Figures {
         self.lock().placed.iter().map(|(&key, &directory)| (key, directory)).collect()
     }
 
-    /// Follows the image that was just published: what is assigned is counted there, and no longer as placed. Whoever finds a partition
-    /// not placed and looks at the image after that, sees where it is assigned.
+    /// Follows the image that was just published: what is assigned is counted there, and no longer as placed. Whoever
+    /// finds a partition not placed and looks at the image after that, sees where it is assigned.
     pub fn follow(
         &self,
         before: &Image,

@@ -1,12 +1,14 @@
-//! Beginning a partition anew without its records, on the operator's word: an empty file `barnabas-abandon-TOPIC-PARTITION` in the log
-//! directory. Where that name would be longer than file systems take, and in any other case too, the topic's id may stand for its name.
+//! Beginning a partition anew without its records, on the operator's word: an empty file
+//! `barnabas-abandon-TOPIC-PARTITION` in the log directory. Where that name would be longer than file systems take, and
+//! in any other case too, the topic's id may stand for its name.
 //!
-//! A partition whose files are damaged or gone stays offline, since what was acknowledged lay there. To delete the topic would take
-//! its other partitions with it. So where that file lies, the partition's directory is put aside as a stray, together with what
-//! the journal held of it and could not be replayed; the checkpoints forget the partition, and it begins at offset 0 in any log
-//! directory. Nothing is deleted.
+//! A partition whose files are damaged or gone stays offline, since what was acknowledged lay there. To delete the
+//! topic would take its other partitions with it. So where that file lies, the partition's directory is put aside as a
+//! stray, together with what the journal held of it and could not be replayed; the checkpoints forget the partition,
+//! and it begins at offset 0 in any log directory. Nothing is deleted.
 //!
-//! Before: partition_worker/waiting.rs, when the partition is first asked for. After: directories/locate.rs, which finds nothing.
+//! Before: partition_worker/waiting.rs, when the partition is first asked for. After: directories/locate.rs, which
+//! finds nothing.
 
 use super::{Directory, random_uuid};
 use crate::node::Node;

@@ -1,13 +1,16 @@
 //! What the log directories say of this broker's life before, and what they are to say of this one.
 //!
-//! The controller keeps a broker in ISR and ELR (KIP-966) over a restart if that has everything that it acknowledged. After a clean stop
-//! `.kafka_cleanshutdown` says so. After a kill `barnabas-last-life` does, as acknowledgements wait for the sync. Not so:
+//! The controller keeps a broker in ISR and ELR (KIP-966) over a restart if that has everything that it acknowledged.
+//! After a clean stop `.kafka_cleanshutdown` says so. After a kill `barnabas-last-life` does, as acknowledgements wait
+//! for the sync. Not so:
 //! - with `log.ack.durability=written`, where acknowledgements do not wait
-//! - where a directory has failed since, has a damaged checkpoint or journal, or says something else than the others: its disk is another one
-//! - where the metadata log shows that the broker lived on after what the file says: the disk was restored to an earlier moment
+//! - where a directory has failed since, has a damaged checkpoint or journal, or says something else than the others:
+//!   its disk is another one
+//! - where the metadata log shows that the broker lived on after what the file says: the disk was restored to an
+//!   earlier moment
 //!
-//! core/storage keeps the files; core/quorum's `node/outlived.rs` compares with the metadata log. The server and housekeeping
-//! note this life, and the registration tells the controller.
+//! core/storage keeps the files; core/quorum's `node/outlived.rs` compares with the metadata log. The server and
+//! housekeeping note this life, and the registration tells the controller.
 
 use super::{Directories, Directory};
 use crate::node::Node;
@@ -24,7 +27,8 @@ const NOTE_PATIENCE: DurationMs = DurationMs(60_000);
 /// The sessions of a broker that was killed: its own, and as many of controllers that came and went meanwhile.
 const SESSIONS: i64 = 5;
 
-/// The life of which every directory that holds partitions has all. One that has another word, or none, may have lost what that life had.
+/// The life of which every directory that holds partitions has all. One that has another word, or none, may have lost
+/// what that life had.
 ///
 /// # Source
 /// KIP-966; Kafka `LogManager.readBrokerEpochFromCleanShutdownFiles`.
@@ -73,8 +77,8 @@ pub fn to_compare(directories: &Directories, broker: BrokerId, config: &BrokerCo
     Some(BrokerLife { broker, epoch, seen: seen?, spare })
 }
 
-/// Writes down that this life goes on. Before the broker is unfenced for the first time: until then it is in sync for nothing. Where it
-/// cannot be written, the broker counts as shut down uncleanly after a kill.
+/// Writes down that this life goes on. Before the broker is unfenced for the first time: until then it is in sync for
+/// nothing. Where it cannot be written, the broker counts as shut down uncleanly after a kill.
 pub fn note(node: &Node) {
     let (epoch, seen) = (node.identity.broker_epoch(), node.cluster.image.load().provenance.last_timestamp);
     if epoch == BrokerEpoch::NONE || !node.log_dirs.acks_are_synced {

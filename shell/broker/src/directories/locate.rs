@@ -1,4 +1,5 @@
-//! Where a partition lies, or may begin: looks through the directories and carries out what core/storage's `placement::locate` decides.
+//! Where a partition lies, or may begin: looks through the directories and carries out what core/storage's
+//! `placement::locate` decides.
 //!
 //! Neighbours: partition_worker/waiting.rs, which asks; moves.rs; core/storage/src/placement/locate.rs.
 
@@ -35,8 +36,8 @@ impl Place {
 /// Why a partition has no place: KAFKA_STORAGE_ERROR for whoever asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nowhere {
-    /// It lies, or may lie, in a directory that is offline, or waits for the metadata log. Asked again, the answer may be
-    /// another.
+    /// It lies, or may lie, in a directory that is offline, or waits for the metadata log. Asked again, the answer may
+    /// be another.
     Offline,
     /// It is damaged, and has been named in the log: not to be asked again in this life of the node.
     Broken,
@@ -161,8 +162,8 @@ fn find(
     }
 }
 
-/// The online directory that holds the partition, if one does. A directory of the same name that belongs to another topic id
-/// (deleted and made again while this node was down) is put aside, and so is the second of two copies.
+/// The online directory that holds the partition, if one does. A directory of the same name that belongs to another
+/// topic id (deleted and made again while this node was down) is put aside, and so is the second of two copies.
 ///
 /// # Errors
 /// With the directory concerned. The file system cannot be asked. [`StorageError::Twice`]: two directories hold the
@@ -283,8 +284,8 @@ fn reached(log_dir: &LogDir, name: &TopicPartition) -> Offset {
     log_dir.recovery_point(name).max(high_watermark)
 }
 
-/// Where a partition that lies nowhere once lay: a directory whose checkpoints say that it held records there, up to which
-/// offset. Such a partition has lost its files; it must not begin anew.
+/// Where a partition that lies nowhere once lay: a directory whose checkpoints say that it held records there, up to
+/// which offset. Such a partition has lost its files; it must not begin anew.
 pub fn vanished(directories: &Directories, name: &TopicPartition) -> Option<(usize, Offset)> {
     let mut online = directories.iter().enumerate().filter(|(_, directory)| directory.is_online());
     online.find_map(|(index, directory)| {

@@ -1,7 +1,8 @@
 //! Replicas that lay in a log directory which this node does not have any more: its disk was replaced.
 //!
-//! Such a replica is empty now. Where others have everything, it begins anew in a directory that there is and is fetched from its
-//! leader; where nobody else has, to begin anew would be to lose what was acknowledged, and only an operator may say so.
+//! Such a replica is empty now. Where others have everything, it begins anew in a directory that there is and is
+//! fetched from its leader; where nobody else has, to begin anew would be to lose what was acknowledged, and only an
+//! operator may say so.
 //!
 //! | the metadata log says | then |
 //! |---|---|
@@ -10,13 +11,14 @@
 //! | nobody else is in sync or eligible | offline until the directory is back, or somebody asks for an unclean election |
 //! | a directory of this node could not be read at the start | offline: it may be that one |
 //!
-//! Always true: what begins anew was given up by the controller before, in this very life of the broker; so that it is empty neither
-//! counts as an acknowledgement nor wins an election, but one that costs records anyway.
+//! Always true: what begins anew was given up by the controller before, in this very life of the broker; so that it is
+//! empty neither counts as an acknowledgement nor wins an election, but one that costs records anyway.
 //!
-//! Before: the registration, by which the controller knows which directories there are. After: locate.rs, which finds the new place.
+//! Before: the registration, by which the controller knows which directories there are. After: locate.rs, which finds
+//! the new place.
 //!
-//! Source: KIP-858; Kafka `LogManager.getOrCreateLog`, which begins anew whatever it does not find while all directories are online, an
-//! only replica included.
+//! Source: KIP-858; Kafka `LogManager.getOrCreateLog`, which begins anew whatever it does not find while all
+//! directories are online, an only replica included.
 
 use super::{Directories, Directory, locate, reports};
 use crate::mailbox::PartitionKey;

@@ -1,9 +1,9 @@
-//! What this broker tells the controller of its log directories: which partition lies where, which directories have failed,
-//! which are cordoned (KIP-858, KIP-1066). And what follows if it cannot tell.
+//! What this broker tells the controller of its log directories: which partition lies where, which directories have
+//! failed, which are cordoned (KIP-858, KIP-1066). And what follows if it cannot tell.
 //!
-//! A partition is given its directory when the image that first knows it is published, not when it is first written to: so
-//! the metadata log knows within a moment where each partition lies, and a directory that is gone takes no others with it.
-//! What was not taken by the controller is told again once a second.
+//! A partition is given its directory when the image that first knows it is published, not when it is first written to:
+//! so the metadata log knows within a moment where each partition lies, and a directory that is gone takes no others
+//! with it. What was not taken by the controller is told again once a second.
 //!
 //! Source: Kafka `AssignmentsManager`, `BrokerLifecycleManager.propagateDirectoryFailure`, `DynamicLogConfig`.
 
@@ -23,8 +23,8 @@ use std::time::Duration;
 /// Partitions in one request.
 const ASSIGNED_MAX: usize = 10_000;
 
-/// Before an image is published: cordons, and gives new partitions their directories. Returns what to tell the controller of, with
-/// [`after_publishing`], once the image is published.
+/// Before an image is published: cordons, and gives new partitions their directories. Returns what to tell the
+/// controller of, with [`after_publishing`], once the image is published.
 pub fn before_publishing(
     node: &Node,
     before: &Image,
@@ -203,7 +203,8 @@ fn is_out_of_step(node: &Node) -> bool {
     image.metadata_version().has_cordoned_log_dirs() && told != node.log_dirs.directories.cordoned()
 }
 
-/// `log.dir.failure.timeout.ms`: a broker that goes on leading what it cannot read any more is worse than one that stops.
+/// `log.dir.failure.timeout.ms`: a broker that goes on leading what it cannot read any more is worse than one that
+/// stops.
 fn stop_if_unheard(node: &Node) {
     let timeout_ms =
         u64::try_from(node.cluster.config.load().long("log.dir.failure.timeout.ms")).unwrap_or(30_000);

@@ -1,5 +1,5 @@
-//! Looks through the log directories for folders that no partition has opened: those without an owner, and those in which retention has
-//! something to do. core/storage's `sweep` decides.
+//! Looks through the log directories for folders that no partition has opened: those without an owner, and those in
+//! which retention has something to do. core/storage's `sweep` decides.
 //!
 //! Names, sizes and times of files are all that is read, so that a million idle partitions stay closed.
 
@@ -17,8 +17,8 @@ use barnabas_storage::{DirKind, LogConfig, PartitionDir, StorageError, remove_di
 /// Partitions sent to a worker at once.
 const KEYS_MAX: usize = 64;
 
-/// Puts aside what the metadata log does not know (a topic that was deleted while this node was down), or knows as others' (a replica
-/// that was moved away meanwhile), and finishes the deletions that the last stop interrupted.
+/// Puts aside what the metadata log does not know (a topic that was deleted while this node was down), or knows as
+/// others' (a replica that was moved away meanwhile), and finishes the deletions that the last stop interrupted.
 pub fn put_strays_aside(node: &Node) {
     let mut all_were_listed = true;
     for (at, directory) in
@@ -68,8 +68,8 @@ fn note_written(node: &Node, directory: &Directory) -> Result<Vec<PartitionDir>,
     Ok(listed)
 }
 
-/// A partition that lies here though the metadata log does not say where (an older Kafka's), or names a directory that is not
-/// online here: it is told, before the next directory fails.
+/// A partition that lies here though the metadata log does not say where (an older Kafka's), or names a directory that
+/// is not online here: it is told, before the next directory fails.
 fn unassigned_key(node: &Node, directory: &Directory, entry: &PartitionDir) -> Option<PartitionKey> {
     let TopicPartition { topic, partition } = &entry.topic_partition;
     let image = node.cluster.image.load();
@@ -177,7 +177,8 @@ fn send_stray(node: &Node, key: PartitionKey) {
     node.workers.mailboxes[key.owner(node.workers.count)].send_blocking(Command::Stray(key));
 }
 
-/// Sends the owners those partitions whose oldest segment is too old or holds deleted records alone, or that are too large.
+/// Sends the owners those partitions whose oldest segment is too old or holds deleted records alone, or that are too
+/// large.
 pub fn retain_unopened(node: &Node) {
     let now = node.clock.wall();
     let mut due: Vec<Vec<PartitionKey>> = vec![Vec::new(); node.workers.count];

@@ -1,15 +1,16 @@
-//! One thread for each log directory that makes the bytes in its segments durable: collects what workers hand in, syncs each file
-//! once a round, or the file system as a whole where they are many, and tells the workers what is safe.
+//! One thread for each log directory that makes the bytes in its segments durable: collects what workers hand in, syncs
+//! each file once a round, or the file system as a whole where they are many, and tells the workers what is safe.
 //!
-//! With the journal (journal_thread.rs) this is what frees its files: segments are synced after they were laid, and behind large
-//! appends, which go into them at once. With `log.ack.durability=written` it is what makes anything durable.
+//! With the journal (journal_thread.rs) this is what frees its files: segments are synced after they were laid, and
+//! behind large appends, which go into them at once. With `log.ack.durability=written` it is what makes anything
+//! durable.
 //!
 //! While a round is synced, the next one gathers: that is the group commit. A partition hands in again only after its
 //! last ticket came back, so the queue holds at most one entry for each partition with unsynced bytes.
 //!
 //! Where producers keep several batches in flight, the round waits for the time of one sync before it begins: what is
-//! written meanwhile is covered too ([`Covers`]), so that one sync serves several batches. A producer that sends one batch
-//! at a time is not held up: its rounds never cover more than was handed in.
+//! written meanwhile is covered too ([`Covers`]), so that one sync serves several batches. A producer that sends one
+//! batch at a time is not held up: its rounds never cover more than was handed in.
 //!
 //! Always true:
 //! 1. a ticket comes back only after every file and directory that it names was synced
@@ -34,15 +35,15 @@ use std::time::Duration;
 /// How many files one thread syncs in a row before another thread helps: the device works on several at once.
 const FILES_PER_THREAD: usize = 8;
 const THREADS_MAX: usize = 8;
-/// From so many files and directories on, the file system is synced as a whole, once: each sync of a file is a flush of the device,
-/// which all others wait for.
+/// From so many files and directories on, the file system is synced as a whole, once: each sync of a file is a flush of
+/// the device, which all others wait for.
 pub const WHOLE_FROM: usize = 24;
 
 /// The longest that a round waits for more.
 const GATHER_MAX: Duration = Duration::from_micros(500);
 
-/// How far a partition's files reach that were handed in: moved by the worker after each write that stays in them, read by
-/// the committer before it syncs.
+/// How far a partition's files reach that were handed in: moved by the worker after each write that stays in them, read
+/// by the committer before it syncs.
 #[derive(Debug, Clone)]
 pub struct Covers(Arc<AtomicI64>);
 

@@ -1,27 +1,28 @@
-//! One thread for each log directory that makes small appends durable: it owns the directory's only journal, writes what workers
-//! hand in with one synced write for all of them, and says what is to be laid into segments.
+//! One thread for each log directory that makes small appends durable: it owns the directory's only journal, writes
+//! what workers hand in with one synced write for all of them, and says what is to be laid into segments.
 //!
-//! While a round is being written the next one gathers in the queue: that is the group commit. Nobody waits for company while
-//! the thread is idle. Workers wake it only where it sleeps, and are woken once for each round. A worker that has been the only one
-//! for a while writes small rounds by itself, while the thread sleeps on ([`JournalHandle::submit_or_write`], alone.rs).
+//! While a round is being written the next one gathers in the queue: that is the group commit. Nobody waits for company
+//! while the thread is idle. Workers wake it only where it sleeps, and are woken once for each round. A worker that has
+//! been the only one for a while writes small rounds by itself, while the thread sleeps on
+//! ([`JournalHandle::submit_or_write`], alone.rs).
 //!
 //! Segments are brought up to the journal by the workers that own them: [`LayOrder`]s go out, come back through
-//! [`JournalHandle::laid`] once the segments are synced (committer.rs), and free the journal's files. Where that falls behind, the
-//! queue fills, [`JournalHandle::is_over`] says so, and workers take no more appends; orders and reports go past that bound, so
-//! what makes room never waits for room.
+//! [`JournalHandle::laid`] once the segments are synced (committer.rs), and free the journal's files. Where that falls
+//! behind, the queue fills, [`JournalHandle::is_over`] says so, and workers take no more appends; orders and reports go
+//! past that bound, so what makes room never waits for room.
 //!
-//! The journal's files are made when the first partition of the directory is written, and go when everything in them is laid
-//! at a clean stop.
+//! The journal's files are made when the first partition of the directory is written, and go when everything in them is
+//! laid at a clean stop.
 //!
 //! Always true:
 //! 1. `Durable` is reported after the write of the round has returned, while the directory is online
 //! 2. entries of one partition are written in the order in which its worker handed them in
 //! 3. after a failed write nothing more is reported as durable: the directory is offline for good
-//! 4. one round is written at a time, whoever writes it: the writer is behind a lock, and a worker takes it only while the thread
-//!    is parked
+//! 4. one round is written at a time, whoever writes it: the writer is behind a lock, and a worker takes it only while
+//!    the thread is parked
 //!
-//! Produce path 4½ of 5. Before: partition_worker/journaled.rs, which hands in. After: partition_worker/journaled.rs, which
-//! answers.
+//! Produce path 4½ of 5. Before: partition_worker/journaled.rs, which hands in. After: partition_worker/journaled.rs,
+//! which answers.
 
 mod alone;
 mod files;
@@ -157,8 +158,8 @@ impl JournalHandle {
         }
     }
 
-    /// Starts the thread. Where a journal was recovered it goes on in it first, so that nothing is served before that is durable.
-    /// From here on it may want something laid.
+    /// Starts the thread. Where a journal was recovered it goes on in it first, so that nothing is served before that
+    /// is durable. From here on it may want something laid.
     ///
     /// # Errors
     /// The journal cannot be gone on with: the directory is offline, and nothing was started.
@@ -184,8 +185,9 @@ impl JournalHandle {
         self.hand_in(entries, NO_WORKER, false);
     }
 
-    /// As [`JournalHandle::submit`], for `worker`'s round. Where that worker has been the only one lately, the round is small and the
-    /// thread sleeps, it is written here and now: this blocks for the time of a synced write. Its reports come as ever.
+    /// As [`JournalHandle::submit`], for `worker`'s round. Where that worker has been the only one lately, the round is
+    /// small and the thread sleeps, it is written here and now: this blocks for the time of a synced write. Its reports
+    /// come as ever.
     pub fn submit_or_write(&self, entries: &mut Vec<Entry>, worker: usize) {
         self.hand_in(entries, worker as u32, true);
     }
@@ -224,8 +226,8 @@ impl JournalHandle {
         self.shared.wake(queue);
     }
 
-    /// While its directory runs out of room: whatever is in the journal is laid, so that a start on a disk that is full to the last
-    /// byte finds it in segments. To be said as often as one likes.
+    /// While its directory runs out of room: whatever is in the journal is laid, so that a start on a disk that is full
+    /// to the last byte finds it in segments. To be said as often as one likes.
     pub fn lay_all(&self, is_wanted: bool) {
         if self.shared.lays_all.swap(is_wanted, Ordering::Relaxed) != is_wanted && is_wanted {
             let mut queue = self.shared.lock();
@@ -234,7 +236,8 @@ impl JournalHandle {
         }
     }
 
-    /// Whether so much waits that no more appends should be taken. Whoever hears so is told of room ([`super::mailbox::Report`]).
+    /// Whether so much waits that no more appends should be taken. Whoever hears so is told of room
+    /// ([`super::mailbox::Report`]).
     pub fn is_over(&self) -> bool {
         if self.shared.waiting_bytes.load(Ordering::Relaxed) <= QUEUE_BYTES_MAX {
             return false;

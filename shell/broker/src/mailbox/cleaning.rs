@@ -8,7 +8,8 @@ use barnabas_storage::cleaner::{LastRecord, LogToClean, Replaced, Replacement};
 use barnabas_storage::{CompactionDebt, StorageError};
 use tokio::sync::oneshot;
 
-/// What a worker is asked by a cleaner. With each partition goes how far it is clean, as its directory's checkpoint says.
+/// What a worker is asked by a cleaner. With each partition goes how far it is clean, as its directory's checkpoint
+/// says.
 #[derive(Debug)]
 pub enum CleanCommand {
     Look {

@@ -1,10 +1,11 @@
-//! A fetch that waits for data: registered with the partitions it reads, woken once they have enough, asked of nobody in
-//! between.
+//! A fetch that waits for data: registered with the partitions it reads, woken once they have enough, asked of nobody
+//! in between.
 //!
-//! The fetch (on its connection's worker) makes one [`Waiter`] for its whole wait. Each partition's owner notes it when it
-//! is read and too little is there ([`Waiters::register`]) and counts towards it when records become readable
-//! ([`Waiters::arrived`]). Whoever reads what is committed waits for the last stable offset: an open transaction's records count for
-//! nothing, and its end wakes, whatever the marker weighs. A fetch that is over leaves its entries behind; they are swept when a partition's list doubles.
+//! The fetch (on its connection's worker) makes one [`Waiter`] for its whole wait. Each partition's owner notes it when
+//! it is read and too little is there ([`Waiters::register`]) and counts towards it when records become readable
+//! ([`Waiters::arrived`]). Whoever reads what is committed waits for the last stable offset: an open transaction's
+//! records count for nothing, and its end wakes, whatever the marker weighs. A fetch that is over leaves its entries
+//! behind; they are swept when a partition's list doubles.
 
 use barnabas_replica::Committed;
 use std::sync::Arc;
@@ -105,7 +106,8 @@ impl Waiters {
         }
     }
 
-    /// `bytes` more can be read, and so much of what is committed. Entries stay until their fetch is over, or has been woken.
+    /// `bytes` more can be read, and so much of what is committed. Entries stay until their fetch is over, or has been
+    /// woken.
     pub fn arrived(&mut self, bytes: i64, committed: Committed) {
         self.list.retain(|waiter| {
             if waiter.over.load(Ordering::Acquire) {

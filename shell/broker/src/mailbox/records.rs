@@ -145,7 +145,8 @@ pub enum Question {
 pub enum Searched {
     Nothing,
     Found(FoundTimestamp),
-    /// The batches that may hold it take longer to read than a worker may: [`Question::TimedBatch`] gives them, one by one.
+    /// The batches that may hold it take longer to read than a worker may: [`Question::TimedBatch`] gives them, one by
+    /// one.
     Later,
 }
 

@@ -1,4 +1,5 @@
-//! What the threads of log directories and a worker tell each other: what is durable, what is to be written back, how far checkpoints reach.
+//! What the threads of log directories and a worker tell each other: what is durable, what is to be written back, how
+//! far checkpoints reach.
 
 use super::PartitionKey;
 use barnabas_base::{Offset, TopicId, TopicPartition};

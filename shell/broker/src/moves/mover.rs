@@ -1,6 +1,7 @@
 //! The thread that copies: one piece of each move in turn, at the lowest priority, at the pace that is set.
 //!
-//! It alone makes, fills and removes `-future` directories after the start. It waits for the partitions' owners; nobody waits for it.
+//! It alone makes, fills and removes `-future` directories after the start. It waits for the partitions' owners; nobody
+//! waits for it.
 
 use super::Move;
 use super::pace::Pace;

@@ -1,7 +1,8 @@
 //! How fast moves may copy: `replica.alter.log.dirs.io.max.bytes.per.second`.
 //!
-//! What was copied faster than that is slept off before the next piece, and a second's worth may be copied at once after a pause.
-//! The bound may change at any time. Source: KIP-113; Kafka `ReplicaAlterLogDirsThread`, `ReplicationQuotaManager`.
+//! What was copied faster than that is slept off before the next piece, and a second's worth may be copied at once
+//! after a pause. The bound may change at any time. Source: KIP-113; Kafka `ReplicaAlterLogDirsThread`,
+//! `ReplicationQuotaManager`.
 
 use std::time::Duration;
 

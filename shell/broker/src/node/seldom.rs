@@ -1,11 +1,12 @@
-//! What happens again and again, and is to be said at once but not each time: the first time, and from then on once a minute with the
-//! number of times in between.
+//! What happens again and again, and is to be said at once but not each time: the first time, and from then on once a
+//! minute with the number of times in between.
 //!
-//! Without a clock of its own: the caller says what time it is. Bounded: [`KEYS_MAX`] things at once have a place of their own, until they
-//! have been silent for [`AGAIN`]. All others share one, so that of any number no more is said than one line more.
+//! Without a clock of its own: the caller says what time it is. Bounded: [`KEYS_MAX`] things at once have a place of
+//! their own, until they have been silent for [`AGAIN`]. All others share one, so that of any number no more is said
+//! than one line more.
 //!
-//! Used by quorum_worker/peers.rs, requests/quorum/strangers.rs and server/lifecycle.rs, of nodes that are not of this cluster or not who they
-//! say; by partition_worker/repair.rs, of leaders whose records are damaged.
+//! Used by quorum_worker/peers.rs, requests/quorum/strangers.rs and server/lifecycle.rs, of nodes that are not of this
+//! cluster or not who they say; by partition_worker/repair.rs, of leaders whose records are damaged.
 
 use std::collections::HashMap;
 use std::fmt;

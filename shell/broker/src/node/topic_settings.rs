@@ -21,8 +21,8 @@ pub fn topic_config(node: &Node, image: &Image, topic: &Text) -> Arc<TopicConfig
 /// What storage acts on.
 pub fn log_config(node: &Node, image: &Image, topic: &Text) -> Arc<LogConfig> {
     let config = topic_config(node, image, topic);
-    // Only sealed segments are compacted: where a record may wait no longer, the segment may not stay open longer (Kafka
-    // `LogConfig.maxSegmentMs`).
+    // Only sealed segments are compacted: where a record may wait no longer, the segment may not stay open longer
+    // (Kafka `LogConfig.maxSegmentMs`).
     let segment_ms = match config.cleanup_policy.compact {
         true => config.segment_ms.min(config.max_compaction_lag_ms.max(1)),
         false => config.segment_ms,
@@ -52,7 +52,8 @@ pub fn log_config(node: &Node, image: &Image, topic: &Text) -> Arc<LogConfig> {
     })
 }
 
-/// After how many records, and how long after the first, unsynced ones are to be synced with `log.ack.durability=written`.
+/// After how many records, and how long after the first, unsynced ones are to be synced with
+/// `log.ack.durability=written`.
 pub fn flush(node: &Node, image: &Image, topic: &Text) -> (i64, DurationMs) {
     let config = topic_config(node, image, topic);
     (config.flush_messages.max(1), DurationMs(config.flush_ms.max(0)))

@@ -1,7 +1,8 @@
 //! `--override listeners=…` on a single node: what names the old ports follows.
 //!
-//! A node's ports stand in up to four keys. An override of `listeners` alone would leave the other three at the file's ports:
-//! clients would be sent to an address at which no node listens. So, where the override gives `listeners` and not the key itself:
+//! A node's ports stand in up to four keys. An override of `listeners` alone would leave the other three at the file's
+//! ports: clients would be sent to an address at which no node listens. So, where the override gives `listeners` and
+//! not the key itself:
 //!
 //! | key | follows |
 //! |---|---|
@@ -10,8 +11,8 @@
 //! | `controller.quorum.voters` | where this node is the only voter, at its old port |
 //! | `controller.quorum.bootstrap.servers` | where the only address is this node's old one |
 //!
-//! A port that was different from the listener's (a port mapping) stays. So does everything where the quorum has other members:
-//! they know this node's address, and only the operator can tell them another.
+//! A port that was different from the listener's (a port mapping) stays. So does everything where the quorum has other
+//! members: they know this node's address, and only the operator can tell them another.
 //!
 //! Source: ours. Kafka leaves the other keys as they are in the file.
 
@@ -91,8 +92,8 @@ impl Moves {
     }
 }
 
-/// `address` at the new port, where it is the only one and this node's: its port is the old one, and its host is the old one or
-/// this machine, unless `is_mine` says that anyway.
+/// `address` at the new port, where it is the only one and this node's: its port is the old one, and its host is the
+/// old one or this machine, unless `is_mine` says that anyway.
 fn moved_address(address: &str, old: &Endpoint, new: &Endpoint, is_mine: bool) -> Option<String> {
     let (host, port) = address.trim().rsplit_once(':')?;
     let bare = host.trim_start_matches('[').trim_end_matches(']');

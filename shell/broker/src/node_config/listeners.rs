@@ -1,5 +1,5 @@
-//! Which sockets a node opens and what it tells others: `listeners`, `advertised.listeners`, the protocol map, the names of
-//! the controllers' and the brokers' own listeners, judged together.
+//! Which sockets a node opens and what it tells others: `listeners`, `advertised.listeners`, the protocol map, the
+//! names of the controllers' and the brokers' own listeners, judged together.
 //!
 //! Source: Kafka `KafkaConfig.validateValues`, `AbstractKafkaConfig`, `SocketServerConfigs`.
 
@@ -24,7 +24,8 @@ pub struct Listener {
     pub protocol: SecurityProtocol,
     /// Serves the controller's requests, and no client's.
     pub is_controller: bool,
-    /// Only brokers or controllers connect there: a controllers' listener, and the brokers' own where clients have another one.
+    /// Only brokers or controllers connect there: a controllers' listener, and the brokers' own where clients have
+    /// another one.
     pub is_reserved: bool,
 }
 

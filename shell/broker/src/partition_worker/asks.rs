@@ -1,8 +1,9 @@
 //! Small questions: offsets by time, ends of epochs, deletion of records, producers, sizes.
 //!
-//! A request may ask about any number of partitions, and each of them may have to be opened and read from disk. A turn of the worker
-//! spends [`ASK_TURN`] on questions; what is left of a command waits for the next turn, behind the other commands that wait. A command
-//! gets one answer in the turn in which it arrives in any case, which is all of it for most.
+//! A request may ask about any number of partitions, and each of them may have to be opened and read from disk. A turn
+//! of the worker spends [`ASK_TURN`] on questions; what is left of a command waits for the next turn, behind the other
+//! commands that wait. A command gets one answer in the turn in which it arrives in any case, which is all of it for
+//! most.
 
 use super::PartitionWorker;
 use crate::mailbox::{
@@ -119,8 +120,8 @@ impl PartitionWorker {
         let _ = command.reply.send(outcomes);
     }
 
-    /// Deleted records stay deleted whatever happens next: their new log starts are on disk before they are answered. (Kafka
-    /// writes them once a minute, and a crash in between brings the records back.)
+    /// Deleted records stay deleted whatever happens next: their new log starts are on disk before they are answered.
+    /// (Kafka writes them once a minute, and a crash in between brings the records back.)
     fn keep_log_starts(&self, items: &[AskItem], outcomes: &mut [AskOutcome]) {
         let mut touched: Vec<(usize, usize)> = Vec::new();
         for (place, (item, outcome)) in items.iter().zip(outcomes.iter_mut()).enumerate() {

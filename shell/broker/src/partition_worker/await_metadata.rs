@@ -1,4 +1,5 @@
-//! Batches and fetches that arrive before the metadata that they rest on: held here until core/replica's `await_metadata` says so.
+//! Batches and fetches that arrive before the metadata that they rest on: held here until core/replica's
+//! `await_metadata` says so.
 //!
 //! Neighbours: changes.rs, which gives roles; followers.rs and reads.rs, whose refusals are kept back here;
 //! core/replica/src/await_metadata.rs.

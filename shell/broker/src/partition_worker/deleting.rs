@@ -81,7 +81,8 @@ impl PartitionWorker {
         self.give_up_replica(key, name, then);
     }
 
-    /// The start found files of a partition whose replicas others have, since this node was down: its log is closed and put aside.
+    /// The start found files of a partition whose replicas others have, since this node was down: its log is closed and
+    /// put aside.
     pub(super) fn put_stray_aside(&mut self, key: PartitionKey) {
         let image = self.node.cluster.image.load_full();
         let topic = image.topics.by_id(key.topic);

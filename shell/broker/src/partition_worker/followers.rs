@@ -1,10 +1,12 @@
 //! A leader and its followers: their fetches, who is in sync, what the controller says to it.
 //!
-//! A follower's fetch is answered from what is appended, durable here or not: so leader and followers sync at the same time. Its place
-//! in the log says what is durable there; the high watermark moves with it, and producers who wait for it are answered in the same turn.
-//! A fetch that finds nothing waits, and is woken by the next append, without a timer.
+//! A follower's fetch is answered from what is appended, durable here or not: so leader and followers sync at the same
+//! time. Its place in the log says what is durable there; the high watermark moves with it, and producers who wait for
+//! it are answered in the same turn. A fetch that finds nothing waits, and is woken by the next append, without a
+//! timer.
 //!
-//! Neighbours: requests/fetch.rs, which hands in; core/partition's `partition/leader`, which decides; replica/isr.rs, which asks.
+//! Neighbours: requests/fetch.rs, which hands in; core/partition's `partition/leader`, which decides; replica/isr.rs,
+//! which asks.
 //!
 //! Source: Kafka `Partition.fetchRecords`, `ReplicaManager.maybeShrinkIsr`.
 
@@ -130,7 +132,8 @@ impl PartitionWorker {
         let Self { leading, replicas, .. } = self;
         for key in leading.to_wake.drain(..) {
             if let Some(replica) = replicas.get_mut(&key) {
-                // How many bytes it was does not matter: a follower asks for any (`replica.fetch.min.bytes` counts when it reads).
+                // How many bytes it was does not matter: a follower asks for any (`replica.fetch.min.bytes` counts when
+                // it reads).
                 replica.follower_waiters.arrived(i64::from(i32::MAX), Committed::Nothing);
             }
         }

@@ -1,17 +1,21 @@
 //! What this worker's replicas follow: whom they ask, and when they may ask again.
 //!
-//! core/partition's `Fetchers` says what is asked next; a [`Line`] for each of them asks. What a leader has sent (taking.rs) is durable
-//! before it is asked for what comes next, which is the follower's acknowledgement.
+//! core/partition's `Fetchers` says what is asked next; a [`Line`] for each of them asks. What a leader has sent
+//! (taking.rs) is durable before it is asked for what comes next, which is the follower's acknowledgement.
 //!
-//! Partitions that this broker follows are opened as soon as the image names them, a few in a turn, since nobody else asks for them.
+//! Partitions that this broker follows are opened as soon as the image names them, a few in a turn, since nobody else
+//! asks for them.
 //!
 //! Always true:
-//! 1. a replica asks from where all that it has is durable (by [`Partition::fetch_position`](barnabas_partition::Partition::fetch_position))
-//! 2. what a leader sends is appended by the worker that owns the replica, while it follows that leader in that epoch (taking.rs)
-//! 3. while a journal has too much to write, nobody is asked; while what room it has is for producers, nobody is asked for what is not
-//!    in sync
+//! 1. a replica asks from where all that it has is durable (by
+//!    [`Partition::fetch_position`](barnabas_partition::Partition::fetch_position))
+//! 2. what a leader sends is appended by the worker that owns the replica, while it follows that leader in that epoch
+//!    (taking.rs)
+//! 3. while a journal has too much to write, nobody is asked; while what room it has is for producers, nobody is asked
+//!    for what is not in sync
 //!
-//! Neighbours: replica/line.rs, which asks; taking.rs, which takes what is answered; truncation.rs, which cuts what the leader does not have; changes.rs, which says whom to follow.
+//! Neighbours: replica/line.rs, which asks; taking.rs, which takes what is answered; truncation.rs, which cuts what the
+//! leader does not have; changes.rs, which says whom to follow.
 //!
 //! Source: Kafka `ReplicaFetcherThread`, `AbstractFetcherThread`.
 
@@ -43,8 +47,8 @@ use std::time::{Duration, Instant};
 const BACKOFF_MIN: DurationMs = DurationMs(10);
 /// How long a request waits for partitions whose records are being synced.
 const PATIENCE: DurationMs = DurationMs(10);
-/// Fetchers of one leader, where that is needed: what is followed while all others wait for data is asked for by one more, so that it
-/// does not wait as long with them.
+/// Fetchers of one leader, where that is needed: what is followed while all others wait for data is asked for by one
+/// more, so that it does not wait as long with them.
 const FETCHERS_MIN: i32 = 4;
 /// How soon it is looked again whether throttled replicas must wait.
 const THROTTLE_LOOK: DurationMs = DurationMs(100);
@@ -76,7 +80,8 @@ pub(super) struct Following {
     behind: Behind,
     /// Of replicas whose leaders' records are damaged it has been said.
     pub(super) damaged_leaders: Seldom<PartitionKey>,
-    /// When it is looked whether the quota of throttled replicas still is exceeded, and who is not in sync may be asked for.
+    /// When it is looked whether the quota of throttled replicas still is exceeded, and who is not in sync may be asked
+    /// for.
     throttled_until: Option<MonotonicMs>,
     /// Nobody is asked before this, and for what is not in sync nobody before that.
     not_before: MonotonicMs,
@@ -184,8 +189,8 @@ impl PartitionWorker {
         self.follow_what_is_mine(&image);
     }
 
-    /// Goes on with what is followed; to be called after each turn. Returns whether there is more to do at once. Costs nothing where
-    /// nobody is followed.
+    /// Goes on with what is followed; to be called after each turn. Returns whether there is more to do at once. Costs
+    /// nothing where nobody is followed.
     pub fn replicate(&mut self) -> bool {
         self.wake_followers();
         self.tell_who_is_in_sync();
@@ -202,7 +207,8 @@ impl PartitionWorker {
         has_more
     }
 
-    /// When [`PartitionWorker::replicate`] or [`PartitionWorker::check_replicas`] is to be called though nothing has happened.
+    /// When [`PartitionWorker::replicate`] or [`PartitionWorker::check_replicas`] is to be called though nothing has
+    /// happened.
     pub fn replication_due(&self) -> Option<Instant> {
         let clock = self.node.clock;
         let Following { fetchers, not_before, bulk_not_before, .. } = &self.following;

@@ -1,5 +1,5 @@
-//! Says in the log who is in sync now: a line for each partition where a turn has few, one line for all of them where it has many, as
-//! when a broker goes that followed thousands.
+//! Says in the log who is in sync now: a line for each partition where a turn has few, one line for all of them where
+//! it has many, as when a broker goes that followed thousands.
 
 use super::PartitionWorker;
 use barnabas_base::BrokerId;

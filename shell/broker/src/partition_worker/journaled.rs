@@ -1,5 +1,5 @@
-//! The journals' side of a worker: what waits for room in one, orders to write back, the cache of recent batches, and what each round hands
-//! in. What a replica does about it is decided by core/replica's `append` and `write_back`.
+//! The journals' side of a worker: what waits for room in one, orders to write back, the cache of recent batches, and
+//! what each round hands in. What a replica does about it is decided by core/replica's `append` and `write_back`.
 //!
 //! Neighbours: rounds.rs, which carries out effects; journal_thread.rs; core/replica/src/write_back.rs.
 
@@ -13,12 +13,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes laid before the mailbox is looked at again, and how long that may take: small pieces of many partitions are mostly files
-/// that are made.
+/// Bytes laid before the mailbox is looked at again, and how long that may take: small pieces of many partitions are
+/// mostly files that are made.
 const LAY_TURN_BYTES: u64 = 1 << 20;
 const LAY_TURN: Duration = Duration::from_millis(2);
-/// Bytes of appends that wait for the journal before the mailbox is left alone. Appends that are answered hold a share of the
-/// node's memory budget meanwhile; this bound is for those that are not (`acks=0`).
+/// Bytes of appends that wait for the journal before the mailbox is left alone. Appends that are answered hold a share
+/// of the node's memory budget meanwhile; this bound is for those that are not (`acks=0`).
 const HELD_BYTES_MAX: usize = 32 << 20;
 
 /// What a worker owes the journals and what they owe it.

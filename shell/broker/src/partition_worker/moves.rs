@@ -1,7 +1,8 @@
 //! What a partition's owner does for a move between log directories: reads out, and takes the last step.
 //!
-//! The last step is done in one go, between two rounds, so that no append has to wait in a queue of its own: what is left to copy is
-//! little, and the rest is one sync of the new files and two renames. Its order is what a crash in the middle rests on (moves.rs).
+//! The last step is done in one go, between two rounds, so that no append has to wait in a queue of its own: what is
+//! left to copy is little, and the rest is one sync of the new files and two renames. Its order is what a crash in the
+//! middle rests on (moves.rs).
 
 use super::PartitionWorker;
 use crate::directories::{random_uuid, reports};
@@ -124,8 +125,8 @@ impl PartitionWorker {
         let Self { replicas, files, effects, node, .. } = self;
         let (Some(replica), Some(log)) = (replicas.get_mut(&key), copy.log) else { return };
         let from = replica.directory;
-        // What the old journal still holds of it is in the new segments: at a crash it is not replayed, as the partition's folder
-        // lies elsewhere (replay.rs).
+        // What the old journal still holds of it is in the new segments: at a crash it is not replayed, as the
+        // partition's folder lies elsewhere (replay.rs).
         let left = replica.move_to(to, log, &mut files[from], effects);
         node.log_dirs.directories[from].room.settle(left.unwritten_bytes);
         let renamed =
@@ -148,8 +149,8 @@ impl PartitionWorker {
                 self.submit();
             }
             Err(error) => {
-                // The old name may come back with its directory, and the metadata log names it: nothing is acknowledged in the
-                // new place before the metadata log names that (directories/locate.rs).
+                // The old name may come back with its directory, and the metadata log names it: nothing is acknowledged
+                // in the new place before the metadata log names that (directories/locate.rs).
                 replica.partition.fail(&mut effects.decisions);
                 replica.waiters.wake_all();
                 self.apply_effects(key);

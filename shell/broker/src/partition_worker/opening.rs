@@ -1,5 +1,5 @@
-//! Opening partitions: where they lie, with what the journal holds of them, and what becomes of those that cannot be opened.
-//! core/replica's `opening` decides.
+//! Opening partitions: where they lie, with what the journal holds of them, and what becomes of those that cannot be
+//! opened. core/replica's `opening` decides.
 //!
 //! Neighbours: waiting.rs, which finds what waits in the journal; directories/locate.rs, which finds the directory;
 //! core/replica/src/opening.rs.
@@ -147,7 +147,8 @@ impl PartitionWorker {
         self.node.log_dirs.not_to_lead.offline(key);
     }
 
-    /// What is unusual is logged. Offsets that no segment holds stay known, so that the next start does not say so again.
+    /// What is unusual is logged. Offsets that no segment holds stay known, so that the next start does not say so
+    /// again.
     fn log_opened(&self, replica: &Replica, report: &OpenReport) {
         let (name, log, opened) = (&replica.name.topic_partition, &replica.log, &report.log);
         let dir = log.place().dir();

@@ -1,8 +1,8 @@
 //! Readers see what was acknowledged before they asked, with `acks=1` and `acks=0` too.
 //!
-//! Only what is durable is shown to readers. A producer that went on without an answer (`acks=0`) and then reads, or tells somebody
-//! to, would look in vain until the journal's round is written. So a read (or a question about the end) waits here until everything
-//! that was promised when it arrived is durable.
+//! Only what is durable is shown to readers. A producer that went on without an answer (`acks=0`) and then reads, or
+//! tells somebody to, would look in vain until the journal's round is written. So a read (or a question about the end)
+//! waits here until everything that was promised when it arrived is durable.
 //!
 //! Always true: a reader waits for one end, taken when it arrived, so that a steady producer cannot keep it waiting.
 

@@ -1,4 +1,5 @@
-//! Repair of damaged replicas, carried out: damage is noted, the controller asked, the log truncated. core/replica's `repair` decides.
+//! Repair of damaged replicas, carried out: damage is noted, the controller asked, the log truncated. core/replica's
+//! `repair` decides.
 //!
 //! Neighbours: scrub.rs and reads.rs, which find damage; truncation.rs, which truncates;
 //! node/log_dirs/not_to_lead.rs, which asks the controller;
@@ -98,7 +99,8 @@ impl PartitionWorker {
         self.node.log_dirs.not_to_lead.healed(key);
     }
 
-    /// What its leader has from `offset` on is damaged, as it says or as it looks here. It is asked for again, with a pause.
+    /// What its leader has from `offset` on is damaged, as it says or as it looks here. It is asked for again, with a
+    /// pause.
     pub(super) fn warn_of_leader(&self, key: PartitionKey, offset: Offset, what: &str) {
         let me = self.node.identity.broker_id;
         let Some(replica) = self.replicas.get(&key) else { return };

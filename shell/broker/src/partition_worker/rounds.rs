@@ -1,4 +1,5 @@
-//! The end of a round, and what replicas ask for: steps of core/replica are given what they need, and their effects are carried out.
+//! The end of a round, and what replicas ask for: steps of core/replica are given what they need, and their effects are
+//! carried out.
 //!
 //! Neighbours: core/replica's `append`, which decides; journaled.rs, which talks to the journals; committer.rs.
 
@@ -74,7 +75,8 @@ impl PartitionWorker {
         }
     }
 
-    /// Drops a partition that is made anew from its log. What of it is in files is synced first: an order to lay may rest on that.
+    /// Drops a partition that is made anew from its log. What of it is in files is synced first: an order to lay may
+    /// rest on that.
     pub(super) fn let_go(&mut self, key: PartitionKey) {
         if self.lay_all(key).is_err() {
             // What is staged alone would be lost with it. It stays, and refuses everything.
@@ -221,8 +223,8 @@ pub(super) fn surroundings<'a>(
     Surroundings { now, durability, files, memory, entries: &mut entries[directory], lists, outbox }
 }
 
-/// Carries out what a replica asks for and needs no other part of the worker; [`PartitionWorker::carry_out_rest`] does what is left. Where
-/// the replica is gone, its producers are answered still.
+/// Carries out what a replica asks for and needs no other part of the worker; [`PartitionWorker::carry_out_rest`] does
+/// what is left. Where the replica is gone, its producers are answered still.
 pub(super) fn carry_out(
     outbox: &mut Outbox,
     tickets: &mut Tickets,

@@ -1,20 +1,22 @@
 //! Share partitions: each lives beside its partition, in the partition's owner.
 //!
-//! A share partition is made when a member of its group first fetches from the partition: its state is read from the share
-//! coordinator, and where there is none the group begins where its settings say. It goes when the partition is led elsewhere or under
-//! another epoch, when its state is fenced, and when no member of the group has a session on this node any more.
+//! A share partition is made when a member of its group first fetches from the partition: its state is read from the
+//! share coordinator, and where there is none the group begins where its settings say. It goes when the partition is
+//! led elsewhere or under another epoch, when its state is fenced, and when no member of the group has a session on
+//! this node any more.
 //!
-//! Fetches read the log as every other fetch does (reads.rs) from where the share partition says, and acquire in the same turn: what
-//! was read cannot have changed. Acknowledgements are answered when the coordinator has written them.
+//! Fetches read the log as every other fetch does (reads.rs) from where the share partition says, and acquire in the
+//! same turn: what was read cannot have changed. Acknowledgements are answered when the coordinator has written them.
 //!
 //! Always true:
-//! 1. writes of one share partition are sent one after another, in the order in which they came to be; those that came while one
-//!    was under way are sent together
+//! 1. writes of one share partition are sent one after another, in the order in which they came to be; those that came
+//!    while one was under way are sent together
 //! 2. what comes back for a share partition that was made anew meanwhile is not believed
-//! 3. what is given up is written to the group's dead letters, where it has some, before it is archived (share/letters.rs)
+//! 3. what is given up is written to the group's dead letters, where it has some, before it is archived
+//!    (share/letters.rs)
 //!
-//! Share path 3 of 5. Before: core/api/src/k78_share_fetch.rs, k79_share_acknowledge.rs, through requests/share/fetch.rs. After:
-//! core/partition's `SharePartition`, share_persister.rs.
+//! Share path 3 of 5. Before: core/api/src/k78_share_fetch.rs, k79_share_acknowledge.rs, through
+//! requests/share/fetch.rs. After: core/partition's `SharePartition`, share_persister.rs.
 
 mod fetch;
 mod letters;

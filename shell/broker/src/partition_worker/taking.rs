@@ -1,8 +1,10 @@
-//! What leaders have sent: each partition's part of an answer goes to its replica, and what the fetcher does next is decided.
+//! What leaders have sent: each partition's part of an answer goes to its replica, and what the fetcher does next is
+//! decided.
 //!
 //! Always true: nothing is appended that was asked for from another place than where the log ends, or in another epoch.
 //!
-//! Neighbours: following.rs, which asks; truncation.rs, which truncates; core/replica/src/fetch_append.rs, which appends.
+//! Neighbours: following.rs, which asks; truncation.rs, which truncates; core/replica/src/fetch_append.rs, which
+//! appends.
 //!
 //! Source: Kafka `AbstractFetcherThread.processFetchRequest`.
 
@@ -134,7 +136,8 @@ impl PartitionWorker {
         }
     }
 
-    /// Puts records into the round. Returns what came of it, and where the log ended before. `None`: the partition is not open.
+    /// Puts records into the round. Returns what came of it, and where the log ended before. `None`: the partition is
+    /// not open.
     fn apply_fetched(
         &mut self,
         key: PartitionKey,

@@ -1,7 +1,8 @@
-//! Truncations, carried out: the note goes to the journal, checkpoints are lowered, files that are out of use are deleted later.
-//! core/replica's `truncation` decides what comes when.
+//! Truncations, carried out: the note goes to the journal, checkpoints are lowered, files that are out of use are
+//! deleted later. core/replica's `truncation` decides what comes when.
 //!
-//! Neighbours: following.rs, which hears from the leader; repair.rs, which gives up damaged segments; core/replica/src/truncation.rs.
+//! Neighbours: following.rs, which hears from the leader; repair.rs, which gives up damaged segments;
+//! core/replica/src/truncation.rs.
 
 use super::PartitionWorker;
 use crate::mailbox::PartitionKey;
@@ -27,7 +28,8 @@ impl PartitionWorker {
         }
     }
 
-    /// Notes where the log is truncated; once that is durable it is. `is_repair`: at the base of a segment, and what goes is damaged.
+    /// Notes where the log is truncated; once that is durable it is. `is_repair`: at the base of a segment, and what
+    /// goes is damaged.
     pub(super) fn note_truncation(&mut self, key: PartitionKey, cut: Cut, is_repair: bool) {
         let Self { replicas, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };

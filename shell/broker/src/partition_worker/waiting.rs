@@ -2,8 +2,8 @@
 //! together with their logs when
 //! they are opened, whoever asks for that.
 //!
-//! A partition that cannot be opened must not hold the journal for good: what waits for it is kept in a file of its own then
-//! (replay.rs), and the partition stays offline.
+//! A partition that cannot be opened must not hold the journal for good: what waits for it is kept in a file of its own
+//! then (replay.rs), and the partition stays offline.
 //!
 //! Neighbours: partition_worker.rs, which opens; journaled.rs, which is ordered to lay.
 
@@ -83,8 +83,8 @@ impl PartitionWorker {
         Ok(())
     }
 
-    /// What waits where the partition lies, or may lie: a move that was cut off between its two renames leaves two folders. What waits
-    /// where it does not lie any more is forgotten.
+    /// What waits where the partition lies, or may lie: a move that was cut off between its two renames leaves two
+    /// folders. What waits where it does not lie any more is forgotten.
     fn waiting(&mut self, key: PartitionKey) -> Result<Vec<(usize, Arc<PartitionReplay>)>, Declined> {
         let mut here = Vec::new();
         for (directory, replay) in self.node.log_dirs.pending.find(key) {
@@ -156,7 +156,8 @@ impl PartitionWorker {
         !self.node.log_dirs.pending.has(directory, key)
     }
 
-    /// Before the node stops: so that everything is in segments. A directory in which something is left is not vouched for.
+    /// Before the node stops: so that everything is in segments. A directory in which something is left is not vouched
+    /// for.
     pub(super) fn open_all_waiting(&mut self) {
         let (workers, me) = (self.node.workers.count, self.id);
         for directory in 0..self.node.log_dirs.directories.len() {
@@ -187,8 +188,8 @@ impl PartitionWorker {
         found.into_iter().next()
     }
 
-    /// What has not been opened counts with what its folder has and with what waits; of a crash in the middle of laying, a little of
-    /// that twice.
+    /// What has not been opened counts with what its folder has and with what waits; of a crash in the middle of
+    /// laying, a little of that twice.
     pub(super) fn sizes_of_waiting(&self) -> Vec<LogSize> {
         let (workers, me) = (self.node.workers.count, self.id);
         let mut sizes = Vec::new();

@@ -1,6 +1,7 @@
 //! Tells damage in the metadata log from a torn tail: whole batches behind a bad one were written after it was synced.
 //!
-//! The log is cut like any other where nothing whole follows. It does not look below the recovery point: `Log::open` does.
+//! The log is cut like any other where nothing whole follows. It does not look below the recovery point: `Log::open`
+//! does.
 //!
 //! Before: files.rs. After: core/storage/src/log/open.rs.
 

@@ -309,8 +309,8 @@ impl MetadataFiles {
         Ok(self.disk.remove_file(&self.dir.join(RESERVE_NAME))?)
     }
 
-    /// What the recovery-point checkpoint may name: synced, with the leader epochs that it rests on. A full disk leaves the old
-    /// one standing.
+    /// What the recovery-point checkpoint may name: synced, with the leader epochs that it rests on. A full disk leaves
+    /// the old one standing.
     ///
     /// # Errors
     /// As for any write.

@@ -1,5 +1,5 @@
-//! What the quorum's thread does to its files for other members: reads log and snapshots for them, cuts the log, takes snapshots
-//! that come from the leader, and reads those into the image.
+//! What the quorum's thread does to its files for other members: reads log and snapshots for them, cuts the log, takes
+//! snapshots that come from the leader, and reads those into the image.
 
 use super::{MetadataError, QuorumWorker};
 use crate::node::peers::controller::metadata_partition;

@@ -1,9 +1,10 @@
 //! The links to the quorum's other members: what they are told, what they answer, who of them leads, who is gone.
 //!
-//! Every request goes out in a task of its own on the links' thread; what comes of it comes back through the worker's mailbox. Who
-//! leads is published here for everybody who has something to ask of the controller ([`super::handle`]).
+//! Every request goes out in a task of its own on the links' thread; what comes of it comes back through the worker's
+//! mailbox. Who leads is published here for everybody who has something to ask of the controller ([`super::handle`]).
 //!
-//! Before: core/quorum's `Effect::Send`. After: shell/net/src/links.rs; core/quorum/src/raft/requests for Kafka's words.
+//! Before: core/quorum's `Effect::Send`. After: shell/net/src/links.rs; core/quorum/src/raft/requests for Kafka's
+//! words.
 
 use super::Quorum;
 use crate::brokers_gone;
@@ -253,7 +254,8 @@ fn refuse_double(response: &Response, link: &Link, alone_with_id: Option<&(Broke
     }
 }
 
-/// A member of another cluster is no member: somebody has mixed up addresses. Its refusal does not say which cluster it is of.
+/// A member of another cluster is no member: somebody has mixed up addresses. Its refusal does not say which cluster it
+/// is of.
 async fn note_foreign(link: &Link, here: &Here, patience: Duration, unsaid: Unsaid) {
     /// Controllers, as KIP-919 has them; before its version 1 a controller's listener is not asked.
     const CONTROLLERS: i8 = 2;

@@ -1,9 +1,10 @@
 //! Notices a metadata quorum that makes no progress: no leader is elected, or the leader has lost its majority.
 //!
-//! The active controller appends a no-op record each `metadata.max.idle.interval.ms`, so the high watermark moves on every node while the
-//! quorum is sound. An election takes milliseconds to a second. A stall that lasts is an ERROR, again each minute, and a line when it is over.
-//! Silent until the high watermark has moved once: before that, membership.rs says what the start waits for. Silent where idle records are
-//! off, and for an only voter, whose disk has its own lines. Without a clock of its own.
+//! The active controller appends a no-op record each `metadata.max.idle.interval.ms`, so the high watermark moves on
+//! every node while the quorum is sound. An election takes milliseconds to a second. A stall that lasts is an ERROR,
+//! again each minute, and a line when it is over. Silent until the high watermark has moved once: before that,
+//! membership.rs says what the start waits for. Silent where idle records are off, and for an only voter, whose disk
+//! has its own lines. Without a clock of its own.
 
 use barnabas_base::{MonotonicMs, Offset};
 use barnabas_quorum::Node as Quorum;

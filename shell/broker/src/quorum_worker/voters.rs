@@ -1,6 +1,8 @@
-//! What the log says of who votes in the metadata quorum: one line at INFO for each change, on each node that learns of it.
+//! What the log says of who votes in the metadata quorum: one line at INFO for each change, on each node that learns of
+//! it.
 //!
-//! A set of voters counts from the moment that it stands in a node's log, committed or not; one that is cut off again is another change.
+//! A set of voters counts from the moment that it stands in a node's log, committed or not; one that is cut off again
+//! is another change.
 //!
 //! Source: KIP-853.
 

@@ -1,4 +1,5 @@
-//! How far the replicas of one worker are behind their leaders: the furthest of them is on the metrics page (Kafka's MaxLag).
+//! How far the replicas of one worker are behind their leaders: the furthest of them is on the metrics page (Kafka's
+//! MaxLag).
 //!
 //! In records, up to the leader's high watermark, as its newest answer told. Who has everything costs nothing.
 //!

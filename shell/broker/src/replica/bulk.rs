@@ -1,11 +1,12 @@
 //! How much of what is not in sync is asked for at once, and how soon again: what producers write goes first.
 //!
-//! A replica that moves here, or has been away, may lack any amount. It is asked for by a fetcher of its own for each leader
-//! ([`FetcherId::BULK`]), a little at a time, with a pause while the device is slow, and not at all while the journal is crowded: what
-//! room it has left is for producers. The longer that lasts the more is asked for at once: who does not catch up with little must catch
-//! up all the same.
+//! A replica that moves here, or has been away, may lack any amount. It is asked for by a fetcher of its own for each
+//! leader ([`FetcherId::BULK`]), a little at a time, with a pause while the device is slow, and not at all while the
+//! journal is crowded: what room it has left is for producers. The longer that lasts the more is asked for at once: who
+//! does not catch up with little must catch up all the same.
 //!
-//! Always true: while the device is slow, each leader is asked at most once in [`PAUSE`], and none waits for another's turn.
+//! Always true: while the device is slow, each leader is asked at most once in [`PAUSE`], and none waits for another's
+//! turn.
 //!
 //! Neighbours: partition_worker/following.rs, which asks.
 
@@ -13,9 +14,9 @@ use barnabas_base::{DurationMs, MonotonicMs};
 use barnabas_partition::FetcherId;
 use std::collections::BTreeMap;
 
-/// What is asked for at once of each leader. It is asked for again when that is durable, so that no more stands before a producer's
-/// batch in the journal's queue. With a quarter of it leaders spent a third of their processor time on looking at all partitions of
-/// the session, for two or three that are answered.
+/// What is asked for at once of each leader. It is asked for again when that is durable, so that no more stands before
+/// a producer's batch in the journal's queue. With a quarter of it leaders spent a third of their processor time on
+/// looking at all partitions of the session, for two or three that are answered.
 const BYTES: i32 = 1 << 20;
 /// Twice as much after each such time.
 const PATIENCE: DurationMs = DurationMs(4_000);

@@ -1,8 +1,8 @@
 //! The broker's questions to the controller: who is in sync with what it leads (AlterPartition).
 //!
 //! Workers put their partitions' questions here; one request for all of them is under way at a time
-//! ([`IsrRequests`](barnabas_partition::IsrRequests) says what it holds), and each answer goes back to the worker that owns the
-//! partition. A task of the first worker carries them.
+//! ([`IsrRequests`](barnabas_partition::IsrRequests) says what it holds), and each answer goes back to the worker that
+//! owns the partition. A task of the first worker carries them.
 //!
 //! Always true: a question that was put here is answered, asked again, or withdrawn.
 //!

@@ -1,7 +1,8 @@
 //! A fetcher's connection to its leader: asks, and reports what is answered to the worker that owns the fetcher.
 //!
-//! One for each fetcher ([`FetcherId`]) of each worker, on the worker's own thread: what a leader sends is appended by the thread that
-//! reads it. It knows no partition; what is asked and what an answer means is decided in core/partition's `fetcher`.
+//! One for each fetcher ([`FetcherId`]) of each worker, on the worker's own thread: what a leader sends is appended by
+//! the thread that reads it. It knows no partition; what is asked and what an answer means is decided in
+//! core/partition's `fetcher`.
 //!
 //! Neighbours: partition_worker/following.rs, which asks and hears; shell/net/src/links.rs, the connection itself.
 

@@ -1,5 +1,5 @@
-//! How this broker asks leaders, as its configuration says. It is read out once for each configuration: leaders are asked thousands of times
-//! a second, and every key is looked up by its name.
+//! How this broker asks leaders, as its configuration says. It is read out once for each configuration: leaders are
+//! asked thousands of times a second, and every key is looked up by its name.
 //!
 //! Neighbours: partition_worker/following.rs, which keeps one; line.rs.
 

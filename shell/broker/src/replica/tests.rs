@@ -142,8 +142,8 @@ fn an_acknowledgement_before_the_isr_would_be_noticed() {
     assert!(loses_what_only_the_leader_had(Some(Mistake::AcksBeforeTheIsr)));
 }
 
-/// Whether a follower that is in sync loses acknowledged records because the leader changes: it hears of the next leader, which has not
-/// heard yet that it leads, and then leads itself (KIP-101's first story).
+/// Whether a follower that is in sync loses acknowledged records because the leader changes: it hears of the next
+/// leader, which has not heard yet that it leads, and then leads itself (KIP-101's first story).
 fn loses_by_two_elections(planted: Option<Mistake>) -> bool {
     let cluster = Cluster::start(3, &[]);
     planted.into_iter().for_each(|mistake| cluster.plant(mistake));

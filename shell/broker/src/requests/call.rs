@@ -1,6 +1,7 @@
 //! One request on its way: its surroundings, and the forms that its answer takes.
 //!
-//! Neighbours: session.rs, what the request's connection knows; requests.rs, which starts it; connection.rs, which writes the answer.
+//! Neighbours: session.rs, what the request's connection knows; requests.rs, which starts it; connection.rs, which
+//! writes the answer.
 
 pub mod pieces;
 mod room;

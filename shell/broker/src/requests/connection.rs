@@ -1,20 +1,23 @@
 //! One client connection: frames in, requests started in the order they arrive, answers out in the same order.
 //!
-//! A request is started as soon as its frame is there, whatever the ones before it wait for: waiting for a sync, for data
-//! or for a group holds up the answer, not the next request. Requests that ask how far partitions are wait for the answers before
-//! theirs, as every request does in Kafka: else they would say less than a Fetch that is answered before. Two halves run in one task: one reads and starts, the other
-//! polls what has been started and writes what is ready, several answers in one system call.
+//! A request is started as soon as its frame is there, whatever the ones before it wait for: waiting for a sync, for
+//! data or for a group holds up the answer, not the next request. Requests that ask how far partitions are wait for the
+//! answers before theirs, as every request does in Kafka: else they would say less than a Fetch that is answered
+//! before. Two halves run in one task: one reads and starts, the other polls what has been started and writes what is
+//! ready, several answers in one system call.
 //!
-//! A producer whose batches all belong to other workers is moved to one of them, between two requests: its batches then stay on
-//! one thread, which saves two wake-ups each. So is a consumer whose partitions do; it leaves its fetch session behind.
+//! A producer whose batches all belong to other workers is moved to one of them, between two requests: its batches then
+//! stay on one thread, which saves two wake-ups each. So is a consumer whose partitions do; it leaves its fetch session
+//! behind.
 //!
 //! Always true:
 //! 1. requests start in the order of their frames, and are answered in it
-//! 2. at most [`IN_FLIGHT_MAX`] requests wait for their answers, at most [`OTHERS_IN_FLIGHT_MAX`] where one is no Produce or Fetch;
-//!    after that the socket is not read
-//! 3. while the socket takes no more of the answers, nothing more is started; nor while answers of [`WRITE_BYTES`] wait to be written
-//! 4. an answer that is not small has a share of the memory budget until it is written; while the budget is spent, a connection that
-//!    waits for such answers starts nothing more
+//! 2. at most [`IN_FLIGHT_MAX`] requests wait for their answers, at most [`OTHERS_IN_FLIGHT_MAX`] where one is no
+//!    Produce or Fetch; after that the socket is not read
+//! 3. while the socket takes no more of the answers, nothing more is started; nor while answers of [`WRITE_BYTES`] wait
+//!    to be written
+//! 4. an answer that is not small has a share of the memory budget until it is written; while the budget is spent, a
+//!    connection that waits for such answers starts nothing more
 //! 5. nothing that a client sends ends more than its own connection
 //!
 //! Produce path 1 of 5. Before: shell/net's frame reader. After: core/api/src/k00_produce.rs, through requests.rs.
@@ -176,8 +179,9 @@ async fn read_half(
     }
 }
 
-/// Whether the request's answer tells offsets of partitions, which must not be older than those in the answers before it. A consumer
-/// takes a ListOffsets that overtook a waiting Fetch for the end of the log, and reports a lag below zero.
+/// Whether the request's answer tells offsets of partitions, which must not be older than those in the answers before
+/// it. A consumer takes a ListOffsets that overtook a waiting Fetch for the end of the log, and reports a lag below
+/// zero.
 fn asks_for_offsets(frame: &Bytes) -> bool {
     let api = RequestStart::peek(frame).ok().and_then(|start| ApiKey::from_number(start.api_key));
     matches!(api, Some(ApiKey::ListOffsets | ApiKey::OffsetForLeaderEpoch | ApiKey::DescribeProducers))

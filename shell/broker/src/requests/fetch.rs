@@ -109,8 +109,9 @@ pub(super) async fn claim_for_session(call: &Call, bytes: u64) -> Claim {
     claim
 }
 
-/// Claims room for an answer, and returns how much it may read. Never waits: clients that do not read their answers would hold all
-/// others up. A connection that gets an answer beyond the budget gets no second one before it has read the first.
+/// Claims room for an answer, and returns how much it may read. Never waits: clients that do not read their answers
+/// would hold all others up. A connection that gets an answer beyond the budget gets no second one before it has read
+/// the first.
 pub(super) fn granted(call: &Call, claim: &mut Claim, wanted: usize) -> usize {
     for bytes in [wanted, wanted.min(LESS_BYTES)] {
         if claim.standing() != Standing::Replication {

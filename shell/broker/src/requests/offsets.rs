@@ -214,8 +214,8 @@ pub async fn delete_records(call: Call, request: DeleteRecordsRequest) -> Starte
     })
 }
 
-/// Records are deleted once they are on every replica whose broker is there. Asked again and again: it is a rare request, and followers
-/// hear of it within their fetch.
+/// Records are deleted once they are on every replica whose broker is there. Asked again and again: it is a rare
+/// request, and followers hear of it within their fetch.
 async fn await_followers(
     call: &Call,
     parts: &[k21_delete_records::Part],

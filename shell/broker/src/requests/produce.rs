@@ -1,12 +1,12 @@
-//! Produce: judge each partition's records, then send them to their owners; or, for a moment, to the broker that has just become
-//! their leader (produce/forwarding.rs).
+//! Produce: judge each partition's records, then send them to their owners; or, for a moment, to the broker that has
+//! just become their leader (produce/forwarding.rs).
 //!
-//! Headers and small batches are judged here, on the connection's worker. What would hold the worker up (batches that inflate far, or
-//! are written again) goes to the threads of node/workers/unpacking.rs, one batch at a time, while the connection's
-//! next request waits.
+//! Headers and small batches are judged here, on the connection's worker. What would hold the worker up (batches that
+//! inflate far, or are written again) goes to the threads of node/workers/unpacking.rs, one batch at a time, while the
+//! connection's next request waits.
 //!
-//! Batches that are written again may be larger than they came. They are claimed from the memory budget before they go on, and
-//! together they are no more than `socket.request.max.bytes`.
+//! Batches that are written again may be larger than they came. They are claimed from the memory budget before they go
+//! on, and together they are no more than `socket.request.max.bytes`.
 
 mod forwarding;
 
@@ -101,8 +101,8 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     })
 }
 
-/// Before a transaction begins on a partition its coordinator is asked, while the connection's next request waits, so that
-/// batches keep their order. Batches that may not be appended are taken out.
+/// Before a transaction begins on a partition its coordinator is asked, while the connection's next request waits, so
+/// that batches keep their order. Batches that may not be appended are taken out.
 async fn verify(
     call: &Call,
     transaction: k00_produce::Transaction,

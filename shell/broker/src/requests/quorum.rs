@@ -1,8 +1,8 @@
-//! What comes in on a controller's listener from brokers and other controllers: the quorum's own requests, those of brokers, and
-//! clients' requests that a broker passes on.
+//! What comes in on a controller's listener from brokers and other controllers: the quorum's own requests, those of
+//! brokers, and clients' requests that a broker passes on.
 //!
-//! Requests of the quorum go to this node's member, whoever leads. Those of brokers are answered by the active controller alone:
-//! others say NOT_CONTROLLER, and the broker looks for it elsewhere.
+//! Requests of the quorum go to this node's member, whoever leads. Those of brokers are answered by the active
+//! controller alone: others say NOT_CONTROLLER, and the broker looks for it elsewhere.
 //!
 //! Source: Kafka `ControllerApis`, `EnvelopeUtils`; KIP-590, KIP-595.
 
@@ -102,7 +102,8 @@ fn ask_member(
     })
 }
 
-/// Another cluster's node has come here: its operator has mixed up addresses. (One who changes voters learns it from the answer.)
+/// Another cluster's node has come here: its operator has mixed up addresses. (One who changes voters learns it from
+/// the answer.)
 fn refused(call: &Call, answer: ResponseBody, asked: Option<&Str>) -> Started {
     let by_hand = matches!(answer, ResponseBody::AddRaftVoter(_) | ResponseBody::RemoveRaftVoter(_));
     if !by_hand {

@@ -1,7 +1,7 @@
 //! What a connection's requests know of it, and leave behind for those after them.
 //!
-//! The connection (connection.rs) and the requests that it starts hold it together. It ends with the last of them: what other parts
-//! of the node keep for the connection is released then.
+//! The connection (connection.rs) and the requests that it starts hold it together. It ends with the last of them: what
+//! other parts of the node keep for the connection is released then.
 //!
 //! Neighbours: connection.rs, which makes progress with it; call.rs, which adds one request's surroundings.
 
@@ -31,8 +31,8 @@ use std::rc::Rc;
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Waker};
 
-/// Requests in a row until the first move. Each move makes the next one four times as hard, so that a producer that wanders
-/// over partitions is not carried after them.
+/// Requests in a row until the first move. Each move makes the next one four times as hard, so that a producer that
+/// wanders over partitions is not carried after them.
 pub const MOVE_PATIENCE: u32 = 32;
 
 /// How many connections more than its own worker another one may have that a connection moves to by choice.

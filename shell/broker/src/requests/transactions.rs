@@ -1,7 +1,7 @@
 //! Transactions: requests to the shard that looks after the transactional id, and markers to their partitions' owners.
 //!
-//! Transaction path 1½ of 5. Before: connection.rs, core/api/src/k26_end_txn.rs. After: coordinator_worker.rs; markers.rs;
-//! verification.rs, where a coordinator's word is needed before a transaction begins on a partition.
+//! Transaction path 1½ of 5. Before: connection.rs, core/api/src/k26_end_txn.rs. After: coordinator_worker.rs;
+//! markers.rs; verification.rs, where a coordinator's word is needed before a transaction begins on a partition.
 
 pub mod verification;
 
@@ -238,7 +238,8 @@ pub async fn write_markers(call: Call, request: WriteTxnMarkersRequest) -> Start
     })
 }
 
-/// The offsets go to the group's shard once the transaction's coordinator has said that the group's partition is part of it.
+/// The offsets go to the group's shard once the transaction's coordinator has said that the group's partition is part
+/// of it.
 pub async fn commit_offsets(call: Call, request: TxnOffsetCommitRequest) -> Started {
     let moment = call.moment();
     let work = match k28_txn_offset_commit::plan(request, call.version, &call.context(&moment)) {

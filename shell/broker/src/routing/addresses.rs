@@ -11,7 +11,8 @@ pub fn address_of(image: &Image, broker: BrokerId, listener: &str) -> Option<Add
     Some(Address { host: endpoint.host.clone(), port: endpoint.port })
 }
 
-/// The name of the listener on which brokers hear other brokers; without one it is that which is called as its protocol is.
+/// The name of the listener on which brokers hear other brokers; without one it is that which is called as its protocol
+/// is.
 pub fn listener(config: &BrokerConfig) -> &str {
     let protocol = || config.value("security.inter.broker.protocol").unwrap_or("PLAINTEXT");
     config.value("inter.broker.listener.name").unwrap_or_else(protocol)

@@ -1,7 +1,6 @@
 //! What this broker asks of others for its coordinators: markers to the leaders of partitions, questions of those
-//! leaders about
-//! transactions, the state of share groups, the ends of logs; for their dead letters; and for batches whose partition has just got
-//! another leader.
+//! leaders about transactions, the state of share groups, the ends of logs; for their dead letters; and for batches
+//! whose partition has just got another leader.
 //!
 //! What can be asked of many at once is gathered by a [`Courier`](crate::node::peers::broker_links::Courier)
 //! (broker_requests/courier.rs). All of it
@@ -12,8 +11,8 @@
 //! 2. what waits is bounded by the couriers' and the links' queues, and counted
 //!    ([`Awaited`](barnabas_net::links::Awaited))
 //!
-//! Neighbours: markers/away.rs, requests/transactions/verification.rs, share_persister/away.rs and ends.rs, dead_letters/away.rs,
-//! requests/produce/forwarding.rs, which ask; node/peers/broker_links.rs, which holds the links.
+//! Neighbours: markers/away.rs, requests/transactions/verification.rs, share_persister/away.rs and ends.rs,
+//! dead_letters/away.rs, requests/produce/forwarding.rs, which ask; node/peers/broker_links.rs, which holds the links.
 
 mod courier;
 
@@ -50,8 +49,8 @@ impl BrokerLinks {
         let settings = LinkSettings {
             in_flight_max: IN_FLIGHT_MAX,
             timeout: CONNECT,
-            // A marker that is still on its way when it is given up may be sent to the partition's next leader, and its transaction's
-            // successor be open when the first one arrives.
+            // A marker that is still on its way when it is given up may be sent to the partition's next leader, and its
+            // transaction's successor be open when the first one arrives.
             is_cut_off: purpose == Purpose::Markers,
             ..LinkSettings::new(purpose.client_id())
         };
@@ -71,8 +70,9 @@ pub fn is_there(node: &Node, broker: BrokerId) -> bool {
     node.cluster.image.load().cluster.broker(broker).is_some_and(|known| !known.fenced)
 }
 
-/// Waits for what is asked of a broker, as long as it is there. `None`: it is not, and who is asked has changed: the patience for a broker
-/// that is alive and waits for its replicas is far longer than it takes to fence one that is silent.
+/// Waits for what is asked of a broker, as long as it is there. `None`: it is not, and who is asked has changed: the
+/// patience for a broker that is alive and waits for its replicas is far longer than it takes to fence one that is
+/// silent.
 pub async fn while_there<T>(
     node: &Node,
     (broker, purpose): (BrokerId, Purpose),

@@ -1,15 +1,17 @@
-//! Dead letters of share groups (KIP-1191), from the partition that they stood in to the topic that their group names: the topic is made if
-//! need be, records are copied if the group says so, and written as a producer's are, with `acks=all`.
+//! Dead letters of share groups (KIP-1191), from the partition that they stood in to the topic that their group names:
+//! the topic is made if need be, records are copied if the group says so, and written as a producer's are, with
+//! `acks=all`.
 //!
-//! What may pass (nobody leads the partition, the topic is not known everywhere yet) is tried again, as often and as long as Kafka does; after that,
-//! and where something is amiss that only the operator can put right, the records are archived without having been written, as in Kafka.
-//! A leader that changes in between sends what it finds on its way again: a letter is written once, or, rarely, more often.
+//! What may pass (nobody leads the partition, the topic is not known everywhere yet) is tried again, as often and as
+//! long as Kafka does; after that, and where something is amiss that only the operator can put right, the records are
+//! archived without having been written, as in Kafka. A leader that changes in between sends what it finds on its way
+//! again: a letter is written once, or, rarely, more often.
 //!
-//! Bounded: one errand for each share partition at a time, of as many records as the group may hold locked; a read of the source takes
-//! [`READ_BYTES`], and copies no more than the topic takes in one batch.
+//! Bounded: one errand for each share partition at a time, of as many records as the group may hold locked; a read of
+//! the source takes [`READ_BYTES`], and copies no more than the topic takes in one batch.
 //!
-//! Asked by: partition_worker/share/letters.rs. What is written: core/api's `dead_letters`. After: the partition, through owners.rs, or its leader's
-//! listener for brokers.
+//! Asked by: partition_worker/share/letters.rs. What is written: core/api's `dead_letters`. After: the partition,
+//! through owners.rs, or its leader's listener for brokers.
 //!
 //! # Source
 //! Kafka 4.4 `ShareGroupDLQStateManager`, `ShareGroupDLQRecordFetcher`.
@@ -186,8 +188,8 @@ async fn becomes_known(node: &Node, topic: &Text) -> bool {
     false
 }
 
-/// Copies of the records that the first letters are about, and how many letters that settles: one at least. Records that cannot be read, or are gone,
-/// have no copy.
+/// Copies of the records that the first letters are about, and how many letters that settles: one at least. Records
+/// that cannot be read, or are gone, have no copy.
 async fn copy(node: &Node, source: PartitionKey, letters: &[Letter], bytes_max: usize) -> (Copies, usize) {
     let (mut copies, mut bytes, mut settled) = (Copies::new(), 0, 0);
     while settled < letters.len() && (settled == 0 || bytes < bytes_max) {
@@ -212,7 +214,8 @@ async fn copy(node: &Node, source: PartitionKey, letters: &[Letter], bytes_max: 
     (copies, settled)
 }
 
-/// Takes over the records that `letters` (rising) are about, until they have `most` bytes. Gives the offset up to which everything is settled.
+/// Takes over the records that `letters` (rising) are about, until they have `most` bytes. Gives the offset up to which
+/// everything is settled.
 fn take(records: Bytes, letters: &[Letter], most: usize) -> (Offset, Copies) {
     let mut copies = Copies::new();
     let mut end = letters[0].offset;

@@ -1,7 +1,7 @@
 //! Work for partitions, sent to the workers that own them, and their answers gathered.
 //!
-//! One command for each worker that is concerned, whatever the number of partitions. Sending waits while a mailbox is full,
-//! which holds the connection's next request back; gathering happens when the answer is due.
+//! One command for each worker that is concerned, whatever the number of partitions. Sending waits while a mailbox is
+//! full, which holds the connection's next request back; gathering happens when the answer is due.
 
 use crate::mailbox::Waiter;
 use crate::mailbox::{

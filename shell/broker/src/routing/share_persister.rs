@@ -1,12 +1,12 @@
-//! Where the state of share-partitions is kept: each question to the shard of the share coordinator that looks after the
-//! share-partition, wherever that is.
+//! Where the state of share-partitions is kept: each question to the shard of the share coordinator that looks after
+//! the share-partition, wherever that is.
 //!
-//! A question to a shard of this node is a message to the worker that owns its partition of `__share_group_state`; one to a shard that
-//! another broker leads goes there over a link (keys 83 to 87, share_persister/away.rs).
+//! A question to a shard of this node is a message to the worker that owns its partition of `__share_group_state`; one
+//! to a shard that another broker leads goes there over a link (keys 83 to 87, share_persister/away.rs).
 //!
-//! What may pass by itself (no topic yet, no leader, a shard that moves) is tried again for a while before its error is told.
-//! Questions about one share-partition reach the shard in the order in which they were begun, unless one of them has to be tried
-//! again: whoever needs an order asks one after the other.
+//! What may pass by itself (no topic yet, no leader, a shard that moves) is tried again for a while before its error is
+//! told. Questions about one share-partition reach the shard in the order in which they were begun, unless one of them
+//! has to be tried again: whoever needs an order asks one after the other.
 //!
 //! Asked by: partition_worker/share (read, write), requests/share/groups.rs (initialize, delete, summaries).
 //! After: coordinator_worker.rs.
@@ -51,17 +51,17 @@ pub struct WriteState {
     pub start_offset: Offset,
     /// Records from the start offset on that are acknowledged or archived; −1: not known.
     pub delivery_complete_count: i32,
-    /// What has changed since the last write. Batches may overlap older ones: the higher delivery count holds, then the higher
-    /// state.
+    /// What has changed since the last write. Batches may overlap older ones: the higher delivery count holds, then the
+    /// higher state.
     pub batches: Vec<StateBatch>,
 }
 
-/// Sets a share-partition up: nothing of it is delivered. `start_offset` of [`Offset::NONE`]: its leader decides where it
-/// begins.
+/// Sets a share-partition up: nothing of it is delivered. `start_offset` of [`Offset::NONE`]: its leader decides where
+/// it begins.
 ///
 /// # Errors
-/// FENCED_STATE_EPOCH: it was set up again since. UNKNOWN_TOPIC_OR_PARTITION: there is no such partition (any more). Else what
-/// stands in the way of the share coordinator.
+/// FENCED_STATE_EPOCH: it was set up again since. UNKNOWN_TOPIC_OR_PARTITION: there is no such partition (any more).
+/// Else what stands in the way of the share coordinator.
 pub async fn initialize(
     node: &Node,
     key: SharePartitionKey,
@@ -71,11 +71,13 @@ pub async fn initialize(
     done(ask(node, ShareStateRequest::Initialize { key, state_epoch, start_offset }).await)
 }
 
-/// The state, for the leader of the partition; whoever led it in an earlier epoch can write no more. Its `state_epoch` is what
-/// `write` is to say. A start offset of [`Offset::NONE`]: the reader decides where to begin (`share.auto.offset.reset`).
+/// The state, for the leader of the partition; whoever led it in an earlier epoch can write no more. Its `state_epoch`
+/// is what `write` is to say. A start offset of [`Offset::NONE`]: the reader decides where to begin
+/// (`share.auto.offset.reset`).
 ///
 /// # Errors
-/// FENCED_LEADER_EPOCH: somebody leads it in a later epoch. INVALID_REQUEST: nobody has set it up. Else as for [`initialize`].
+/// FENCED_LEADER_EPOCH: somebody leads it in a later epoch. INVALID_REQUEST: nobody has set it up. Else as for
+/// [`initialize`].
 pub async fn read(
     node: &Node,
     key: SharePartitionKey,
@@ -114,8 +116,8 @@ pub async fn delete(node: &Node, key: SharePartitionKey) -> Result<(), ErrorCode
     done(ask(node, ShareStateRequest::Delete { key }).await)
 }
 
-/// Where a share-partition stands, without its batches. A start offset of [`Offset::NONE`]: nobody has begun to read, or it is
-/// not set up.
+/// Where a share-partition stands, without its batches. A start offset of [`Offset::NONE`]: nobody has begun to read,
+/// or it is not set up.
 ///
 /// # Errors
 /// As for [`initialize`].

@@ -1,4 +1,5 @@
-//! The metrics page of this node: what the threads have counted (shell/metrics), and what only the node's own state says.
+//! The metrics page of this node: what the threads have counted (shell/metrics), and what only the node's own state
+//! says.
 //!
 //! | file | answers |
 //! |---|---|

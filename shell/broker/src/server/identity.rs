@@ -1,4 +1,5 @@
-//! Whose a node's log directories are: opened, held against each other and the file of settings, given their identities, taken into use.
+//! Whose a node's log directories are: opened, held against each other and the file of settings, given their
+//! identities, taken into use.
 //!
 //! Always true:
 //! 1. nothing is written into a directory before it is known to be this node's and this cluster's
@@ -29,8 +30,9 @@ pub fn take(config: &BrokerConfig, mut log_dirs: Vec<(LogDir, bool)>) -> Directo
     directories
 }
 
-/// Locks and reads every directory; with each, whether partitions may lie in it. One that cannot be used is dead: the node goes on
-/// without it while another one holds partitions, unless it is the metadata log's (Kafka `LogManager`, `KafkaRaftServer`).
+/// Locks and reads every directory; with each, whether partitions may lie in it. One that cannot be used is dead: the
+/// node goes on without it while another one holds partitions, unless it is the metadata log's (Kafka `LogManager`,
+/// `KafkaRaftServer`).
 ///
 /// # Errors
 /// Another process works in one of them: that is no fault of the directory.
@@ -114,8 +116,9 @@ pub fn identify(config: &NodeConfig, log_dirs: &mut [(LogDir, bool)], clock: Clo
     Ok(cluster_id)
 }
 
-/// Version 0 of `meta.properties` is ZooKeeper mode's. Unless a metadata log says what its partitions are (after Kafka's own
-/// migration, KIP-866), that stands in ZooKeeper: beginning an empty cluster there would make strays of all of them.
+/// Version 0 of `meta.properties` is ZooKeeper mode's. Unless a metadata log says what its partitions are (after
+/// Kafka's own migration, KIP-866), that stands in ZooKeeper: beginning an empty cluster there would make strays of all
+/// of them.
 fn check_kraft(config: &NodeConfig, log_dirs: &[(LogDir, bool)]) -> Result<(), Failure> {
     for (log_dir, _) in log_dirs {
         let metadata_log = config.metadata_log_dir.join("__cluster_metadata-0");
@@ -191,15 +194,16 @@ fn known_directories(log_dirs: Vec<(LogDir, bool)>) -> Directories {
     Directories::new(known.collect())
 }
 
-/// What is written from here on, the last clean stop does not vouch for. Called once the node knows its cluster: a start that ends before
-/// that, be it by a kill, leaves the mark of the clean stop, and the broker epoch in it, as it found it. A directory that does not even
-/// take that in is dead.
+/// What is written from here on, the last clean stop does not vouch for. Called once the node knows its cluster: a
+/// start that ends before that, be it by a kill, leaves the mark of the clean stop, and the broker epoch in it, as it
+/// found it. A directory that does not even take that in is dead.
 ///
 /// # Errors
 /// None is left that could hold partitions, or the metadata log's takes nothing in.
 ///
 /// # Source
-/// Kafka `LogManager.loadLogs` (`cleanShutdownFileHandler.delete`), which runs once the broker has caught up with the metadata log.
+/// Kafka `LogManager.loadLogs` (`cleanShutdownFileHandler.delete`), which runs once the broker has caught up with the
+/// metadata log.
 pub fn begin(config: &NodeConfig, node: &Node) -> Result<(), Failure> {
     for (index, directory) in node.log_dirs.directories.iter().enumerate().filter(|(_, dir)| dir.is_online())
     {

@@ -1,8 +1,9 @@
-//! A broker's life in its cluster: it registers with the active controller, keeps in touch, asks to be unfenced once it serves, and
-//! says goodbye.
+//! A broker's life in its cluster: it registers with the active controller, keeps in touch, asks to be unfenced once it
+//! serves, and says goodbye.
 //!
-//! One way for all brokers: also that of a process which is the active controller itself asks through [`ControllerHandle::ask`].
-//! Only where the process is the quorum's only voter has the quorum registered it already, when it read its log.
+//! One way for all brokers: also that of a process which is the active controller itself asks through
+//! [`ControllerHandle::ask`]. Only where the process is the quorum's only voter has the quorum registered it already,
+//! when it read its log.
 //!
 //! Source: KIP-631; Kafka `BrokerLifecycleManager`.
 //!
@@ -68,8 +69,8 @@ impl Lifecycle {
         self.shared.changed.notify_one();
     }
 
-    /// Says goodbye, and waits until the controller lets the broker go, or for a while. Blocks. Returns whether others lead by now what
-    /// this broker led.
+    /// Says goodbye, and waits until the controller lets the broker go, or for a while. Blocks. Returns whether others
+    /// lead by now what this broker led.
     pub fn say_goodbye(&self, node: &Node) -> bool {
         if is_alone(node) {
             return false;
@@ -200,8 +201,8 @@ async fn is_member(node: &Arc<Node>, registration: &BrokerRegistrationRequest, s
     true
 }
 
-/// The cluster's level, if it is one at which directories are known and this process registered at one at which they were not: its
-/// directories could fail unheard.
+/// The cluster's level, if it is one at which directories are known and this process registered at one at which they
+/// were not: its directories could fail unheard.
 ///
 /// # Source
 /// KIP-858; Kafka `BrokerRegistrationTracker`.
@@ -223,9 +224,9 @@ fn must_register(node: &Node, registration: &ControllerRegistrationRequest) -> b
     !is_known && image.metadata_version().has_controller_registration()
 }
 
-/// Registers this node's controller with the active one: also where it is the quorum's only voter, since tools look for the active
-/// controller among those that are registered (KIP-919), and others may join. One that runs and is forgotten (UnregisterController,
-/// KIP-1312) registers again, as Kafka's does.
+/// Registers this node's controller with the active one: also where it is the quorum's only voter, since tools look for
+/// the active controller among those that are registered (KIP-919), and others may join. One that runs and is forgotten
+/// (UnregisterController, KIP-1312) registers again, as Kafka's does.
 pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistrationRequest) {
     let registering = node.clone();
     node.peers.links.handle().spawn(async move {

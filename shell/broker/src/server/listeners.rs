@@ -1,4 +1,5 @@
-//! The node's listeners: bound before anything is written, accepting once it serves; controllers' listeners accept earlier.
+//! The node's listeners: bound before anything is written, accepting once it serves; controllers' listeners accept
+//! earlier.
 //!
 //! Next: connection.rs, on the worker that a connection is dealt to.
 
@@ -84,7 +85,8 @@ fn per_ip_overrides(broker_config: &BrokerConfig) -> Result<Vec<(std::net::IpAdd
 
 type Accepting = (Vec<tokio::task::JoinHandle<()>>, Vec<(usize, Acceptor)>);
 
-/// Controllers' listeners listen before anything else: without them no quorum of several comes about. Returns the others.
+/// Controllers' listeners listen before anything else: without them no quorum of several comes about. Returns the
+/// others.
 pub fn accept_controllers(node: &Arc<Node>, acceptors: Vec<Acceptor>) -> Accepting {
     let acceptors = acceptors.into_iter().enumerate();
     let (early, late): (Vec<_>, Vec<_>) =

@@ -1,8 +1,9 @@
-//! This node in its cluster's quorum: the metadata log is opened, and what the node says of itself as a broker and as a controller is
-//! put together.
+//! This node in its cluster's quorum: the metadata log is opened, and what the node says of itself as a broker and as a
+//! controller is put together.
 //!
-//! Nothing is sent here: the quorum worker (quorum_worker.rs) and [`super::lifecycle`] do that. A node that leads a quorum of its own
-//! alone knows what its cluster is like when this is done; another one learns it from the leader ([`wait_for_image`]).
+//! Nothing is sent here: the quorum worker (quorum_worker.rs) and [`super::lifecycle`] do that. A node that leads a
+//! quorum of its own alone knows what its cluster is like when this is done; another one learns it from the leader
+//! ([`wait_for_image`]).
 
 use super::Failure;
 use super::signals::Signals;
@@ -218,8 +219,8 @@ impl Joining<'_> {
     }
 }
 
-/// Waits until this node knows what the cluster is like: at once where it leads alone. Returns `false` where a signal stops the node before
-/// that: nothing of its partitions was touched.
+/// Waits until this node knows what the cluster is like: at once where it leads alone. Returns `false` where a signal
+/// stops the node before that: nothing of its partitions was touched.
 ///
 /// # Errors
 /// The node cannot go on.

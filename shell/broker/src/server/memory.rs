@@ -1,7 +1,8 @@
-//! How much memory this process may hold: the machine's, or less where a control group or a limit of the process says so.
+//! How much memory this process may hold: the machine's, or less where a control group or a limit of the process says
+//! so.
 //!
-//! Defaults that are shares of it (the request budget, the cache of recent batches) would end a node in a small container on a large
-//! machine. A process without any limit gets the machine's memory.
+//! Defaults that are shares of it (the request budget, the cache of recent batches) would end a node in a small
+//! container on a large machine. A process without any limit gets the machine's memory.
 //!
 //! Source: cgroups(7), `memory.max` of version 2 and `memory.limit_in_bytes` of version 1; getrlimit(2), `RLIMIT_AS`.
 
@@ -25,8 +26,8 @@ fn limit_of(path: &Path) -> Option<u64> {
     text.trim().parse().ok().filter(|bytes| *bytes < UNLIMITED)
 }
 
-/// The files that may hold a limit, by `/proc/self/cgroup`: of the process's own group and of all above it. Within a container the path
-/// is often that of the host, and the group's files lie at the root.
+/// The files that may hold a limit, by `/proc/self/cgroup`: of the process's own group and of all above it. Within a
+/// container the path is often that of the host, and the group's files lie at the root.
 fn group_files(groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in groups.lines() {

@@ -1,9 +1,9 @@
-//! Signals. SIGTERM, SIGINT and SIGHUP stop a node cleanly, as in Kafka. SIGQUIT writes a line about the node's state, SIGUSR1 and SIGUSR2
-//! write that they change nothing; the node goes on after each of the three.
+//! Signals. SIGTERM, SIGINT and SIGHUP stop a node cleanly, as in Kafka. SIGQUIT writes a line about the node's state,
+//! SIGUSR1 and SIGUSR2 write that they change nothing; the node goes on after each of the three.
 //!
 //! Always true:
-//! 1. from the moment that [`Signals::listen`] returns no signal is lost. One that comes while the node reads its directories stops it
-//!    after that
+//! 1. from the moment that [`Signals::listen`] returns no signal is lost. One that comes while the node reads its
+//!    directories stops it after that
 //! 2. no signal that a process can take ends the node without a line
 //! 3. a signal that comes while the node stops changes nothing: others would take an abrupt end for a crash
 
@@ -100,7 +100,8 @@ pub fn stopping(what: &str, since: Duration) -> String {
     format!("the node has been stopping for {} s and waits for {what}", since.as_secs())
 }
 
-/// SIGHUP, unless the process was started to outlive its terminal (`nohup`): then the signal stays ignored, as in the JVM.
+/// SIGHUP, unless the process was started to outlive its terminal (`nohup`): then the signal stays ignored, as in the
+/// JVM.
 fn hangup() -> std::io::Result<Option<Signal>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -36,8 +36,8 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// Brings a node up. When this returns, its image stands and its threads run; no client is accepted yet. `None`: a signal has stopped it
-/// before it used its partitions.
+/// Brings a node up. When this returns, its image stands and its threads run; no client is accepted yet. `None`: a
+/// signal has stopped it before it used its partitions.
 pub fn start(
     config: &NodeConfig,
     broker_config: BrokerConfig,

@@ -96,8 +96,9 @@ impl Stopping {
     }
 }
 
-/// Producers whose batches are handed on to the next leaders (requests/produce/forwarding.rs) hear of these with the answers: their connections stay
-/// until they have gone there. A connection that is closed over a batch costs its producer a pause.
+/// Producers whose batches are handed on to the next leaders (requests/produce/forwarding.rs) hear of these with the
+/// answers: their connections stay until they have gone there. A connection that is closed over a batch costs its
+/// producer a pause.
 fn let_producers_go(node: &Node) {
     const QUIET: Duration = Duration::from_millis(100);
     const MOST: Duration = Duration::from_millis(800);
@@ -125,8 +126,8 @@ fn join(thread: JoinHandle<()>) {
     drop(thread.join());
 }
 
-/// Marks the directories in which every log was closed by this process, or not touched since a clean stop. Returns whether nothing
-/// went wrong.
+/// Marks the directories in which every log was closed by this process, or not touched since a clean stop. Returns
+/// whether nothing went wrong.
 fn mark_clean(node: &Node, closed: &Set<TopicPartition>) -> bool {
     let mut clean = true;
     note_metadata_log(node);
@@ -162,11 +163,12 @@ fn mark_clean(node: &Node, closed: &Set<TopicPartition>) -> bool {
     clean
 }
 
-/// The broker epoch that the mark names: this life's. A life that never registered was no member: what the one before it had is there still,
-/// and the cluster knows the broker under that one's epoch.
+/// The broker epoch that the mark names: this life's. A life that never registered was no member: what the one before
+/// it had is there still, and the cluster knows the broker under that one's epoch.
 ///
 /// # Source
-/// KIP-966. Kafka writes -1 where the broker never registered (`BrokerServer.shutdown`), and the next start counts as unclean.
+/// KIP-966. Kafka writes -1 where the broker never registered (`BrokerServer.shutdown`), and the next start counts as
+/// unclean.
 fn epoch_to_mark(mine: BrokerEpoch, before: BrokerEpoch) -> BrokerEpoch {
     if mine == BrokerEpoch::NONE { before } else { mine }
 }

@@ -1,8 +1,9 @@
 //! One worker: a thread with its own runtime, its partitions, its coordinators and its connections.
 //!
-//! The loop takes everything that has arrived in its mailbox and everything that the storage threads report, lets the owners work
-//! through it, and closes the round: one submission to each journal and each committer. Connections are tasks of the same thread; what they start
-//! for this worker's own partitions takes the same way, without leaving the thread.
+//! The loop takes everything that has arrived in its mailbox and everything that the storage threads report, lets the
+//! owners work through it, and closes the round: one submission to each journal and each committer. Connections are
+//! tasks of the same thread; what they start for this worker's own partitions takes the same way, without leaving the
+//! thread.
 
 use crate::coordinators::coordinator_worker::CoordinatorWorker;
 use crate::mailbox::NewConnection;
@@ -26,7 +27,8 @@ const EXPIRE_EVERY: Duration = Duration::from_millis(100);
 /// How long a full disk is left alone.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 const IDLE_CHECK_EVERY: Duration = Duration::from_secs(5);
-/// How late timers may be while commands keep coming. What has arrived is worked on first: a heartbeat in the mailbox counts.
+/// How late timers may be while commands keep coming. What has arrived is worked on first: a heartbeat in the mailbox
+/// counts.
 const TIMERS_LATE_MAX: Duration = Duration::from_millis(200);
 
 /// Runs worker `id` until its mailbox closes or it is told to stop.
@@ -38,8 +40,9 @@ pub fn run(id: usize, node: Arc<Node>, inbox: Inbox) -> std::io::Result<()> {
     let recorder = Rc::new(node.workers.metering.recorder(id));
     let _ = recorder.cells().runtime.set(runtime.metrics());
     let local = LocalSet::new();
-    // A task beside the connections: what they send to it is worked on in the same turn of the runtime. The future that the runtime
-    // itself waits for is polled again only after the event queue was asked, with a system call for each such step.
+    // A task beside the connections: what they send to it is worked on in the same turn of the runtime. The future that
+    // the runtime itself waits for is polled again only after the event queue was asked, with a system call for each
+    // such step.
     let worker = local.spawn_local(async move {
         let worker = Worker {
             id,
@@ -62,8 +65,9 @@ pub fn run(id: usize, node: Arc<Node>, inbox: Inbox) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether timers that were due at `due` have waited long enough for a mailbox that is never empty. A worker that has more to do than it
-/// can would otherwise not expire a session, end a join phase or answer a waiting fetch for as long as that lasts.
+/// Whether timers that were due at `due` have waited long enough for a mailbox that is never empty. A worker that has
+/// more to do than it can would otherwise not expire a session, end a join phase or answer a waiting fetch for as long
+/// as that lasts.
 fn is_late(due: Option<Instant>, now: Instant) -> bool {
     due.is_some_and(|due| due + TIMERS_LATE_MAX <= now)
 }

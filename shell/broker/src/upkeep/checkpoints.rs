@@ -14,8 +14,8 @@ pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
     let mut concerned: Vec<usize> = note_metadata_log(node).into_iter().collect();
     for Checkpointed { directory, topic, partition, recovery_point, log_start, high_watermark } in checkpoints
     {
-        // A topic that was deleted in the meantime must not come back into the files. Asked under the lock: a deletion forgets
-        // its entries under it too, after the image has lost the topic.
+        // A topic that was deleted in the meantime must not come back into the files. Asked under the lock: a deletion
+        // forgets its entries under it too, after the image has lost the topic.
         let mut log_dir = node.log_dirs.directories[directory].lock();
         if node.cluster.image.load().topics.by_id(topic).is_none() {
             continue;
@@ -46,8 +46,8 @@ pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
     }
 }
 
-/// The metadata log is synced after each append: its recovery point is named like any other partition's, so that damage below
-/// it is not cut at the next start.
+/// The metadata log is synced after each append: its recovery point is named like any other partition's, so that damage
+/// below it is not cut at the next start.
 pub fn note_metadata_log(node: &Node) -> Option<usize> {
     let at =
         node.log_dirs.directories.iter().position(|directory| node.peers.controller.lies_in(directory.id))?;

@@ -1,7 +1,9 @@
-//! Compaction's threads (`log.cleaner.threads`, low priority): which log is cleaned when, how fast, and what became of it.
+//! Compaction's threads (`log.cleaner.threads`, low priority): which log is cleaned when, how fast, and what became of
+//! it.
 //!
-//! core/storage's `cleaner` reads and writes segments here, beside the partition's worker. The worker is asked three things
-//! (partition_worker/clean.rs): how much waits, what may be read, and to swap a group of segments, which is a few renames.
+//! core/storage's `cleaner` reads and writes segments here, beside the partition's worker. The worker is asked three
+//! things (partition_worker/clean.rs): how much waits, what may be read, and to swap a group of segments, which is a
+//! few renames.
 //!
 //! | file | answers |
 //! |---|---|
@@ -9,9 +11,10 @@
 //! | `cleaner/pace.rs` | how fast may it go on, and whether it has to stop |
 //!
 //! Always true:
-//! 1. a partition that nobody writes to costs nothing: only those whose log has grown since are looked at, and after a start
-//!    those whose newest segment begins past the directory's `cleaner-offset-checkpoint`
-//! 2. the recovery-point checkpoint reaches past what is swapped, so that recovery never takes compaction's holes for lost segments
+//! 1. a partition that nobody writes to costs nothing: only those whose log has grown since are looked at, and after a
+//!    start those whose newest segment begins past the directory's `cleaner-offset-checkpoint`
+//! 2. the recovery-point checkpoint reaches past what is swapped, so that recovery never takes compaction's holes for
+//!    lost segments
 //! 3. `cleaner-offset-checkpoint` is written after the names of the new segments are durable
 //! 4. a partition that cannot be cleaned is named once at WARN and counted until the next start; the others go on
 
@@ -186,8 +189,8 @@ fn clean_log(
     directory.disk.sync_dir(&dir)?;
     let end = cleaning.end();
     let mut log_dir = directory.lock();
-    // Asked under the lock: a deletion forgets its entries under it too, after the image has lost the topic; and a move does so
-    // after it has renamed the partition's directory.
+    // Asked under the lock: a deletion forgets its entries under it too, after the image has lost the topic; and a move
+    // does so after it has renamed the partition's directory.
     let is_here = directory.disk.stat(&dir)?.is_some();
     if is_here && node.cluster.image.load().topics.by_id(partition.topic).is_some() {
         log_dir.set_cleaner_point(name, Some(end));

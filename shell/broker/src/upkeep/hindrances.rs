@@ -56,7 +56,8 @@ fn note_room(node: &Node, directory: usize) -> bool {
     true
 }
 
-/// Others lead and do not wait for a directory for a while after it has room again: that is not to be read as if it had none.
+/// Others lead and do not wait for a directory for a while after it has room again: that is not to be read as if it had
+/// none.
 fn what_follows(hinders: Hinders, is_short: bool) -> &'static str {
     match hinders {
         Hinders::Writing => {

@@ -1,7 +1,7 @@
 //! What is in force where the machine has a say: judged before anything is written, and said once at each start.
 //!
-//! core/metadata's table knows the range of each key; here is what depends on the machine: its memory, the size of each directory's
-//! file system, how large a file this process may write. docs/SETTINGS.md says the same rules in words.
+//! core/metadata's table knows the range of each key; here is what depends on the machine: its memory, the size of each
+//! directory's file system, how large a file this process may write. docs/SETTINGS.md says the same rules in words.
 
 use crate::config::settings::ConfigError;
 use crate::directories::Directory;
@@ -49,7 +49,8 @@ pub fn check(
     Ok(())
 }
 
-/// The largest file that this process may write: `ulimit -f`, in whole blocks. Segments are rolled before they are larger.
+/// The largest file that this process may write: `ulimit -f`, in whole blocks. Segments are rolled before they are
+/// larger.
 ///
 /// # Errors
 /// It is too small for anything.

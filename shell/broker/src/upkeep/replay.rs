@@ -5,17 +5,17 @@
 //! long as reading the journal, whatever number of partitions it names.
 //!
 //! Written into segments before anybody is served is what does more than append (a log that was cut or given up), and
-//! everything where `log.ack.durability=written` leaves no journal, or where the journal's files have no room to go on. Then
-//! the logs are opened by several threads, each is brought to where the journal says it ended, all is synced, and the recovery points
-//! are noted. A crash anywhere in between starts over.
+//! everything where `log.ack.durability=written` leaves no journal, or where the journal's files have no room to go on.
+//! Then the logs are opened by several threads, each is brought to where the journal says it ended, all is synced, and
+//! the recovery points are noted. A crash anywhere in between starts over.
 //!
-//! After a clean stop there is no journal. Where one lies in a directory that says it was shut down cleanly, another broker has
-//! used the directory since, and what the journal says is out of date: it is removed, not replayed.
+//! After a clean stop there is no journal. Where one lies in a directory that says it was shut down cleanly, another
+//! broker has used the directory since, and what the journal says is out of date: it is removed, not replayed.
 //!
 //! Always true:
 //! 1. a journal forgets nothing that is not synced in segments, or kept in a file of its own (2)
-//! 2. a partition whose log is damaged keeps what the journal held of it beside the partition's directory (core/storage/src/quarantine.rs), and
-//!    stays offline; the others are served
+//! 2. a partition whose log is damaged keeps what the journal held of it beside the partition's directory
+//!    (core/storage/src/quarantine.rs), and stays offline; the others are served
 //! 3. nothing is replayed into a partition that has another topic id, was deleted, or lies in another directory
 
 use crate::directories::locate::{exchanged, foreign, is_deleted, is_reserved, owner};
@@ -69,8 +69,8 @@ pub fn discard_stale(directory: &Directory) -> Result<(), StorageError> {
     Ok(remove_files(&*directory.disk, &directory.path, None)?)
 }
 
-/// Reads the journal of one directory, if there is one. What is left in it afterwards waits in memory; the rest is synced in
-/// segments, or nobody's.
+/// Reads the journal of one directory, if there is one. What is left in it afterwards waits in memory; the rest is
+/// synced in segments, or nobody's.
 ///
 /// # Errors
 /// The directory cannot be served: its journal is damaged or belongs elsewhere, or the machine refuses.
@@ -126,12 +126,12 @@ pub fn replay_rest(node: &Node, index: usize, recovered: &mut Recovered) -> Resu
     Ok(())
 }
 
-/// After an unclean stop: has the disk take what a killed process left in page caches, while the node serves already. A cut or a
-/// removal that the killed process did and did not sync looks done to this one, which has nothing to sync then; without this, power
-/// that goes hours later would take it back.
+/// After an unclean stop: has the disk take what a killed process left in page caches, while the node serves already. A
+/// cut or a removal that the killed process did and did not sync looks done to this one, which has nothing to sync
+/// then; without this, power that goes hours later would take it back.
 ///
-/// Nobody waits for it but the end of the node: a log that is opened before it is through, and written to, sees to itself
-/// (`OpenFrom::is_unsettled`).
+/// Nobody waits for it but the end of the node: a log that is opened before it is through, and written to, sees to
+/// itself (`OpenFrom::is_unsettled`).
 ///
 /// # Errors
 /// The system gives no thread.

@@ -1,5 +1,5 @@
-//! kill −9 of all nodes at once while producers write with acks=all: whichever two come back first, a replica that has all acknowledged
-//! records is elected, and not uncleanly.
+//! kill −9 of all nodes at once while producers write with acks=all: whichever two come back first, a replica that has
+//! all acknowledged records is elected, and not uncleanly.
 
 use crate::harness::replicas::{
     Cluster, PARTITIONS, Producers, append_patiently, consume, eventually, judge, leaders,
@@ -147,8 +147,8 @@ fn restore_to(node: &TestNode, seen_ms: i64) {
     std::fs::write(&file, text).expect("written");
 }
 
-/// A disk that is older than its broker's death lacks what was acknowledged since: the metadata log tells (here by the clock alone, since
-/// no records say that a controller is active).
+/// A disk that is older than its broker's death lacks what was acknowledged since: the metadata log tells (here by the
+/// clock alone, since no records say that a controller is active).
 #[test]
 fn disk_of_an_earlier_moment_is_not_eligible() {
     let settings =

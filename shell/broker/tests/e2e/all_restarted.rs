@@ -1,5 +1,5 @@
-//! Nodes of a cluster die and start again: what clients are told meanwhile, whether a node that starts can be stopped, and what such a start
-//! leaves.
+//! Nodes of a cluster die and start again: what clients are told meanwhile, whether a node that starts can be stopped,
+//! and what such a start leaves.
 
 use crate::harness::cluster::{Cluster, SETTINGS, eventually, metadata};
 use crate::harness::quorum::create;
@@ -79,7 +79,8 @@ fn node_that_still_starts_stops_when_it_is_asked_once() {
     }
 }
 
-/// Nothing was written by a start that found no leader: the broker's replicas are as good as after its clean stop (KIP-966).
+/// Nothing was written by a start that found no leader: the broker's replicas are as good as after its clean stop
+/// (KIP-966).
 #[test]
 fn start_that_ends_early_causes_no_unclean_election() {
     let mut cluster = Cluster::start(SETTINGS);

@@ -1,4 +1,5 @@
-//! Whatever a client asks of the controller it may ask of any node, in any version: also in one that today's controllers do not speak.
+//! Whatever a client asks of the controller it may ask of any node, in any version: also in one that today's
+//! controllers do not speak.
 
 use crate::harness::quorum::{Three, create, describe_quorum, eventually, topics};
 use crate::harness::{BROKER, Client, TOPIC};

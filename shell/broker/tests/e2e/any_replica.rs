@@ -1,6 +1,7 @@
 //! Questions that Kafka answers from any replica, and those that only the leader answers.
 //!
-//! `kafka-transactions describe-producers --broker-id` and `find-hanging --broker-id` ask the broker that they are given.
+//! `kafka-transactions describe-producers --broker-id` and `find-hanging --broker-id` ask the broker that they are
+//! given.
 
 use crate::harness::cluster::{Cluster, SETTINGS, comes_back, eventually, until};
 use barnabas_base::{ProducerEpoch, Sequence, TimestampMs};

@@ -150,7 +150,8 @@ fn tls_and_http_clients_are_named_once_a_minute() {
     assert!(node.stop().success());
 }
 
-/// Bytes that are no letters become replacement characters, three bytes each: the answer could not name what was asked for.
+/// Bytes that are no letters become replacement characters, three bytes each: the answer could not name what was asked
+/// for.
 #[test]
 fn name_that_cannot_be_echoed_costs_no_error_line() {
     let mut node = TestNode::start();

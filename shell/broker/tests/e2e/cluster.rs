@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// With these nothing is noticed by waiting for it while a test lasts: neither that the leader of the quorum answers no more, nor that a
-/// broker is silent. What is noticed all the same was told by closed connections.
+/// With these nothing is noticed by waiting for it while a test lasts: neither that the leader of the quorum answers no
+/// more, nor that a broker is silent. What is noticed all the same was told by closed connections.
 const NOBODY_WAITS: &str = "controller.quorum.fetch.timeout.ms=600000\nbroker.session.timeout.ms=600000";
 
 struct Cluster {
@@ -372,7 +372,8 @@ fn brokers_and_controllers_may_be_processes_of_their_own() {
         let described = describe_quorum(&mut cluster.client(11), 2);
         described.topics[0].partitions[0].observers.len() == 2
     });
-    // The broker that is killed is missed though its session goes on, and may come back under its own name though nobody let it end.
+    // The broker that is killed is missed though its session goes on, and may come back under its own name though
+    // nobody let it end.
     let mut cluster = cluster;
     cluster.nodes.get_mut(&12).expect("there").kill();
     cluster.await_brokers(&[11], &[11]);
@@ -409,7 +410,8 @@ fn strangers_and_doubles_are_refused_with_both_sides_named() {
     }
     stranger.kill();
 
-    // A second process under a name that is taken, with a disk of its own: that of the quorum's leader, and that of another.
+    // A second process under a name that is taken, with a disk of its own: that of the quorum's leader, and that of
+    // another.
     let hurried = format!("{more}\ninitial.broker.registration.timeout.ms=1000");
     let leader = cluster.leader(1);
     for (taken, who) in [(leader, "leads the metadata quorum"), (leader % 3 + 1, "active controller (node")] {

@@ -1,4 +1,5 @@
-//! A share group over three brokers: its coordinator, its partitions' leaders and the shards that hold its state are different brokers.
+//! A share group over three brokers: its coordinator, its partitions' leaders and the shards that hold its state are
+//! different brokers.
 
 use crate::harness::cluster::{Cluster, GROUP, SHARE, ask, eventually, until};
 use crate::harness::{Client, batch};

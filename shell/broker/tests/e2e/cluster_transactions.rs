@@ -1,6 +1,7 @@
 //! Transactions over three brokers: who coordinates is another broker than who leads, and dies.
 //!
-//! What was committed is there, once; what was aborted, or never decided, is not; what was answered holds whoever is killed.
+//! What was committed is there, once; what was aborted, or never decided, is not; what was answered holds whoever is
+//! killed.
 
 use crate::harness::cluster::{
     Cluster, GROUP, SETTINGS, TRANSACTION, ask, comes_back, committed, eventually, leaders, until,
@@ -369,8 +370,8 @@ fn transactions_are_whole_whoever_is_killed_and_when() {
     cluster.stop();
 }
 
-/// A broker that answers nothing, and whose connections stay: its partitions are led by others once it is fenced, and the markers that it was
-/// asked to write go there at once, not when the patience for its answer ends (35 s).
+/// A broker that answers nothing, and whose connections stay: its partitions are led by others once it is fenced, and
+/// the markers that it was asked to write go there at once, not when the patience for its answer ends (35 s).
 #[test]
 fn a_silent_broker_holds_up_no_transaction_once_it_is_fenced() {
     let settings = format!("{SETTINGS}\nbroker.session.timeout.ms=3000\nbroker.heartbeat.interval.ms=500");

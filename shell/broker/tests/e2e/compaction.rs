@@ -1,4 +1,5 @@
-//! Compaction in a running node: of each key the newest record stays, through restarts and kills, and readers never notice.
+//! Compaction in a running node: of each key the newest record stays, through restarts and kills, and readers never
+//! notice.
 
 use crate::harness::transactions::{Model, write_transactions};
 use crate::harness::{Client, TestNode, now_ms};

@@ -1,5 +1,5 @@
-//! Groups of KIP-848 over the wire: one with a topic so large that its target is made beside the requests, over a restart; one
-//! that subscribes by an expression.
+//! Groups of KIP-848 over the wire: one with a topic so large that its target is made beside the requests, over a
+//! restart; one that subscribes by an expression.
 
 use crate::harness::{Client, TestNode};
 use barnabas_wire::messages::consumer_group_heartbeat_response::Assignment;

@@ -1,5 +1,5 @@
-//! A byte changes in a sealed segment of one of three replicas: the copy is made whole from another's, nobody who reads or writes
-//! notices, and what was acknowledged is there.
+//! A byte changes in a sealed segment of one of three replicas: the copy is made whole from another's, nobody who reads
+//! or writes notices, and what was acknowledged is there.
 
 use crate::harness::replicas::{
     Cluster, PARTITIONS, Producers, append_patiently, eventually, judge, leaders,

@@ -1,4 +1,5 @@
-//! Dead letters of share groups (KIP-1191) over the wire: what is given up is in the topic that the group names, with what Kafka writes beside it.
+//! Dead letters of share groups (KIP-1191) over the wire: what is given up is in the topic that the group names, with
+//! what Kafka writes beside it.
 
 use crate::harness::share::{ACCEPT, REJECT, RELEASE, ShareMember, set_group_configs};
 use crate::harness::{Client, TestNode, now_ms};

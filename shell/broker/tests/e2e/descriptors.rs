@@ -1,5 +1,5 @@
-//! A node with few descriptors: any number of partitions is written, killed, read back; connections that are too many are turned
-//! away, and nothing else comes of it.
+//! A node with few descriptors: any number of partitions is written, killed, read back; connections that are too many
+//! are turned away, and nothing else comes of it.
 
 use crate::harness::{Client, TestNode, batch};
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};

@@ -1,5 +1,6 @@
-//! Offsets, epochs, timestamps and sizes at the ends of their types, in requests that are otherwise sound: each is answered, and
-//! none overflows. A test build panics where arithmetic does; so do the core crates of a release build (Cargo.toml).
+//! Offsets, epochs, timestamps and sizes at the ends of their types, in requests that are otherwise sound: each is
+//! answered, and none overflows. A test build panics where arithmetic does; so do the core crates of a release build
+//! (Cargo.toml).
 
 use crate::harness::{Client, TestNode, batch};
 use barnabas_base::{Offset, ProducerEpoch, ProducerId, Sequence, TimestampMs, Uuid};

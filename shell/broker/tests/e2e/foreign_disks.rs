@@ -1,5 +1,5 @@
-//! A node is given a disk that is not its own, or a clock that is not the others': refused with both sides named, or of no consequence;
-//! nothing is deleted because of it.
+//! A node is given a disk that is not its own, or a clock that is not the others': refused with both sides named, or of
+//! no consequence; nothing is deleted because of it.
 
 use crate::harness::free_port;
 use crate::harness::quorum::{Three, create, eventually, format, metadata, prepared, random_uuid, topics};

@@ -1,5 +1,5 @@
-//! What comes to a partition's former leader, just after another broker was elected, is handed on to that one: its producer hears no
-//! error, and where to go.
+//! What comes to a partition's former leader, just after another broker was elected, is handed on to that one: its
+//! producer hears no error, and where to go.
 
 use crate::harness::replicas::{Cluster, PARTITIONS, append, consume, eventually, leaders, reassign};
 use crate::harness::{Client, now_ms};
@@ -138,7 +138,8 @@ fn who_sends_to_the_former_leader_hears_no_error_and_who_leads() {
     cluster.stop();
 }
 
-/// Leadership goes to and fro under a producer that never looks for the leader but goes where its acknowledgements send it.
+/// Leadership goes to and fro under a producer that never looks for the leader but goes where its acknowledgements send
+/// it.
 #[test]
 fn a_producer_follows_its_acknowledgements_from_leader_to_leader() {
     let (cluster, _, mut producer) = one_that_produces();

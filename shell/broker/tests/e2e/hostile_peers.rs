@@ -1,4 +1,5 @@
-//! What one peer can take from others: memory by frames that it does not end, by answers that it does not read; connections.
+//! What one peer can take from others: memory by frames that it does not end, by answers that it does not read;
+//! connections.
 //!
 //! A good producer of the same address is served all the while, and what the peer held comes back.
 

@@ -1,5 +1,5 @@
-//! Records that cost more to read than to send, and records that cannot be read: their sender waits for them or is refused; other
-//! clients are served meanwhile, and nothing is called damage that a client wrote.
+//! Records that cost more to read than to send, and records that cannot be read: their sender waits for them or is
+//! refused; other clients are served meanwhile, and nothing is called damage that a client wrote.
 
 use crate::groups::{find_coordinator, find_coordinator_of};
 use crate::harness::{TestNode, batch, now_ms};
@@ -55,8 +55,9 @@ fn outcomes(response: &ResponseBody) -> Vec<(i16, i64)> {
     partitions.iter().map(|partition| (partition.error_code, partition.base_offset)).collect()
 }
 
-/// A client that sends `attack`, and another one that is served before the first is answered. On a machine that does other things
-/// too the attack may be over first: it is tried again. A worker that is held up never answers the other one first.
+/// A client that sends `attack`, and another one that is served before the first is answered. On a machine that does
+/// other things too the attack may be over first: it is tried again. A worker that is held up never answers the other
+/// one first.
 fn others_are_served_during(node: &TestNode, attack: impl Into<RequestBody>, version: i16) {
     let attack = attack.into();
     let api = attack.key();
@@ -301,7 +302,8 @@ fn a_coordinator_loads_what_is_compressed() {
         }
     };
     commit(&mut client, 5);
-    // A client of that name may write there, as in Kafka: records of a type that is not known, which inflate to megabytes.
+    // A client of that name may write there, as in Kafka: records of a type that is not known, which inflate to
+    // megabytes.
     let options = BatchOptions { compression: Compression::of(Codec::Gzip), ..BatchOptions::default() };
     let mut builder = BatchBuilder::new(options);
     for _ in 0..20_000 {

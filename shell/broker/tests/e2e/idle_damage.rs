@@ -1,5 +1,5 @@
-//! Bytes of one of three replicas change, and no producer writes: the replica is repaired as soon as its broker knows, and its broker
-//! knows of what changed while it was down without being asked to read it.
+//! Bytes of one of three replicas change, and no producer writes: the replica is repaired as soon as its broker knows,
+//! and its broker knows of what changed while it was down without being asked to read it.
 
 use crate::harness::replicas::{Cluster, append_patiently, eventually, leaders, metadata, until};
 use barnabas_base::TopicId;
@@ -191,8 +191,8 @@ fn damaged_leader(position: u64) -> (Cluster, TopicId, i32) {
     (cluster, topic, leader)
 }
 
-/// Out of the ISR it would be eligible to lead, which promises all acknowledged records: it waits for the third replica, and its broker
-/// is restarted meanwhile.
+/// Out of the ISR it would be eligible to lead, which promises all acknowledged records: it waits for the third
+/// replica, and its broker is restarted meanwhile.
 #[test]
 fn damage_that_waits_for_its_repair_is_known_after_a_restart() {
     let (mut cluster, topic, follower) = damaged_follower();

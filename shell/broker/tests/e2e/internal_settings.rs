@@ -1,5 +1,5 @@
-//! Topic settings that Kafka calls internal: Kafka Streams makes its repartition topics with a small `internal.segment.bytes`, and purges
-//! them with DeleteRecords.
+//! Topic settings that Kafka calls internal: Kafka Streams makes its repartition topics with a small
+//! `internal.segment.bytes`, and purges them with DeleteRecords.
 
 use crate::harness::three_dirs::{eventually, produce};
 use crate::harness::{Client, TestNode};

@@ -311,8 +311,8 @@ fn a_damaged_journal_takes_its_directory_offline() {
     assert!(node.stop().success());
 }
 
-/// Its directory is also the metadata log's, so that the node cannot go on: who came during the start is not told a word of an image
-/// that nothing stands behind.
+/// Its directory is also the metadata log's, so that the node cannot go on: who came during the start is not told a
+/// word of an image that nothing stands behind.
 #[test]
 fn a_start_that_ends_with_a_damaged_journal_serves_nobody() {
     let mut node = TestNode::start();

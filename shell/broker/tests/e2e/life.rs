@@ -146,8 +146,8 @@ fn format_creates_missing_parents_of_log_directories() {
     }
 }
 
-/// Kafka up to 4.3 looks for the levels in `bootstrap.checkpoint`, and would begin with its own if it found none: the tool's user said
-/// others, and its followers would never learn what stands in a snapshot at offset 0.
+/// Kafka up to 4.3 looks for the levels in `bootstrap.checkpoint`, and would begin with its own if it found none: the
+/// tool's user said others, and its followers would never learn what stands in a snapshot at offset 0.
 #[test]
 fn a_directory_of_an_older_release_begins_as_that_kafka_finds_it() {
     let id = "Y29tcGF0LWNvbXBhdC1jbw";

@@ -1,4 +1,5 @@
-//! A node with three log directories: one of them fails, at the start or while it serves; one is cordoned; what it says of them.
+//! A node with three log directories: one of them fails, at the start or while it serves; one is cordoned; what it says
+//! of them.
 
 use crate::harness::quorum::{format, prepared, random_uuid};
 use crate::harness::three_dirs::{

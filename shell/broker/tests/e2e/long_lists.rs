@@ -1,5 +1,5 @@
-//! Each list of every request in turn with 8,000 entries, of one thing or of different ones: answers and the node's memory stay within
-//! bounds, on both listeners.
+//! Each list of every request in turn with 8,000 entries, of one thing or of different ones: answers and the node's
+//! memory stay within bounds, on both listeners.
 //!
 //! `repeated_entries.rs` has the requests whose entries name something large.
 
@@ -17,7 +17,8 @@ use std::time::Instant;
 const MIB: usize = 1 << 20;
 /// `answer.bytes.max` of the node.
 const ANSWER_MAX: usize = MIB;
-/// Bytes of an answer for each byte of its request where the answer has an entry of a fixed size for each of the request's.
+/// Bytes of an answer for each byte of its request where the answer has an entry of a fixed size for each of the
+/// request's.
 const ECHO_MAX: usize = 32;
 /// What one request may make the node hold: frames, the decoded request, its answer, buffers.
 const HELD_MAX: u64 = 96 << 20;

@@ -1,4 +1,5 @@
-//! Topics with the longest name that Kafka allows: every file that belongs to one of their partitions has a name that the file system takes.
+//! Topics with the longest name that Kafka allows: every file that belongs to one of their partitions has a name that
+//! the file system takes.
 
 use crate::harness::TestNode;
 use crate::harness::three_dirs::{Rig, STORAGE_ERROR, all_values, alter, eventually, produce};
@@ -65,7 +66,8 @@ fn longest_name_that_can_move_moves() {
     assert!(rig.node.stop().success());
 }
 
-/// What the journal holds of a partition whose segment is damaged is kept in a file, and the operator gives the partition up with another.
+/// What the journal holds of a partition whose segment is damaged is kept in a file, and the operator gives the
+/// partition up with another.
 #[test]
 fn longest_name_is_kept_aside_and_given_up() {
     let name = "n".repeat(249);

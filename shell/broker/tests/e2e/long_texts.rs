@@ -1,5 +1,5 @@
-//! Texts of 32,767 bytes, the longest that the protocol has, in every field of every request in every version: none leads to an answer that
-//! cannot be written.
+//! Texts of 32,767 bytes, the longest that the protocol has, in every field of every request in every version: none
+//! leads to an answer that cannot be written.
 
 use crate::harness::bodies::{Fill, Shape, shapes};
 use crate::harness::{Client, TestNode};
@@ -40,7 +40,8 @@ impl Attack {
         }
     }
 
-    /// A request with each of its texts in turn made as long as can be, and with all of them, by each way that it can take.
+    /// A request with each of its texts in turn made as long as can be, and with all of them, by each way that it can
+    /// take.
     fn send_all(&mut self, shape: &Shape, version: i16) {
         let topic_id = self.topic_id;
         let (mut texts, mut numbers) = (0, Vec::new());

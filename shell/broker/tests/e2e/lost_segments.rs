@@ -1,5 +1,5 @@
-//! Segments that vanished while the node was down, and partitions that are given up: what is refused, what the log says, and that
-//! the way out which it names works.
+//! Segments that vanished while the node was down, and partitions that are given up: what is refused, what the log
+//! says, and that the way out which it names works.
 
 use crate::harness::{Client, TestNode, batch};
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -208,8 +208,8 @@ fn a_partition_is_given_up_on_the_operators_word() {
     assert!(node.stop_expecting_trouble().success());
 }
 
-/// A folder that was put there from elsewhere, or whose `partition.metadata` is not its own any more: what the journal holds is kept, and
-/// nothing begins anew in the place of records that nobody else has.
+/// A folder that was put there from elsewhere, or whose `partition.metadata` is not its own any more: what the journal
+/// holds is kept, and nothing begins anew in the place of records that nobody else has.
 fn a_foreign_folder(end: impl Fn(&mut TestNode)) {
     let mut node = TestNode::start();
     node.client().create_topic("t", 1, &[]);

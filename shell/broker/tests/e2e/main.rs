@@ -1,7 +1,7 @@
 //! The broker's end-to-end tests: one node or several in processes of their own, questioned over sockets.
 //!
-//! One binary, so that the harness is compiled and linked once. A module per subject; `cargo test -p barnabas --test e2e life::`
-//! runs one of them.
+//! One binary, so that the harness is compiled and linked once. A module per subject; `cargo test -p barnabas --test
+//! e2e life::` runs one of them.
 #![allow(clippy::disallowed_methods)] // they wait by a clock of their own
 
 mod harness;

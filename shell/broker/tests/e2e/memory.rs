@@ -1,5 +1,6 @@
-//! What the node holds in memory stays below what its settings say, under producers that send as fast as they can, readers that
-//! want everything, and readers that never read their answers. docs/NON-OBVIOUS.md has the table that the bound is made of.
+//! What the node holds in memory stays below what its settings say, under producers that send as fast as they can,
+//! readers that want everything, and readers that never read their answers. docs/NON-OBVIOUS.md has the table that the
+//! bound is made of.
 
 use crate::harness::{Client, TestNode, batch};
 use barnabas_wire::ApiKey;

@@ -1,5 +1,5 @@
-//! Where the time goes, of a running node: the page of metrics and its grammar, phases against the latency that a client sees,
-//! `barnabas hotspots`, and whoever speaks to the endpoint as nobody should.
+//! Where the time goes, of a running node: the page of metrics and its grammar, phases against the latency that a
+//! client sees, `barnabas hotspots`, and whoever speaks to the endpoint as nobody should.
 
 use crate::harness::patience::until;
 use crate::harness::quorum::{create, eventually, metadata, prepared, random_uuid};

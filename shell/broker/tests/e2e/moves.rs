@@ -1,5 +1,5 @@
-//! Partitions move between three log directories: with all that they have, at the pace that is set, while there is room, and to the
-//! end wherever a crash has cut them off. moves_and_kills.rs has the random part.
+//! Partitions move between three log directories: with all that they have, at the pace that is set, while there is
+//! room, and to the end wherever a crash has cut them off. moves_and_kills.rs has the random part.
 
 use crate::harness::dump::{Dump, assert_same};
 use crate::harness::three_dirs::{
@@ -65,7 +65,8 @@ fn a_partition_moves_with_all_that_it_has() {
     assert!(rig.node.stop().success());
 }
 
-/// A producer that had several batches under way, and lost the answers, sends all of them again after the move and a kill.
+/// A producer that had several batches under way, and lost the answers, sends all of them again after the move and a
+/// kill.
 #[test]
 fn batches_that_may_be_sent_again_are_known_after_a_move() {
     let mut rig = Rig::start(&[]);
@@ -174,7 +175,8 @@ fn a_move_that_is_cut_off_between_its_renames_is_begun_again() {
     let (from, _) = rig.place("cut");
     let to = (from[0] + 1) % 3;
     assert!(rig.node.stop().success());
-    // What the disk looks like then: the copy has its name and stands in the checkpoint, and the old one is still there.
+    // What the disk looks like then: the copy has its name and stands in the checkpoint, and the old one is still
+    // there.
     copy(&rig.dirs[from[0]].join("cut-0"), &rig.dirs[to]);
     for file in ["replication-offset-checkpoint", "recovery-point-offset-checkpoint"] {
         std::fs::write(rig.dirs[to].join(file), "0\n1\ncut 0 10\n").expect("written");
@@ -272,8 +274,8 @@ fn a_move_that_is_cut_off_after_its_renames_is_over() {
     }
 }
 
-/// Several segments, several codecs, transactions committed and aborted, two producers, compacted: all is the same afterwards,
-/// and what was compacted counts as compacted.
+/// Several segments, several codecs, transactions committed and aborted, two producers, compacted: all is the same
+/// afterwards, and what was compacted counts as compacted.
 #[test]
 fn everything_that_a_partition_has_goes_with_it() {
     let mut rig = Rig::start(&["log.cleaner.backoff.ms=50", "log.cleaner.dedupe.buffer.size=1048577"]);

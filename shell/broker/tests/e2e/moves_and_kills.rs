@@ -1,5 +1,6 @@
-//! Partitions move between three log directories at random while idempotent producers write into them, and the node is killed at
-//! random points: every acknowledged record is there once, in its order, and nobody has to put anything right.
+//! Partitions move between three log directories at random while idempotent producers write into them, and the node is
+//! killed at random points: every acknowledged record is there once, in its order, and nobody has to put anything
+//! right.
 //!
 //! `BARNABAS_MOVE_KILLS` sets the number of kills; the short form is a handful.
 

@@ -181,7 +181,8 @@ fn fetch_session_goes_on_over_other_connections() {
     assert!(node.stop().success());
 }
 
-/// Kafka's consumers keep the end that ListOffsets told for the high watermark: one from before the Fetch makes a lag below zero.
+/// Kafka's consumers keep the end that ListOffsets told for the high watermark: one from before the Fetch makes a lag
+/// below zero.
 #[test]
 fn offsets_listed_behind_a_waiting_fetch_are_not_older() {
     let mut node = TestNode::start();
@@ -301,7 +302,8 @@ fn partitions_are_spread_over_several_directories_and_found_again() {
         let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
         names.filter(|name| name.starts_with("t-")).count()
     };
-    // What is acknowledged lies in the journals, and after the kill goes into a partition's own files when that is opened.
+    // What is acknowledged lies in the journals, and after the kill goes into a partition's own files when that is
+    // opened.
     node.kill();
     node.launch();
     for partition in 0..8 {
@@ -375,8 +377,8 @@ fn an_end_in_the_middle_of_producing_loses_nothing_acknowledged() {
     }
 }
 
-/// Files that are gone are not an empty partition: nobody is told that it ends at 0, and nothing is written at 0 again. The
-/// topic can be deleted and made again.
+/// Files that are gone are not an empty partition: nobody is told that it ends at 0, and nothing is written at 0 again.
+/// The topic can be deleted and made again.
 #[test]
 fn a_partition_whose_files_are_gone_does_not_begin_anew() {
     let mut node = TestNode::start();

@@ -1,7 +1,8 @@
-//! A request that names one thing again and again: the answer and the node's memory stay within bounds, for every API that has a list.
+//! A request that names one thing again and again: the answer and the node's memory stay within bounds, for every API
+//! that has a list.
 //!
-//! One DescribeConfigs of 40 kB made the node take a gigabyte and answer 278 MB; one of 384 kB ended it. Any list that is answered entry by
-//! entry could do the same.
+//! One DescribeConfigs of 40 kB made the node take a gigabyte and answer 278 MB; one of 384 kB ended it. Any list that
+//! is answered entry by entry could do the same.
 
 use crate::harness::{Client, TestNode, batch};
 use barnabas_base::Uuid;
@@ -13,7 +14,8 @@ use std::time::{Duration, Instant};
 const MIB: u64 = 1 << 20;
 /// `answer.bytes.max` of the node.
 const ANSWER_MAX: u64 = MIB;
-/// Bytes of an answer for each byte of its request where the answer has an entry of a fixed size for each of the request's.
+/// Bytes of an answer for each byte of its request where the answer has an entry of a fixed size for each of the
+/// request's.
 const ECHO_MAX: u64 = 32;
 /// What one request may make the node hold: frames, the decoded request, its answer, buffers.
 const HELD_MAX: u64 = 96 * MIB;
@@ -535,7 +537,8 @@ fn node_outlives_a_resource_described_80_000_times() {
     assert!(node.stop().success());
 }
 
-/// Answers of which the node makes pieces when the cluster is large: what they say, and that an unknown topic is still created.
+/// Answers of which the node makes pieces when the cluster is large: what they say, and that an unknown topic is still
+/// created.
 #[test]
 fn lists_of_a_large_cluster_are_whole() {
     const TOPICS: usize = 2500;
@@ -581,7 +584,8 @@ fn lists_of_a_large_cluster_are_whole() {
     assert!(node.stop().success());
 }
 
-/// One worker, a question about each of 4000 partitions that it has not opened yet, and another client of the same worker.
+/// One worker, a question about each of 4000 partitions that it has not opened yet, and another client of the same
+/// worker.
 #[test]
 fn many_questions_leave_other_clients_their_turn() {
     const PARTITIONS: usize = 4000;

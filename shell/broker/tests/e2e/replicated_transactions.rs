@@ -1,5 +1,5 @@
-//! Transactions in partitions that are replicated: whoever leads, after whatever end of the leader before, shows readers of committed
-//! records the same, and says which transactions were aborted.
+//! Transactions in partitions that are replicated: whoever leads, after whatever end of the leader before, shows
+//! readers of committed records the same, and says which transactions were aborted.
 //!
 //! The test is its own coordinator: it writes transactional batches and markers to the partition's leader.
 

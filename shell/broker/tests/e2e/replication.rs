@@ -1,7 +1,9 @@
-//! Three processes hold the same records: what was acknowledged is there whoever dies, and all replicas are equal in the end.
+//! Three processes hold the same records: what was acknowledged is there whoever dies, and all replicas are equal in
+//! the end.
 //!
-//! Producers write to topics of replication factor 3 with `acks=all` and `min.insync.replicas=2` while brokers are killed and come back.
-//! Each acknowledgement names an offset; in the end that very record lies at that offset, on whichever broker leads.
+//! Producers write to topics of replication factor 3 with `acks=all` and `min.insync.replicas=2` while brokers are
+//! killed and come back. Each acknowledgement names an offset; in the end that very record lies at that offset, on
+//! whichever broker leads.
 
 use crate::harness::replicas::{
     Cluster, PARTITIONS, Producers, append, append_patiently, eventually, folders, judge, leaders, missing,

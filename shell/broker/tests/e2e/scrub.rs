@@ -1,5 +1,5 @@
-//! Bytes of a cold segment change while the node runs and nobody reads: the scrub names the place, it is never served, and what
-//! lies around it is.
+//! Bytes of a cold segment change while the node runs and nobody reads: the scrub names the place, it is never served,
+//! and what lies around it is.
 
 use crate::harness::{Client, TestNode, batch};
 use barnabas_base::ErrorCode;

@@ -1,5 +1,5 @@
-//! A streams group (KIP-1071) over the wire: its internal topics are made by the broker, its tasks are assigned, and it is there after
-//! a restart.
+//! A streams group (KIP-1071) over the wire: its internal topics are made by the broker, its tasks are assigned, and it
+//! is there after a restart.
 
 use crate::harness::{Client, TestNode};
 use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;

@@ -1,4 +1,5 @@
-//! Transactions from end to end, over the wire: what is committed is read, what is not is not, and whoever comes too late is told.
+//! Transactions from end to end, over the wire: what is committed is read, what is not is not, and whoever comes too
+//! late is told.
 
 use crate::harness::txn::{PATIENCE, Producer, end_offset, read};
 use crate::harness::{Client, TestNode, now_ms};
@@ -498,7 +499,8 @@ fn a_transactional_id_that_nobody_uses_is_forgotten() {
     assert!(node.stop().success());
 }
 
-/// The client is cut from its coordinator while it commits, and says that again over another connection; then comes what it said first.
+/// The client is cut from its coordinator while it commits, and says that again over another connection; then comes
+/// what it said first.
 #[test]
 fn an_end_that_comes_late_over_a_connection_given_up_ends_no_other_transaction() {
     let mut node = TestNode::start();

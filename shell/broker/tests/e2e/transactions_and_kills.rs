@@ -1,5 +1,5 @@
-//! A node that is killed in each phase of a transaction, and starts again: what was answered holds, what was decided is carried
-//! out though nobody asks, what was open goes on or times out.
+//! A node that is killed in each phase of a transaction, and starts again: what was answered holds, what was decided is
+//! carried out though nobody asks, what was open goes on or times out.
 
 use crate::harness::txn::{LATER, PATIENCE, Producer, end_offset, read, retried};
 use crate::harness::{Client, TestNode};
@@ -62,7 +62,8 @@ fn what_was_open_goes_on_after_a_kill() {
     }
 }
 
-/// Without a journal of its own the next start lays what the last one left there, and no partition follows it meanwhile.
+/// Without a journal of its own the next start lays what the last one left there, and no partition follows it
+/// meanwhile.
 #[test]
 fn what_was_aborted_stays_so_where_the_next_start_empties_the_journal() {
     for version in [0, 2] {
@@ -223,7 +224,8 @@ fn transactions_are_whole_whenever_the_node_is_killed() {
         assert!(order.is_sorted(), "partition {partition}: {found:?}");
         found.into_iter().for_each(|word| *of_transactions.entry(word).or_default() += 1);
     }
-    // A transaction that was cut off before all of it was written may have been committed as far as it went; every other is whole.
+    // A transaction that was cut off before all of it was written may have been committed as far as it went; every
+    // other is whole.
     for word in &committed {
         let parts = of_transactions.remove(word).unwrap_or_default();
         assert!(parts == 4 || is_cut_off(word, &committed), "{word} is there in {parts} partitions of 4");
@@ -472,8 +474,8 @@ fn the_clusters_transaction_version_is_honoured() {
         assert_eq!(response.error_code, 0, "{response:?}");
     };
     set(0);
-    // The coordinator's own aborts follow the cluster: before version 2 they fence by one epoch, and the client may not go on
-    // under it; what the client itself asks follows the request's version.
+    // The coordinator's own aborts follow the cluster: before version 2 they fence by one epoch, and the client may not
+    // go on under it; what the client itself asks follows the request's version.
     assert_eq!(producer.init(), 0);
     producer.version = 0;
     assert_eq!(producer.write("t", 0, &["a"]), 0);

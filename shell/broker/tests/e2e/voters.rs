@@ -1,4 +1,5 @@
-//! Who votes in the metadata quorum: from files into the log (`kraft.version` 0 → 1), added, removed, joined by themselves, forgotten.
+//! Who votes in the metadata quorum: from files into the log (`kraft.version` 0 → 1), added, removed, joined by
+//! themselves, forgotten.
 
 use crate::harness::quorum::{
     Three, create, eventually, format, prepared, properties, quorum, random_uuid, topics,

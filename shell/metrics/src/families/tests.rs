@@ -1,4 +1,5 @@
-//! docs/METRICS.md says what is true: every metric, from the list that the page is written by. `UPDATE_PAGES=1` writes it anew.
+//! docs/METRICS.md says what is true: every metric, from the list that the page is written by. `UPDATE_PAGES=1` writes
+//! it anew.
 
 use super::*;
 use std::collections::HashSet;

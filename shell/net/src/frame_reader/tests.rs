@@ -84,8 +84,8 @@ async fn a_connection_that_waits_holds_nothing() {
     assert_eq!((reader.buffer.capacity(), budget.claimed_bytes()), (0, 0));
 }
 
-/// tokio answers "not now" to every read of a task that has had its turn, data or not: such a read must give the turn away, since
-/// the socket goes on being readable and trying again at once would never end.
+/// tokio answers "not now" to every read of a task that has had its turn, data or not: such a read must give the turn
+/// away, since the socket goes on being readable and trying again at once would never end.
 #[tokio::test]
 async fn a_turn_that_is_used_up_is_given_away() {
     let (mut client, mut server) = pair().await;

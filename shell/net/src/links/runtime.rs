@@ -1,5 +1,5 @@
-//! The thread that links live on, with a runtime of its own: peers are heard though every worker is busy, and a large answer to a
-//! client holds up no heartbeat.
+//! The thread that links live on, with a runtime of its own: peers are heard though every worker is busy, and a large
+//! answer to a client holds up no heartbeat.
 
 use std::io;
 use std::sync::Arc;

@@ -95,8 +95,8 @@ impl Task {
                         End::TimedOut => "a request was not answered in time".into(),
                     };
                     self.say(LinkState::Lost);
-                    // The next connection tells whether the peer is gone. A peer that closes each one soon is not asked again and
-                    // again.
+                    // The next connection tells whether the peer is gone. A peer that closes each one soon is not asked
+                    // again and again.
                     if barnabas_clock::since(since) >= YOUNG {
                         backoff = self.settings.backoff_min;
                     } else {

@@ -75,7 +75,8 @@ fn fenced_broker_is_not_waited_for() {
     assert!(unreachable.is_empty() && !unreachable.awaits_verdict(&image(7, true), at(0)));
 }
 
-/// A connection to a broker that lives was closed, and nothing was sent to it since. When it dies later, that is another loss.
+/// A connection to a broker that lives was closed, and nothing was sent to it since. When it dies later, that is
+/// another loss.
 #[test]
 fn broker_lost_again_later_is_waited_for_again() {
     let mut unreachable = Unreachable::default();

@@ -1,8 +1,8 @@
-//! Random days of a share partition beside a record of each record, kept as plainly as can be: who has it, how often it was
-//! delivered, until when.
+//! Random days of a share partition beside a record of each record, kept as plainly as can be: who has it, how often it
+//! was delivered, until when.
 //!
-//! The model does not say who is to get what; it says what nobody may get, what acknowledgements must come to, what must be written,
-//! and that in the end everything is done.
+//! The model does not say who is to get what; it says what nobody may get, what acknowledgements must come to, what
+//! must be written, and that in the end everything is done.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -263,8 +263,8 @@ impl Day {
         }
     }
 
-    /// What the acknowledgement must come to: the records that change, or nothing where it must be refused. Renewals hold as far
-    /// as it is read before it is refused.
+    /// What the acknowledgement must come to: the records that change, or nothing where it must be refused. Renewals
+    /// hold as far as it is read before it is refused.
     fn expect(&mut self, member: &Text, batches: &[AckBatch]) -> Option<BTreeMap<i64, Record>> {
         let mut changed = BTreeMap::new();
         for batch in batches {

@@ -1,7 +1,8 @@
-//! What hinders a broker from leading, as its BrokerHeartbeat carries it: a tagged field that no schema of Kafka's names.
+//! What hinders a broker from leading, as its BrokerHeartbeat carries it: a tagged field that no schema of Kafka's
+//! names.
 //!
-//! Apache Kafka's readers keep tagged fields that they do not know, and ignore them (KIP-482): its controllers do nothing about these, its
-//! brokers never say any. The tag is far above those that Kafka gives out one by one.
+//! Apache Kafka's readers keep tagged fields that they do not know, and ignore them (KIP-482): its controllers do
+//! nothing about these, its brokers never say any. The tag is far above those that Kafka gives out one by one.
 //!
 //! ```text
 //! tag 10001 of a BrokerHeartbeat, left out where nothing hinders
@@ -43,8 +44,8 @@ impl Hindrances {
         self.directories.is_empty() && self.partitions.is_empty()
     }
 
-    /// Adds the field, unless there is nothing to say. What goes beyond the bounds is left out. To be called before any field of a higher
-    /// tag is added.
+    /// Adds the field, unless there is nothing to say. What goes beyond the bounds is left out. To be called before any
+    /// field of a higher tag is added.
     pub fn write(&self, fields: &mut TaggedFields) {
         if self.are_none() {
             return;

@@ -23,8 +23,8 @@ use crate::voters::Voter;
 
 /// Only the leader knows: others refuse.
 ///
-/// Kafka takes a request for the metadata partition and nothing else (`RequestUtil.hasValidTopicPartition`): named again and again, it
-/// would list all voters each time.
+/// Kafka takes a request for the metadata partition and nothing else (`RequestUtil.hasValidTopicPartition`): named
+/// again and again, it would list all voters each time.
 pub fn respond(request: &DescribeQuorumRequest, raft: &Raft, now: Now) -> DescribeQuorumResponse {
     let partitions: usize = request.topics.iter().map(|topic| topic.partitions.len()).sum();
     let is_alone = request.topics.len() == 1 && partitions == 1;

@@ -1,7 +1,7 @@
 //! # AddRaftVoter, key 80, as the quorum takes it
 //!
-//! Adds a voter to the quorum. What its versions brought stands in core/api's `k80_add_raft_voter`, which words the answer where no
-//! leader could be asked.
+//! Adds a voter to the quorum. What its versions brought stands in core/api's `k80_add_raft_voter`, which words the
+//! answer where no leader could be asked.
 //!
 //! Source: Kafka `KafkaRaftClient.handleAddVoterRequest`.
 

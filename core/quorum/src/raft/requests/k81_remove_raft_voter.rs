@@ -1,7 +1,7 @@
 //! # RemoveRaftVoter, key 81, as the quorum takes it
 //!
-//! Takes a voter out of the quorum. What its version brought stands in core/api's `k81_remove_raft_voter`, which words the answer where
-//! no leader could be asked.
+//! Takes a voter out of the quorum. What its version brought stands in core/api's `k81_remove_raft_voter`, which words
+//! the answer where no leader could be asked.
 //!
 //! Source: Kafka `KafkaRaftClient.handleRemoveVoterRequest`.
 

@@ -1,5 +1,5 @@
-//! What must always hold, one file each: the invariants of the public TLA+ specification of KRaft, and the rules that the
-//! proof of Raft rests on. Each is asked after every step of a node.
+//! What must always hold, one file each: the invariants of the public TLA+ specification of KRaft, and the rules that
+//! the proof of Raft rests on. Each is asked after every step of a node.
 
 mod acknowledged;
 mod committed_stays;

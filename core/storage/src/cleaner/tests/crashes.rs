@@ -1,4 +1,5 @@
-//! The power goes at any step of a cleaning: nothing that must stay is lost, and the test notices each mistake that is planted.
+//! The power goes at any step of a cleaning: nothing that must stay is lost, and the test notices each mistake that is
+//! planted.
 
 use std::ops::ControlFlow;
 
@@ -99,8 +100,8 @@ fn each_planted_mistake_is_noticed() {
     assert!(missed.is_empty(), "{missed:?}");
 }
 
-/// Every call on the disk fails once, at every point of a cleaning: the log goes on or says that it has failed, and the next
-/// start finds everything.
+/// Every call on the disk fails once, at every point of a cleaning: the log goes on or says that it has failed, and the
+/// next start finds everything.
 #[test]
 fn a_device_that_fails_at_any_point_loses_nothing() {
     for at in (0..60).step_by(3) {

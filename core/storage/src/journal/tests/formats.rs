@@ -26,8 +26,8 @@ fn records(index: i32, from: i64, end: i64) -> Entry {
     Entry { partition: partition(index), leader_epoch: LeaderEpoch(2), kind }
 }
 
-/// Eleven rounds, three to a file: 4 to 6 in file 1, 7 to 9 in file 0, 10 and 11 in file 2. Each holds one append to each of
-/// two partitions; the first five are laid.
+/// Eleven rounds, three to a file: 4 to 6 in file 1, 7 to 9 in file 0, 10 and 11 in file 2. Each holds one append to
+/// each of two partitions; the first five are laid.
 fn written(directory: Uuid) -> MemoryDisk {
     let disk = MemoryDisk::new();
     disk.create_dir(Path::new(ROOT)).unwrap();
@@ -84,8 +84,8 @@ fn untouched() -> Vec<(Offset, Offset)> {
     rounds.clone().chain(rounds).collect()
 }
 
-/// Damages the journal of [`written`] and says what came of it: `Some(true)` no effect, `Some(false)` only the last round
-/// is missing, `None` reported.
+/// Damages the journal of [`written`] and says what came of it: `Some(true)` no effect, `Some(false)` only the last
+/// round is missing, `None` reported.
 fn outcome(damage: impl FnOnce(&MemoryDisk)) -> Option<bool> {
     let disk = written(DIRECTORY);
     damage(&disk);

@@ -1,5 +1,5 @@
-//! A log directory in miniature: a journal and three real logs over a disk that tears, driven at random, and a model that says
-//! what may be there after a crash.
+//! A log directory in miniature: a journal and three real logs over a disk that tears, driven at random, and a model
+//! that says what may be there after a crash.
 //!
 //! The model is the list of what was done to each partition. What is acknowledged is a prefix of it; after a crash the
 //! partition must hold what some prefix left, at least as long as the acknowledged one.
@@ -379,7 +379,8 @@ impl Rig {
             self.carry_out(index, step);
         }
         self.parts[index].opened_at = self.parts[index].log.end();
-        // Nobody is told of what the log holds before it is synced: a killed process may have left it in the page cache.
+        // Nobody is told of what the log holds before it is synced: a killed process may have left it in the page
+        // cache.
         self.sync_log(index);
         self.parts[index].acknowledged = self.parts[index].ops.len();
     }
@@ -429,7 +430,8 @@ impl Rig {
     /// The power goes and comes back, perhaps several times; what is there then is compared with the model.
     pub fn crash_and_recover(&mut self) -> Result<(), String> {
         loop {
-            // Half of the time only the process is killed: what it wrote and did not sync is there, until the power goes as well.
+            // Half of the time only the process is killed: what it wrote and did not sync is there, until the power
+            // goes as well.
             if self.random.one_in(2) {
                 self.disk.crash(self.random.below(u64::MAX));
             } else {

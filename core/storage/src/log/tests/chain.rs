@@ -1,7 +1,7 @@
-//! The whole way of a batch, as the shell goes it: staged, made durable by the journal, laid, synced by a committer that may cover
-//! more than it was handed, vouched for by checkpoints; segments closed with batches that are not durable yet; several kills and
-//! power cuts in a row, behind which the journal goes on. Every durable batch is there once, in its place, and what is known of
-//! producers (snapshot, and headers after it) is what all batches say.
+//! The whole way of a batch, as the shell goes it: staged, made durable by the journal, laid, synced by a committer
+//! that may cover more than it was handed, vouched for by checkpoints; segments closed with batches that are not
+//! durable yet; several kills and power cuts in a row, behind which the journal goes on. Every durable batch is there
+//! once, in its place, and what is known of producers (snapshot, and headers after it) is what all batches say.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -77,7 +77,8 @@ fn damaged_indexes_never_change_what_is_read() {
     }
 }
 
-/// Damage to the last segment below the recovery point: an unclean start finds what shows in headers and sizes, a read the rest.
+/// Damage to the last segment below the recovery point: an unclean start finds what shows in headers and sizes, a read
+/// the rest.
 #[test]
 fn damage_below_the_recovery_point_is_named_and_never_served() {
     for how in all_damage() {
@@ -349,7 +350,8 @@ fn a_checkpoint_that_does_not_wait_for_the_next_sync_makes_new_epochs_durable_it
     }
 }
 
-/// Base offsets lie outside of checksums. Where the opening and the reader cannot tell, since they begin with that batch, the scrub can.
+/// Base offsets lie outside of checksums. Where the opening and the reader cannot tell, since they begin with that
+/// batch, the scrub can.
 #[test]
 fn changed_base_offset_is_never_served() {
     for clean in [true, false] {

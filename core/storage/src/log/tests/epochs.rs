@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A leader of epoch 8 wrote nothing, and follows one that has more of epoch 7. Were its epoch kept, followers whose records are those
-/// of this log would be told to cut them off, again and again (found by lab/sim).
+/// A leader of epoch 8 wrote nothing, and follows one that has more of epoch 7. Were its epoch kept, followers whose
+/// records are those of this log would be told to cut them off, again and again (found by lab/sim).
 #[test]
 fn older_records_displace_an_empty_epoch_however_written() {
     for is_staged in [true, false] {

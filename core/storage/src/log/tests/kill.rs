@@ -1,5 +1,5 @@
-//! The power goes at any moment, and what an unclean start does not read again is right all the same: producers' states, aborted
-//! transactions, leader epochs, indexes. And the test notices each mistake that is planted.
+//! The power goes at any moment, and what an unclean start does not read again is right all the same: producers'
+//! states, aborted transactions, leader epochs, indexes. And the test notices each mistake that is planted.
 
 use std::collections::BTreeMap;
 
@@ -155,7 +155,8 @@ impl Story {
             files.disk().remove_file(&file)?;
         }
         self.written.retain(|written| Self::header(written).last_offset < to);
-        // Before its sync a crash may bring the records back that were given up. That of the segment is enough for these.
+        // Before its sync a crash may bring the records back that were given up. That of the segment is enough for
+        // these.
         let segments = self.bench.log.segments.len();
         if segments == before && segments > 0 {
             let path = self.bench.path(&format!("{:020}.log", self.bench.log.active_segment_base().get()));
@@ -340,7 +341,8 @@ fn each_planted_mistake_is_caught() {
     assert!(missed.is_empty(), "not noticed: {missed:?}");
 }
 
-/// Truncations are synced at once, so that only a start that was cut off itself could leave such a snapshot: no seed finds one.
+/// Truncations are synced at once, so that only a start that was cut off itself could leave such a snapshot: no seed
+/// finds one.
 #[test]
 fn a_snapshot_that_is_newer_than_the_recovery_point_is_not_believed() {
     let found = |mistake| {
@@ -361,7 +363,8 @@ fn a_snapshot_that_is_newer_than_the_recovery_point_is_not_believed() {
     assert_eq!(found(Some(Mistake::BelievesNewerSnapshots)), Some(Offset(15)));
 }
 
-/// What the segments lack was deleted before it was laid: what producers wrote last is in the journal alone, and comes from there.
+/// What the segments lack was deleted before it was laid: what producers wrote last is in the journal alone, and comes
+/// from there.
 #[test]
 fn a_log_that_ends_below_its_start_waits_for_the_journal() {
     let open = |journal_end| {

@@ -139,8 +139,8 @@ fn retention_after_a_restart_asks_the_files() {
     );
 }
 
-/// Records were deleted up to the middle of a batch, the crash took the batch out of the segment, and the journal brings it
-/// back.
+/// Records were deleted up to the middle of a batch, the crash took the batch out of the segment, and the journal
+/// brings it back.
 #[test]
 fn an_empty_log_begins_within_a_batch() {
     for (staged, value_bytes) in [(false, 10), (true, 10), (true, 800)] {

@@ -1,5 +1,5 @@
-//! A log whose newest batches are in memory answers everything as one that has them all in its files, and gives the same
-//! files once they are laid.
+//! A log whose newest batches are in memory answers everything as one that has them all in its files, and gives the
+//! same files once they are laid.
 
 use super::crash::Random;
 use super::*;
@@ -69,8 +69,8 @@ fn nothing_is_on_disk_before_something_is_laid() {
     assert_eq!(bench.read_all(1000).unwrap(), batches);
 }
 
-/// A leader shows followers what is appended, and knows of batches that have their offsets and are not staged yet: who asks for those
-/// gets nothing, and not all that is in memory from its beginning.
+/// A leader shows followers what is appended, and knows of batches that have their offsets and are not staged yet: who
+/// asks for those gets nothing, and not all that is in memory from its beginning.
 #[test]
 fn who_asks_for_what_is_not_staged_yet_gets_nothing() {
     let mut bench = Bench::new(LogConfig::default());

@@ -1,5 +1,5 @@
-//! A process cuts what it finds and is killed before it syncs that. The next one finds nothing to cut, goes on there, and then the
-//! power goes: nothing of what was cut may come back beside what was written since.
+//! A process cuts what it finds and is killed before it syncs that. The next one finds nothing to cut, goes on there,
+//! and then the power goes: nothing of what was cut may come back beside what was written since.
 
 use barnabas_base::{CoordinatorEpoch, ProducerEpoch, ProducerId, Sequence};
 

@@ -1,6 +1,6 @@
-//! What the files of `records` promise, tried from outside: against Apache Kafka's own bytes (`golden`), round and round
-//! (`round_trip`), with what nobody should send (`hostile`) or only old
-//! clients did (`old_formats`), what is left to another thread (`at_once`), rule by rule (`rules`), and against Apache Kafka's own verdicts (`verdicts`).
+//! What the files of `records` promise, tried from outside: against Apache Kafka's own bytes (`golden`), round and
+//! round (`round_trip`), with what nobody should send (`hostile`) or only old clients did (`old_formats`), what is left
+//! to another thread (`at_once`), rule by rule (`rules`), and against Apache Kafka's own verdicts (`verdicts`).
 
 mod at_once;
 mod golden;

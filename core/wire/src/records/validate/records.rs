@@ -66,13 +66,14 @@ pub(super) fn beyond(limit: usize, at_once_max: usize, plain_max: usize, error: 
     Stop::Refused(Refusal::new(code, error.to_string()))
 }
 
-/// The most that is inflated of a batch which is to be stored uncompressed: no records of so many bytes make a batch that
-/// `max.message.bytes` allows, as the smallest message of an old format is four times the smallest record.
+/// The most that is inflated of a batch which is to be stored uncompressed: no records of so many bytes make a batch
+/// that `max.message.bytes` allows, as the smallest message of an old format is four times the smallest record.
 pub(super) fn plain_max(is_inflated: bool, rules: &Rules) -> usize {
     if is_inflated { rules.message_bytes_max.saturating_mul(8).saturating_add(1024) } else { usize::MAX }
 }
 
-/// Whether to compress this way takes longer than [`AtOnce`] foresees: zstd's higher levels write two megabytes a second.
+/// Whether to compress this way takes longer than [`AtOnce`] foresees: zstd's higher levels write two megabytes a
+/// second.
 pub(super) fn is_slow(compression: Compression, at_once: AtOnce) -> bool {
     const ZSTD_LEVEL_MAX: i32 = 6;
     at_once != AtOnce::UNLIMITED

@@ -1,8 +1,8 @@
 //! A2, unseen: after all is healed, the last reading does not come to the end of every partition.
 //!
 //! How long it may take is decided by whoever reads, who writes down how far it came. A partition that was written and
-//! has no last reading is a finding too: nothing else would be worth much. So is what a group that reads the topic was never
-//! given, and whatever else the run says did not get well.
+//! has no last reading is a finding too: nothing else would be worth much. So is what a group that reads the topic was
+//! never given, and whatever else the run says did not get well.
 
 use super::{Findings, Rule};
 use crate::facts::{Facts, State, shown};

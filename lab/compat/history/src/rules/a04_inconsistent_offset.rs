@@ -1,4 +1,5 @@
-//! A4, inconsistent offset: two values at one offset, over sends and polls of all clients; and a value that nobody sent.
+//! A4, inconsistent offset: two values at one offset, over sends and polls of all clients; and a value that nobody
+//! sent.
 
 use super::{Findings, Rule};
 use crate::facts::{Facts, State, shown};

@@ -1,5 +1,5 @@
-//! A12, external poll skip: from one poll of a consumer to its next, a partition's records go back or leave out one that
-//! is there. A new assignment begins anew: Kafka allows both across it.
+//! A12, external poll skip: from one poll of a consumer to its next, a partition's records go back or leave out one
+//! that is there. A new assignment begins anew: Kafka allows both across it.
 //!
 //! Offsets that no reader of the same isolation was ever given (control records, aborted ones) are no skip.
 

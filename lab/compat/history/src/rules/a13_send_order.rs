@@ -1,6 +1,6 @@
-//! A13, non-monotonic send: of two acknowledged records of one producer in one partition, the one sent later has the lower
-//! offset. Inside one call and from call to call; only between acknowledged ones, for a record that timed out at its
-//! sender may come in late.
+//! A13, non-monotonic send: of two acknowledged records of one producer in one partition, the one sent later has the
+//! lower offset. Inside one call and from call to call; only between acknowledged ones, for a record that timed out at
+//! its sender may come in late.
 
 use super::{Findings, Rule};
 use crate::facts::{Facts, State, shown};

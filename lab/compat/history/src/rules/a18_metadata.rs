@@ -1,5 +1,5 @@
-//! A18, metadata: a topic, a setting or an ACL whose making was acknowledged is gone in the end, or one is there that was
-//! taken away.
+//! A18, metadata: a topic, a setting or an ACL whose making was acknowledged is gone in the end, or one is there that
+//! was taken away.
 
 use super::{Findings, Rule};
 use crate::facts::Facts;

@@ -1,10 +1,11 @@
 //! A19, share groups (KIP-932): a record that a group was to have is lost to it, or given once more than it may be.
 //!
-//! Each record of a group is available, acquired, and in the end acknowledged (accepted, rejected) or archived, as it was
-//! given as often as the group allows. So no delivery count passes the limit; and of a group that was said to have come to the end of its
-//! topics everything that anybody reads there was given, and is settled or was given as often as it may be. That a settled record is
-//! given once more, or settled by somebody else again, is no finding: a leader that does not know yet that it is none may give
-//! it, and what is said of records below the start is taken and means nothing (KIP-932).
+//! Each record of a group is available, acquired, and in the end acknowledged (accepted, rejected) or archived, as it
+//! was given as often as the group allows. So no delivery count passes the limit; and of a group that was said to have
+//! come to the end of its topics everything that anybody reads there was given, and is settled or was given as often as
+//! it may be. That a settled record is given once more, or settled by somebody else again, is no finding: a leader that
+//! does not know yet that it is none may give it, and what is said of records below the start is taken and means
+//! nothing (KIP-932).
 
 use super::{Findings, Rule};
 use crate::facts::{Facts, ShareGroup, SharedRecord};

@@ -1,8 +1,8 @@
-//! A20, liveness: long after all is healed, a last stable offset stands still, a group rebalances, a coordinator is being
-//! loaded.
+//! A20, liveness: long after all is healed, a last stable offset stands still, a group rebalances, a coordinator is
+//! being loaded.
 //!
-//! How long is long is written in the history by whoever healed (`bounds`), who knows the timeouts that were set and how slow the
-//! machine is; without it nothing is asked. What was seen before counts for nothing.
+//! How long is long is written in the history by whoever healed (`bounds`), who knows the timeouts that were set and
+//! how slow the machine is; without it nothing is asked. What was seen before counts for nothing.
 
 use super::{Findings, Rule};
 use crate::facts::{Bounds, Facts, Watched};

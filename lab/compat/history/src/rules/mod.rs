@@ -1,7 +1,7 @@
 //! The rules, one file each, and what a rule is.
 //!
-//! A rule looks at all the facts, says how many things it judged (a rule that had nothing to judge has not held, it was not
-//! asked), and tells what it found. A9 tells and never fails: Kafka isolates no writes.
+//! A rule looks at all the facts, says how many things it judged (a rule that had nothing to judge has not held, it was
+//! not asked), and tells what it found. A9 tells and never fails: Kafka isolates no writes.
 
 mod a01_lost_write;
 mod a02_unseen;

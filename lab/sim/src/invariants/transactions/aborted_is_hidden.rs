@@ -1,5 +1,5 @@
-//! Who reads at read_committed, as far as the last stable offset and without what the transaction index names, is given what was
-//! committed, all of it, and nothing else.
+//! Who reads at read_committed, as far as the last stable offset and without what the transaction index names, is given
+//! what was committed, all of it, and nothing else.
 
 use barnabas_partition::ReplicaKey;
 

@@ -1,4 +1,5 @@
-//! What a client is told of its producer id, its epoch or its transaction's end rests on what no election can take back.
+//! What a client is told of its producer id, its epoch or its transaction's end rests on what no election can take
+//! back.
 
 use barnabas_base::{ProducerEpoch, ProducerId};
 use barnabas_coordinator::TransactionResponse;

@@ -1,5 +1,6 @@
-//! A marker was decided by its coordinator before it came, and ends no transaction but the one that was: when it comes the decision is the
-//! last that is known of its producer, and what it ends is one attempt's, of the epoch before (of the same one before version 2).
+//! A marker was decided by its coordinator before it came, and ends no transaction but the one that was: when it comes
+//! the decision is the last that is known of its producer, and what it ends is one attempt's, of the epoch before (of
+//! the same one before version 2).
 
 use barnabas_partition::ReplicaKey;
 

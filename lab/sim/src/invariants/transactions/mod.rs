@@ -1,4 +1,5 @@
-//! What must hold of transactions, one invariant per file, judged over what high watermarks have shown: the logs as they will be for ever.
+//! What must hold of transactions, one invariant per file, judged over what high watermarks have shown: the logs as
+//! they will be for ever.
 
 mod aborted_is_hidden;
 mod answers_hold;

@@ -1,4 +1,5 @@
-//! The last stable offset never passes a transaction that is open, and in the end it stands nowhere but at the high watermark.
+//! The last stable offset never passes a transaction that is open, and in the end it stands nowhere but at the high
+//! watermark.
 
 use barnabas_base::{BrokerId, Offset};
 use barnabas_partition::ReplicaKey;

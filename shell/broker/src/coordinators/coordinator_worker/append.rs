@@ -12,8 +12,8 @@ use barnabas_wire::records::{BatchBuilder, BatchError, BatchOptions, ReadyBatch}
 use tokio::sync::oneshot;
 
 /// How long the partition may take to say what became of a batch. The shard itself answers its clients in time
-/// (`offsets.commit.timeout.ms`, `request.timeout.ms`); to call a batch lost that is in the log would set the shard apart from
-/// its log.
+/// (`offsets.commit.timeout.ms`, `request.timeout.ms`); to call a batch lost that is in the log would set the shard
+/// apart from its log.
 const UNTIL_DECIDED: DurationMs = DurationMs(365 * 24 * 3_600_000);
 
 /// What a batch holds.

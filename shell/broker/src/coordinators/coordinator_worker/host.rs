@@ -1,10 +1,10 @@
 //! The shards of one kind on one worker: who is loaded, what waits for the disk, who waits for an answer.
 //!
-//! What is particular to a kind is in [`Hosted`]; what a shard says is done by [`Host::carry_out`], but for what others must do
-//! ([`Step::Order`]), which is kept for [`Host::take_orders`].
+//! What is particular to a kind is in [`Hosted`]; what a shard says is done by [`Host::carry_out`], but for what others
+//! must do ([`Step::Order`]), which is kept for [`Host::take_orders`].
 //!
-//! What a shard appends in one turn of the worker goes into its log as one batch (together.rs): a thousand groups that commit at once
-//! cost as many batches as they have shards.
+//! What a shard appends in one turn of the worker goes into its log as one batch (together.rs): a thousand groups that
+//! commit at once cost as many batches as they have shards.
 
 mod load;
 
@@ -293,8 +293,8 @@ impl<S: Hosted> Host<S> {
         }
     }
 
-    /// A batch of records goes into the log with the others of this turn; any other one by itself, behind them. Gives what the shard
-    /// says to what is not taken.
+    /// A batch of records goes into the log with the others of this turn; any other one by itself, behind them. Gives
+    /// what the shard says to what is not taken.
     fn append(
         &mut self,
         key: PartitionKey,

@@ -1,13 +1,13 @@
-//! What a group's shard hands out as it takes too long for the worker: targets of large groups, expressions against every
-//! topic. One thread of low priority for each worker that has met such a group; what comes of a job goes back to the worker
-//! as a message.
+//! What a group's shard hands out as it takes too long for the worker: targets of large groups, expressions against
+//! every topic. One thread of low priority for each worker that has met such a group; what comes of a job goes back to
+//! the worker as a message.
 
 use crate::mailbox::{Command, Mailbox, PartitionKey};
 use barnabas_coordinator::Job;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// Jobs that wait. A shard hands out at most two for each of its groups; a job that finds no place is given up, and handed out
-/// anew when a member is heard of next.
+/// Jobs that wait. A shard hands out at most two for each of its groups; a job that finds no place is given up, and
+/// handed out anew when a member is heard of next.
 const JOBS_MAX: usize = 256;
 
 type Handed = (PartitionKey, Job);

@@ -1,4 +1,5 @@
-//! What operators see of groups, for the metrics (exporter/lag.rs): names and places, without a record or an answer to a client.
+//! What operators see of groups, for the metrics (exporter/lag.rs): names and places, without a record or an answer to
+//! a client.
 
 use super::CoordinatorWorker;
 use crate::mailbox::GroupAsk;

@@ -1,9 +1,10 @@
 //! What the coordinators of a node hold in memory, over all workers.
 //!
-//! Each shard knows what it holds itself ([`Room`]). Its host adds that to the node's count, and tells a shard before a request what
-//! all others hold.
+//! Each shard knows what it holds itself ([`Room`]). Its host adds that to the node's count, and tells a shard before a
+//! request what all others hold.
 //!
-//! Always true: the node's count is the sum of what its shards held when each last said something; a shard that goes gives back its own.
+//! Always true: the node's count is the sum of what its shards held when each last said something; a shard that goes
+//! gives back its own.
 
 use crate::node::Node;
 use barnabas_base::MonotonicMs;
@@ -63,7 +64,8 @@ pub(super) fn bytes_max(config: &BrokerConfig, memory_bytes: u64) -> usize {
     usize::try_from(memory_bytes / PART).unwrap_or(usize::MAX).max(LEAST).min(set)
 }
 
-/// Says that a request was refused because coordinators hold all the memory that they may; once a minute for each worker.
+/// Says that a request was refused because coordinators hold all the memory that they may; once a minute for each
+/// worker.
 pub(super) fn warn_of_refusal(room: &Room, now: Now) {
     const EVERY_MS: u64 = 60_000;
     let is_due = WARNED_AT.with(|at| {

@@ -1,4 +1,5 @@
-//! Random numbers for members' ids, taken from the system many at a time: every request of a group may need one, and next to none does.
+//! Random numbers for members' ids, taken from the system many at a time: every request of a group may need one, and
+//! next to none does.
 
 /// Numbers taken at once.
 const AT_ONCE: usize = 64;

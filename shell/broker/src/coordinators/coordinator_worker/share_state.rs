@@ -1,4 +1,5 @@
-//! Shards of the share coordinator, as [`Host`](super::host::Host) sees them, and the deletion of what they need no more.
+//! Shards of the share coordinator, as [`Host`](super::host::Host) sees them, and the deletion of what they need no
+//! more.
 
 use super::append::Contents;
 use super::host::{Handled, Hosted, Step};

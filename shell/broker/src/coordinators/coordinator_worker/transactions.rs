@@ -1,5 +1,6 @@
-//! Shards of the transaction coordinator, as [`Host`](super::host::Host) sees them, and what they ask of others: markers and
-//! producer ids. Both are brought by tasks of the worker's thread, and what came of them arrives in its mailbox.
+//! Shards of the transaction coordinator, as [`Host`](super::host::Host) sees them, and what they ask of others:
+//! markers and producer ids. Both are brought by tasks of the worker's thread, and what came of them arrives in its
+//! mailbox.
 
 use super::append::Contents;
 use super::host::{Handled, Hosted, Step};

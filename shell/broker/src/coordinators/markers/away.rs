@@ -1,8 +1,8 @@
 //! Markers for partitions that other brokers lead: by WriteTxnMarkers, those for one broker gathered.
 //!
-//! What a broker does not take is tried again by the shard that ordered it, wherever the partition is led by then. A shard that is no longer here
-//! has nothing to say any more: what waits of its is dropped. What is under way is fenced by its coordinator epoch, once a
-//! later coordinator has written a marker of the producer.
+//! What a broker does not take is tried again by the shard that ordered it, wherever the partition is led by then. A
+//! shard that is no longer here has nothing to say any more: what waits of its is dropped. What is under way is fenced
+//! by its coordinator epoch, once a later coordinator has written a marker of the producer.
 //!
 //! Source: Kafka 4.4 `TransactionMarkerChannelManager`, `TransactionMarkerRequestCompletionHandler`.
 

@@ -1,10 +1,11 @@
 //! Whether a worker had better write its round by itself.
 //!
-//! Where one worker at a time has something to write, two threads are woken for each round only to say "write this" and "it is
-//! written": a third of what a small request costs (lab/bench/JOURNAL.md). That worker can write itself and be done. It does nothing
-//! else meanwhile, so it does so only where the device is quick, the round is small, and nobody else came while the last rounds
-//! were written. Nor does it where its next round follows at once: a producer keeps several batches under way then, the thread
-//! would gather them, and a round that is spared is worth more than two threads that are not woken.
+//! Where one worker at a time has something to write, two threads are woken for each round only to say "write this" and
+//! "it is written": a third of what a small request costs (lab/bench/JOURNAL.md). That worker can write itself and be
+//! done. It does nothing else meanwhile, so it does so only where the device is quick, the round is small, and nobody
+//! else came while the last rounds were written. Nor does it where its next round follows at once: a producer keeps
+//! several batches under way then, the thread would gather them, and a round that is spared is worth more than two
+//! threads that are not woken.
 
 use std::time::{Duration, Instant};
 
@@ -12,8 +13,8 @@ use std::time::{Duration, Instant};
 pub const BYTES_MAX: u64 = 128 << 10;
 /// A write that takes longer than this held its worker up.
 const SLOW: Duration = Duration::from_millis(3);
-/// What comes sooner than this after a round was on its way already while that was written. Whoever sends one batch at a time
-/// needs longer: its answer and its next batch both have to wake somebody.
+/// What comes sooner than this after a round was on its way already while that was written. Whoever sends one batch at
+/// a time needs longer: its answer and its next batch both have to wake somebody.
 const AT_ONCE: Duration = Duration::from_micros(80);
 /// Rounds of one worker alone before it may write, at least and at most.
 const ROUNDS_MIN: u32 = 8;
@@ -44,8 +45,8 @@ impl Alone {
             && self.written.is_none_or(|written| barnabas_clock::since(written) >= pause)
     }
 
-    /// A round is written. `workers`: a bit for each that handed in for it or while it was written. `took`: how long the write took,
-    /// where a worker did it.
+    /// A round is written. `workers`: a bit for each that handed in for it or while it was written. `took`: how long
+    /// the write took, where a worker did it.
     pub fn note(&mut self, workers: u64, took: Option<Duration>) {
         self.written = Some(barnabas_clock::now());
         match took {

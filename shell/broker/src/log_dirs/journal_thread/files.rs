@@ -52,8 +52,8 @@ impl RoundFiles for JournalFiles {
     }
 }
 
-/// The bounds of a directory's journal: `total_bytes` is the size of its file system, `memory_bytes` the machine's, `largest` that of
-/// a file which this process may write.
+/// The bounds of a directory's journal: `total_bytes` is the size of its file system, `memory_bytes` the machine's,
+/// `largest` that of a file which this process may write.
 pub fn journal_config(
     config: &BrokerConfig,
     total_bytes: u64,

@@ -1,9 +1,9 @@
-//! One step of writing: take what has come, fill a round, write it, tell the workers, order what is to be laid. On the journal's thread,
-//! or on that of a worker that is alone.
+//! One step of writing: take what has come, fill a round, write it, tell the workers, order what is to be laid. On the
+//! journal's thread, or on that of a worker that is alone.
 //!
-//! The thread lingers after a round (`log.journal.linger.us`), and again for as long as each such time brings [`WORTH_BYTES`], up to
-//! [`LINGERS_MAX`] times: where much comes, rounds become fewer and fuller, and so do the requests of producers that wait for
-//! them. Small batches wait once at most, and not at all where a worker writes.
+//! The thread lingers after a round (`log.journal.linger.us`), and again for as long as each such time brings
+//! [`WORTH_BYTES`], up to [`LINGERS_MAX`] times: where much comes, rounds become fewer and fuller, and so do the
+//! requests of producers that wait for them. Small batches wait once at most, and not at all where a worker writes.
 
 use super::files::{JournalDisk, RoundFiles, remove_files};
 use super::{By, Phase, QUEUE_BYTES_MAX, Shared, Sleep, queued_bytes};
@@ -385,8 +385,8 @@ impl Writer {
     }
 }
 
-/// Puts a large append's entry into the round, once its partition has nothing else here. Its worker has laid and synced all
-/// before it, so what is not being laid just now counts as laid.
+/// Puts a large append's entry into the round, once its partition has nothing else here. Its worker has laid and synced
+/// all before it, so what is not being laid just now counts as laid.
 fn place_range(
     journal: &mut Journal,
     range: &Entry,

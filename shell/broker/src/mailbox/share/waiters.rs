@@ -1,5 +1,6 @@
-//! Share fetches that wait for one partition: the one that has waited longest is woken first, one at a time for each group, so that
-//! ten consumers do not run for one record. Who was woken and found more than it takes has the next one woken.
+//! Share fetches that wait for one partition: the one that has waited longest is woken first, one at a time for each
+//! group, so that ten consumers do not run for one record. Who was woken and found more than it takes has the next one
+//! woken.
 
 use crate::mailbox::Waiter;
 use barnabas_base::Text;

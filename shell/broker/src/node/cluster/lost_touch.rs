@@ -1,4 +1,5 @@
-//! The lock around `barnabas_api::k03_metadata::waits`, which decides how long Metadata waits for the verdict on an unreachable broker.
+//! The lock around `barnabas_api::k03_metadata::waits`, which decides how long Metadata waits for the verdict on an
+//! unreachable broker.
 //!
 //! Costs one look at an atomic while every broker is reached.
 //!

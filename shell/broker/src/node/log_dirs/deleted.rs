@@ -1,14 +1,16 @@
-//! Deleted topics on their way out: between the metadata log's word and the moment when nothing of them lies under their names.
+//! Deleted topics on their way out: between the metadata log's word and the moment when nothing of them lies under
+//! their names.
 //!
-//! Each worker closes its own partitions, a few in a turn (partition_worker/deleting.rs). What is closed is put aside by a thread of
-//! its own: that writes checkpoints, which name every partition of a directory, syncs directories, and for thousands of partitions
-//! takes longer than a worker may be away.
+//! Each worker closes its own partitions, a few in a turn (partition_worker/deleting.rs). What is closed is put aside
+//! by a thread of its own: that writes checkpoints, which name every partition of a directory, syncs directories, and
+//! for thousands of partitions takes longer than a worker may be away.
 //!
 //! Always true:
 //! 1. nobody renames a deleted partition's folder while its log may be open: files of logs are opened by name
 //! 2. a partition of the same name does not begin before that
 //! 3. the journal hears that a partition is gone once its folder's new name is durable
-//! 4. a kill at any moment leaves what the next start finishes (housekeeping/sweep.rs): the metadata log knows of the deletion
+//! 4. a kill at any moment leaves what the next start finishes (housekeeping/sweep.rs): the metadata log knows of the
+//!    deletion
 //!
 //! Metadata path, besides: publisher.rs announces, directories/locate.rs asks, housekeeping.rs removes the files later.
 
@@ -123,8 +125,9 @@ impl DeletedTopics {
         self.count.load(Ordering::Acquire) > 0 && self.lock().leaving.contains_key(&topic)
     }
 
-    /// A partition is about to begin. Where a topic of its name is on its way out, what the checkpoints say under that name is forgotten
-    /// by whoever asks here, and by nobody later: from then on it is the new one's. Returns whether that is so.
+    /// A partition is about to begin. Where a topic of its name is on its way out, what the checkpoints say under that
+    /// name is forgotten by whoever asks here, and by nobody later: from then on it is the new one's. Returns whether
+    /// that is so.
     pub fn begins(&self, name: &TopicPartition) -> bool {
         if self.count.load(Ordering::Acquire) == 0 {
             return false;

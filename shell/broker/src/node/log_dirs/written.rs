@@ -1,11 +1,12 @@
-//! Partitions that may have something on this node's disks: so that deleting a million partitions that were never written
-//! asks the file system nothing.
+//! Partitions that may have something on this node's disks: so that deleting a million partitions that were never
+//! written asks the file system nothing.
 //!
-//! Only those that were ever opened here or that the start found, by topic id: bytes for each, and nothing for those that
-//! were never written. Until the directories have been looked through once (housekeeping/sweep.rs), every partition may.
+//! Only those that were ever opened here or that the start found, by topic id: bytes for each, and nothing for those
+//! that were never written. Until the directories have been looked through once (housekeeping/sweep.rs), every
+//! partition may.
 //!
-//! Always true: once [`WrittenPartitions::complete`] was said, a partition of a known topic that is not named here has no
-//! replica open, no directory and no entry in a checkpoint.
+//! Always true: once [`WrittenPartitions::complete`] was said, a partition of a known topic that is not named here has
+//! no replica open, no directory and no entry in a checkpoint.
 
 use crate::mailbox::PartitionKey;
 use barnabas_base::{Map, PartitionIndex, Set, TopicId};
@@ -33,7 +34,8 @@ impl WrittenPartitions {
         self.is_complete.store(true, Ordering::Release);
     }
 
-    /// Forgets those partitions of a deleted topic that the caller owns, and returns them. `None`: it may be any of them.
+    /// Forgets those partitions of a deleted topic that the caller owns, and returns them. `None`: it may be any of
+    /// them.
     pub fn take(
         &self,
         topic: TopicId,
@@ -54,7 +56,8 @@ impl WrittenPartitions {
         is_complete.then_some(taken)
     }
 
-    /// Deletions that were read of. Of interest are those that the process before may not have carried out: those of the start.
+    /// Deletions that were read of. Of interest are those that the process before may not have carried out: those of
+    /// the start.
     pub fn note_deleted(&self, topics: impl Iterator<Item = TopicId>) {
         if self.is_complete.load(Ordering::Acquire) {
             return;

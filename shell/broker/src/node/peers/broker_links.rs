@@ -19,8 +19,8 @@ use tokio::sync::{mpsc, oneshot};
 /// What the other broker sees as the client id where batches are forwarded.
 pub const HANDING_ON_CLIENT_ID: &str = "batches-handed-on";
 
-/// How long a partition's batches are forwarded to its new leader: far longer than a producer takes to go where an acknowledgement sends
-/// it.
+/// How long a partition's batches are forwarded to its new leader: far longer than a producer takes to go where an
+/// acknowledgement sends it.
 pub const FORWARD_FOR: DurationMs = DurationMs(500);
 
 /// What a link is for.

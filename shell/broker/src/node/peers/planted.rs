@@ -1,7 +1,7 @@
 //! Mistakes that tests plant in a broker, to show that the stories told to it from outside would notice them.
 //!
-//! Only a build with debug assertions can make them, and only where `BARNABAS_PLANTED_MISTAKE` (or a test of this crate) names one; in a
-//! release build nothing of this file is left.
+//! Only a build with debug assertions can make them, and only where `BARNABAS_PLANTED_MISTAKE` (or a test of this
+//! crate) names one; in a release build nothing of this file is left.
 //!
 //! See tests/replication.rs, replica/tests.rs. The mistakes of the core crates are planted in their own tests.
 

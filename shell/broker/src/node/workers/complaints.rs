@@ -1,7 +1,8 @@
-//! What peers do wrong, said once a minute for each address and kind, with a count of the rest: their number is theirs to choose.
+//! What peers do wrong, said once a minute for each address and kind, with a count of the rest: their number is theirs
+//! to choose.
 //!
-//! Used by connection.rs and server/listeners.rs, for each connection that is refused, or closed since its peer does not keep to the
-//! protocol.
+//! Used by connection.rs and server/listeners.rs, for each connection that is refused, or closed since its peer does
+//! not keep to the protocol.
 
 use crate::node::seldom::Seldom;
 use barnabas_net::FrameError;

@@ -1,10 +1,10 @@
 //! The broker's fetch sessions (KIP-227), shared by all its connections.
 //!
-//! One shard for each worker. A session begins in the shard of the worker that serves its client, and its id names the shard. A client
-//! that reconnects, or whose connection moves to another worker, goes on with its session.
+//! One shard for each worker. A session begins in the shard of the worker that serves its client, and its id names the
+//! shard. A client that reconnects, or whose connection moves to another worker, goes on with its session.
 //!
-//! A fetch locks one shard twice, for as long as it takes to plan it and to compare its answer with the session. A worker mostly locks
-//! its own shard, which no other thread wants then.
+//! A fetch locks one shard twice, for as long as it takes to plan it and to compare its answer with the session. A
+//! worker mostly locks its own shard, which no other thread wants then.
 //!
 //! Source: Kafka `FetchSessionCache`, which has shards with a lock each, too.
 
@@ -19,7 +19,8 @@ pub struct FetchSessionShards {
 }
 
 impl FetchSessionShards {
-    /// At most about `sessions_max` sessions, `max.incremental.fetch.session.cache.slots`, in one shard for each of `workers`.
+    /// At most about `sessions_max` sessions, `max.incremental.fetch.session.cache.slots`, in one shard for each of
+    /// `workers`.
     pub fn new(sessions_max: usize, workers: usize) -> Self {
         let workers = u16::try_from(workers).unwrap_or(u16::MAX).max(1);
         let of_each = sessions_max.div_ceil(usize::from(workers));

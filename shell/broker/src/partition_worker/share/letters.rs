@@ -1,5 +1,5 @@
-//! Dead letters (KIP-1191): what a share partition gives up is written to its group's topic, and archived after that, whether that worked or
-//! not. One errand at a time for each share partition; what comes meanwhile goes with the next.
+//! Dead letters (KIP-1191): what a share partition gives up is written to its group's topic, and archived after that,
+//! whether that worked or not. One errand at a time for each share partition; what comes meanwhile goes with the next.
 
 use super::{PartitionWorker, ShareCommand, ShareKey};
 use crate::mailbox::Command;

@@ -1,4 +1,5 @@
-//! The beginning of a share partition: what the share coordinator has of it, or where the group's settings say that it begins.
+//! The beginning of a share partition: what the share coordinator has of it, or where the group's settings say that it
+//! begins.
 
 use super::{
     Active, Letters, PartitionWorker, Share, ShareCommand, ShareDeclined, ShareKey, Stage, settings,
@@ -102,8 +103,8 @@ impl PartitionWorker {
     /// Where a group begins that was never here.
     ///
     /// # Source
-    /// Kafka 4.4 `SharePartition.startOffsetDuringInitialization`. Where no record is as young as the duration asks for, Kafka refuses
-    /// until one comes; here the group begins with that one.
+    /// Kafka 4.4 `SharePartition.startOffsetDuringInitialization`. Where no record is as young as the duration asks
+    /// for, Kafka refuses until one comes; here the group begins with that one.
     fn reset_share(&mut self, key: &ShareKey) -> Result<Offset, ShareDeclined> {
         let reset = {
             let (image, config) = (self.node.cluster.image.load(), self.node.cluster.config.load());
@@ -127,8 +128,8 @@ impl PartitionWorker {
     }
 }
 
-/// The first record of `since` or later. Where the batch that may hold it takes too long to read, or cannot be read, the batch's own
-/// first offset: the group gets some records that are older than it asked for, and misses none.
+/// The first record of `since` or later. Where the batch that may hold it takes too long to read, or cannot be read,
+/// the batch's own first offset: the group gets some records that are older than it asked for, and misses none.
 fn first_since(
     replica: &mut Replica,
     files: &mut FilePool,

@@ -1,7 +1,8 @@
-//! Whether a snapshot is the one that its name says: its checksums hold for the records alone, and the name stands outside.
+//! Whether a snapshot is the one that its name says: its checksums hold for the records alone, and the name stands
+//! outside.
 //!
-//! A snapshot names the time of the newest batch that it stands for. The log, which usually reaches further back than the newest
-//! snapshot, has that batch: another snapshot's contents under this name would make topics vanish unsaid.
+//! A snapshot names the time of the newest batch that it stands for. The log, which usually reaches further back than
+//! the newest snapshot, has that batch: another snapshot's contents under this name would make topics vanish unsaid.
 
 use super::MetadataFiles;
 use barnabas_base::{Offset, TimestampMs};

@@ -1,8 +1,9 @@
 //! Answers that are too large to be made at once: written piece by piece, beside the workers.
 //!
-//! core/api makes the pieces; here each is made on the runtime's threads for blocking work while the one before it is on its
-//! way to the socket. First all are made once to learn their length, which Kafka's frames begin with. A client that reads
-//! slowly holds two pieces of memory and no thread. [`AT_ONCE`] bounds what such answers take of the processor.
+//! core/api makes the pieces; here each is made on the runtime's threads for blocking work while the one before it is
+//! on its way to the socket. First all are made once to learn their length, which Kafka's frames begin with. A client
+//! that reads slowly holds two pieces of memory and no thread. [`AT_ONCE`] bounds what such answers take of the
+//! processor.
 
 use super::{Answer, Call, Moment, Started};
 use barnabas_api::{AnswerRoom, Client, Context as Surroundings, InPieces};

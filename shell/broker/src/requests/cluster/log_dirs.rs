@@ -1,8 +1,9 @@
-//! DescribeLogDirs: what lies in which directory, by what the file system says. AlterReplicaLogDirs: what shall lie where (moves.rs).
+//! DescribeLogDirs: what lies in which directory, by what the file system says. AlterReplicaLogDirs: what shall lie
+//! where (moves.rs).
 //!
-//! Partitions are not opened for it: the owners tell the sizes of those that are open (part of which may be in memory alone), and
-//! the size of another is that of its segment files. It may take a while with many partitions,
-//! so that it runs beside the worker.
+//! Partitions are not opened for it: the owners tell the sizes of those that are open (part of which may be in memory
+//! alone), and the size of another is that of its segment files. It may take a while with many partitions, so that it
+//! runs beside the worker.
 
 use crate::mailbox::MoveCommand;
 use crate::mailbox::moves::Begun;

@@ -1,6 +1,8 @@
-//! The outgoing side of a connection: polls what was started, makes bytes of what is ready, writes several answers in one system call.
+//! The outgoing side of a connection: polls what was started, makes bytes of what is ready, writes several answers in
+//! one system call.
 //!
-//! Invariants 3 and 4 of connection.rs are kept here: what answers hold until the peer reads them is counted when they are ready.
+//! Invariants 3 and 4 of connection.rs are kept here: what answers hold until the peer reads them is counted when they
+//! are ready.
 
 use super::{Half, Queue, Session, State, WRITE_BYTES, Waiting};
 use crate::node::workers::complaints::Cause;
@@ -48,8 +50,8 @@ pub(super) async fn write(session: &Session, stream: &WriteHalf<'_>, queue: &Que
     }
 }
 
-/// Gives the socket what is queued. A peer that does not read it is given up once others wait for the memory that it holds; else
-/// `connections.max.idle.ms` ends it.
+/// Gives the socket what is queued. A peer that does not read it is given up once others wait for the memory that it
+/// holds; else `connections.max.idle.ms` ends it.
 async fn flush(
     session: &Session,
     writer: &mut FrameWriter,
@@ -189,8 +191,8 @@ fn large_start(waiting: &Waiting, body_bytes: usize) -> Option<Bytes> {
     Some(start.freeze())
 }
 
-/// Makes bytes of an answer that is ready, with their share of the memory budget: once, and before the socket takes them, so that what
-/// answers hold until they are read is known.
+/// Makes bytes of an answer that is ready, with their share of the memory budget: once, and before the socket takes
+/// them, so that what answers hold until they are read is known.
 pub(super) fn settle(session: &Session, waiting: &mut Waiting) {
     let (body, mut claim) = match std::mem::replace(&mut waiting.state, State::Done(Answer::Close)) {
         State::Done(Answer::Reply(body)) => (body, session.claim()),
@@ -221,8 +223,8 @@ pub(super) fn settle(session: &Session, waiting: &mut Waiting) {
     }
 }
 
-/// Claims what an answer holds. Never waits: the answer is here. Where there is no room, the connection gets no other before it has read
-/// this one.
+/// Claims what an answer holds. Never waits: the answer is here. Where there is no room, the connection gets no other
+/// before it has read this one.
 fn claim_for(session: &Session, claim: &mut Claim, bytes: usize) {
     if bytes < UNCLAIMED_BYTES || claim.bytes() >= bytes as u64 {
         return;

@@ -1,5 +1,5 @@
-//! StreamsGroupHeartbeat and -Describe. A heartbeat that comes to a group whose internal topics are missing has them made, before
-//! it is answered: the member that founds an application finds its topics on its next heartbeat.
+//! StreamsGroupHeartbeat and -Describe. A heartbeat that comes to a group whose internal topics are missing has them
+//! made, before it is answered: the member that founds an application finds its topics on its next heartbeat.
 
 use super::{Gone, ask_each, response_of, send};
 use crate::requests::call::{Answer, Call, Started};

@@ -1,20 +1,23 @@
-//! Batches whose partition has just got another leader are handed on to it, and their producers hear of it with the acknowledgement.
+//! Batches whose partition has just got another leader are handed on to it, and their producers hear of it with the
+//! acknowledgement.
 //!
-//! When leadership moves while both brokers live (a planned restart, a preferred leader that is back), nothing is wrong, and yet who
-//! has batches under way would be told NOT_LEADER_OR_FOLLOWER: most clients then wait before they send again (`retry.backoff.ms`, 100 ms
-//! by default), and one that does not retry fails. So the former leader is a client of its successor for a moment ([`FORWARD_FOR`]).
+//! When leadership moves while both brokers live (a planned restart, a preferred leader that is back), nothing is
+//! wrong, and yet who has batches under way would be told NOT_LEADER_OR_FOLLOWER: most clients then wait before they
+//! send again (`retry.backoff.ms`, 100 ms by default), and one that does not retry fails. So the former leader is a
+//! client of its successor for a moment ([`FORWARD_FOR`]).
 //!
-//! Of batches that name their producer and are part of no transaction alone ([`Part::is_repeatable`]): the new leader may have one already,
-//! as it followed, and knows it again then. A batch that nobody signed might be written twice.
+//! Of batches that name their producer and are part of no transaction alone ([`Part::is_repeatable`]): the new leader
+//! may have one already, as it followed, and knows it again then. A batch that nobody signed might be written twice.
 //!
 //! Always true:
-//! 1. batches of one connection for one partition reach the new leader in their order: each waits until those before it are answered
-//! 2. a connection's batches for a partition are handed on for [`FORWARD_FOR`] in each leader epoch. After that the producer is refused, so that
-//!    one goes to the leader too that looks for it beside errors alone (KIP-951)
+//! 1. batches of one connection for one partition reach the new leader in their order: each waits until those before it
+//!    are answered
+//! 2. a connection's batches for a partition are handed on for [`FORWARD_FOR`] in each leader epoch. After that the
+//!    producer is refused, so that one goes to the leader too that looks for it beside errors alone (KIP-951)
 //! 3. what was handed on is not handed on again: no batch goes in circles
 //!
-//! Neighbours: produce.rs, which asks; session/forwarding.rs, the state; node/peers/broker_links.rs, the connections; server/stop.rs, which waits until
-//! producers have gone.
+//! Neighbours: produce.rs, which asks; session/forwarding.rs, the state; node/peers/broker_links.rs, the connections;
+//! server/stop.rs, which waits until producers have gone.
 
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
@@ -33,8 +36,9 @@ use barnabas_wire::messages::{ProduceRequest, ProduceResponse};
 use bytes::Bytes;
 use std::time::Duration;
 
-/// A client that keeps five requests under way (a producer with an id does) may have more that it has not sent. librdkafka takes those back
-/// when it is sent elsewhere, and waits (`retry.backoff.ms`) before it sends them there: with so many under way it hears later where to go.
+/// A client that keeps five requests under way (a producer with an id does) may have more that it has not sent.
+/// librdkafka takes those back when it is sent elsewhere, and waits (`retry.backoff.ms`) before it sends them there:
+/// with so many under way it hears later where to go.
 const BUSY: usize = 5;
 /// Before a leader is asked again that has not heard of its election yet.
 const AGAIN: Duration = Duration::from_millis(2);
@@ -70,7 +74,8 @@ impl Kept {
     }
 }
 
-/// Whether batches of this request may be handed on at all: there is another broker, and none has handed them on before.
+/// Whether batches of this request may be handed on at all: there is another broker, and none has handed them on
+/// before.
 pub fn may_forward(call: &Call, image: &barnabas_metadata::Image) -> bool {
     image.cluster.broker_count() > 1 && call.client.client_id.as_deref() != Some(CLIENT_ID)
 }

@@ -14,14 +14,16 @@ use std::task::Poll;
 
 /// Partitions that a connection remembers: batches for others are not handed on.
 const REMEMBERED_MAX: usize = 1024;
-/// They are forgotten so long after the last batch that was handed on, if there are others: who still sends here by then has been told often.
+/// They are forgotten so long after the last batch that was handed on, if there are others: who still sends here by
+/// then has been told often.
 const REMEMBERED_FOR: DurationMs = DurationMs(60_000);
 
 /// What a connection knows of its batches under way. See the file's header.
 #[derive(Debug, Default)]
 pub struct Forwarding {
     begun: Cell<u64>,
-    /// Requests that are not answered yet, in their order, with the partitions of which they have batches that may be handed on.
+    /// Requests that are not answered yet, in their order, with the partitions of which they have batches that may be
+    /// handed on.
     under_way: RefCell<VecDeque<(u64, Vec<PartitionKey>)>>,
     /// Until when a partition's batches are handed on, in which epoch.
     until: RefCell<Map<PartitionKey, (LeaderEpoch, MonotonicMs)>>,
@@ -74,8 +76,8 @@ impl Turn {
         Self { session: session.clone(), number }
     }
 
-    /// Waits until nothing is under way that was sent before for one of these partitions. Nobody needs to wake it: whenever an answer is
-    /// there, the connection polls those behind it as well.
+    /// Waits until nothing is under way that was sent before for one of these partitions. Nobody needs to wake it:
+    /// whenever an answer is there, the connection polls those behind it as well.
     pub async fn comes(&self, keys: &[PartitionKey]) {
         poll_fn(|_| {
             let under_way = self.session.forwarding.under_way.borrow();

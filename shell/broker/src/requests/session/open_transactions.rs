@@ -1,8 +1,9 @@
-//! On which partitions a producer's transaction is open, as far as one connection has seen: their owners need not be asked about
-//! every batch.
+//! On which partitions a producer's transaction is open, as far as one connection has seen: their owners need not be
+//! asked about every batch.
 //!
-//! Only of producers of `transaction.version` 2. What was open under an epoch of theirs has ended once a higher epoch is there, and then
-//! the partition refuses the batch for its epoch; where a transaction was ended by hand under the same epoch, it refuses what is not open.
+//! Only of producers of `transaction.version` 2. What was open under an epoch of theirs has ended once a higher epoch
+//! is there, and then the partition refuses the batch for its epoch; where a transaction was ended by hand under the
+//! same epoch, it refuses what is not open.
 
 use crate::mailbox::PartitionKey;
 use barnabas_base::{Map, ProducerEpoch, ProducerId};

@@ -29,7 +29,8 @@ pub async fn end(node: &Node, key: &MemberKey) {
     }
 }
 
-/// What a member holds is free for others. With a group's last member everybody hears of it: partitions that it fetched and forgot.
+/// What a member holds is free for others. With a group's last member everybody hears of it: partitions that it fetched
+/// and forgot.
 async fn release(node: &Node, ended: Ended) {
     let Ended { key, parts, is_last } = ended;
     for (owner, mailbox) in node.workers.mailboxes.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! ShareFetch and ShareAcknowledge: the sessions, what is acknowledged, and records from the owners of partitions, waited for if
-//! there are none.
+//! ShareFetch and ShareAcknowledge: the sessions, what is acknowledged, and records from the owners of partitions,
+//! waited for if there are none.
 //!
-//! A fetch asks the owners one after another, each for as many records as are still wanted: an owner that acquires records takes
-//! them from everybody else, so that nothing is acquired that may be too much. Whoever finds nothing waits with all of them
-//! (mailbox/share/waiters.rs).
+//! A fetch asks the owners one after another, each for as many records as are still wanted: an owner that acquires
+//! records takes them from everybody else, so that nothing is acquired that may be too much. Whoever finds nothing
+//! waits with all of them (mailbox/share/waiters.rs).
 //!
 //! Share path 2½ of 5. Before: connection.rs. After: core/api/src/k78_share_fetch.rs, partition_worker/share.rs.
 

@@ -19,7 +19,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-/// Share-partitions of one request that are worked on at a time. A request names up to some millions, and a task takes a kilobyte.
+/// Share-partitions of one request that are worked on at a time. A request names up to some millions, and a task takes
+/// a kilobyte.
 const AT_ONCE: usize = 64;
 
 /// What one request asks, each with its place in the answer.

@@ -1,8 +1,8 @@
-//! The transaction coordinator's word before a transaction begins on a partition that is led here (KIP-890): from a shard of this node, or by
-//! AddPartitionsToTxn from the broker that leads it, questions for one broker gathered.
+//! The transaction coordinator's word before a transaction begins on a partition that is led here (KIP-890): from a
+//! shard of this node, or by AddPartitionsToTxn from the broker that leads it, questions for one broker gathered.
 //!
-//! Always true: the word rests on a guard that the partition gave out before the coordinator was asked, so that a marker that is written
-//! meanwhile takes it away (core/partition/src/partition/verification.rs).
+//! Always true: the word rests on a guard that the partition gave out before the coordinator was asked, so that a
+//! marker that is written meanwhile takes it away (core/partition/src/partition/verification.rs).
 //!
 //! Asked by: produce.rs, and transactions.rs for the offsets of a group. After: coordinator_worker.rs,
 //! node/peers/broker_links.rs.
@@ -44,7 +44,8 @@ pub struct Wish {
 /// Whether the transaction may be written to these partitions, in their order: what their batches stand on, or the
 /// coordinator's refusal.
 ///
-/// Partitions on which the transaction is open need nobody's word. The coordinator is asked about the others in one request.
+/// Partitions on which the transaction is open need nobody's word. The coordinator is asked about the others in one
+/// request.
 ///
 /// # Source
 /// Kafka 4.4 `ReplicaManager.maybeSendPartitionsToTransactionCoordinator`.

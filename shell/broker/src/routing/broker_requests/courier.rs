@@ -1,14 +1,14 @@
-//! What is to be brought to other brokers, gathered: what is handed in for a broker goes at once, and where several requests to it are
-//! under way already, waits and goes in one request with all that waits.
+//! What is to be brought to other brokers, gathered: what is handed in for a broker goes at once, and where several
+//! requests to it are under way already, waits and goes in one request with all that waits.
 //!
 //! Always true:
 //! 1. for each broker the queue and the requests under way are bounded; whoever hands in more waits
-//! 2. a parcel is delivered once, or dropped (the broker was fenced, the node stops), which its sender notices: whoever waits for its
-//!    answer finds nobody there
+//! 2. a parcel is delivered once, or dropped (the broker was fenced, the node stops), which its sender notices: whoever
+//!    waits for its answer finds nobody there
 //! 3. two parcels of the same name never travel in one request: answers tell parcels apart by their names
 //!
-//! Source: the shape is that of Kafka 4.4's `AddPartitionsToTxnManager` and `TransactionMarkerChannelManager`, which gather while one
-//! request is under way.
+//! Source: the shape is that of Kafka 4.4's `AddPartitionsToTxnManager` and `TransactionMarkerChannelManager`, which
+//! gather while one request is under way.
 
 use super::{is_there, while_there};
 use crate::node::Node;

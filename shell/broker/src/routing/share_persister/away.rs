@@ -1,8 +1,9 @@
-//! Questions about share-partitions to shards that another broker leads (keys 83 to 87), one share-partition at a time, several under way on
-//! one connection. They arrive in the order in which they are sent.
+//! Questions about share-partitions to shards that another broker leads (keys 83 to 87), one share-partition at a time,
+//! several under way on one connection. They arrive in the order in which they are sent.
 //!
-//! Where a connection is lost nobody knows whether a question was worked on; each of them may be asked again: what was written is
-//! written once more with the same outcome, as the writer waits for one answer before it writes something else.
+//! Where a connection is lost nobody knows whether a question was worked on; each of them may be asked again: what was
+//! written is written once more with the same outcome, as the writer waits for one answer before it writes something
+//! else.
 //!
 //! Source: Kafka 4.4 `PersisterStateManager`.
 

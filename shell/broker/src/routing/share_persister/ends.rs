@@ -1,4 +1,5 @@
-//! Where logs end for consumers, wherever they are led: here their owners are asked, elsewhere their leaders, by ListOffsets.
+//! Where logs end for consumers, wherever they are led: here their owners are asked, elsewhere their leaders, by
+//! ListOffsets.
 //!
 //! Source: Kafka 4.4 `NetworkPartitionMetadataClient`.
 

@@ -1,7 +1,8 @@
-//! The metrics of this moment: adds up what the threads have counted, asks the system and the image for the rest, and writes it down.
+//! The metrics of this moment: adds up what the threads have counted, asks the system and the image for the rest, and
+//! writes it down.
 //!
-//! Runs on the reader's thread. Nothing here stops a worker: cells are read as they stand, so that figures of one page may be some
-//! requests apart.
+//! Runs on the reader's thread. Nothing here stops a worker: cells are read as they stand, so that figures of one page
+//! may be some requests apart.
 
 mod cluster;
 mod groups;

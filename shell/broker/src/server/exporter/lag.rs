@@ -1,14 +1,16 @@
-//! How far behind groups are, of every kind, in records and in time: looked at when the page is asked for, at most every
-//! [`AT_MOST_EVERY`], for [`survey::BUDGET`] at most.
+//! How far behind groups are, of every kind, in records and in time: looked at when the page is asked for, at most
+//! every [`AT_MOST_EVERY`], for [`survey::BUDGET`] at most.
 //!
-//! A group is looked at where its coordinator is. The end of a log is its high watermark; a record's age counts from the timestamp of the batch that
-//! holds the next record to be read. Of a log that is not on this node its leader tells where it ends; ages are not known then.
+//! A group is looked at where its coordinator is. The end of a log is its high watermark; a record's age counts from
+//! the timestamp of the batch that holds the next record to be read. Of a log that is not on this node its leader tells
+//! where it ends; ages are not known then.
 //!
-//! Bounded: [`GROUPS_SHOWN`] groups have series of their own, those with the largest lag; how many have none is counted, and their records are in the
-//! sums. One group is shown whole, up to [`PARTITIONS_SHOWN`] partitions, where it is asked for (`/metrics?group=NAME`).
+//! Bounded: [`GROUPS_SHOWN`] groups have series of their own, those with the largest lag; how many have none is
+//! counted, and their records are in the sums. One group is shown whole, up to [`PARTITIONS_SHOWN`] partitions, where
+//! it is asked for (`/metrics?group=NAME`).
 //!
-//! Neighbours: coordinator_worker/look.rs (what groups have committed), partition_worker/asks.rs (ends, times), share_persister.rs (where
-//! share-partitions stand).
+//! Neighbours: coordinator_worker/look.rs (what groups have committed), partition_worker/asks.rs (ends, times),
+//! share_persister.rs (where share-partitions stand).
 
 mod survey;
 mod times;

@@ -26,8 +26,8 @@ pub(super) fn by_owner(node: &Node) -> Vec<Question> {
     pieces.collect()
 }
 
-/// How far a partition is clean, as the checkpoints say. In the last step of a move two directories have an entry for it, and what was
-/// left of one that was cut off is older.
+/// How far a partition is clean, as the checkpoints say. In the last step of a move two directories have an entry for
+/// it, and what was left of one that was cut off is older.
 pub fn clean_point(node: &Node, partition: PartitionKey) -> Option<Offset> {
     let image = node.cluster.image.load();
     let topic = image.topics.by_id(partition.topic)?.name.clone();
@@ -36,7 +36,8 @@ pub fn clean_point(node: &Node, partition: PartitionKey) -> Option<Offset> {
     usable.filter_map(|directory| directory.lock().cleaner_point(&name)).min()
 }
 
-/// Names the compacted partitions on disk whose newest segment begins past what is clean. File names are all that is read.
+/// Names the compacted partitions on disk whose newest segment begins past what is clean. File names are all that is
+/// read.
 pub(super) fn sweep(node: &Node) {
     let mut last: Option<(Text, bool)> = None;
     for directory in node.log_dirs.directories.iter().filter(|directory| directory.is_usable()) {

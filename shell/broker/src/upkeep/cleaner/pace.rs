@@ -1,4 +1,5 @@
-//! How fast a cleaner reads and writes (`log.cleaner.io.max.bytes.per.second`, shared by all threads), and when it stops.
+//! How fast a cleaner reads and writes (`log.cleaner.io.max.bytes.per.second`, shared by all threads), and when it
+//! stops.
 
 use crate::directories::Directory;
 use crate::node::Node;

@@ -16,7 +16,8 @@ type TextAt<'a> = Box<dyn FnMut(&str, &str) -> Vec<u8> + 'a>;
 /// A number for a place; `None`: what is ordinary there.
 type NumberAt<'a> = Box<dyn FnMut(&str) -> Option<i64> + 'a>;
 
-/// What goes into a request where it is not what is ordinary there. Places are paths: `CreateTopicsRequest/Topics/Name`.
+/// What goes into a request where it is not what is ordinary there. Places are paths:
+/// `CreateTopicsRequest/Topics/Name`.
 pub struct Fill<'a> {
     pub client_id: &'a str,
     pub topic_id: [u8; 16],

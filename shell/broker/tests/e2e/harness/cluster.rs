@@ -1,4 +1,5 @@
-//! Three nodes in processes of their own that form a cluster, asked by clients that look for who is responsible, and come back.
+//! Three nodes in processes of their own that form a cluster, asked by clients that look for who is responsible, and
+//! come back.
 
 pub use super::patience::{eventually, until};
 use super::quorum::{prepared, random_uuid};
@@ -22,8 +23,8 @@ pub const SETTINGS: &str = "offsets.topic.num.partitions=6\ntransaction.state.lo
      share.coordinator.state.topic.num.partitions=6\nauto.leader.rebalance.enable=false\n\
      replica.lag.time.max.ms=3000\ngroup.initial.rebalance.delay.ms=0";
 
-/// What a client comes back after: a leader or coordinator that moves, loads, is busy or not there, too few replicas, a request that
-/// waited too long.
+/// What a client comes back after: a leader or coordinator that moves, loads, is busy or not there, too few replicas, a
+/// request that waited too long.
 pub fn comes_back(code: i16) -> bool {
     [3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 51, 56].contains(&code)
 }

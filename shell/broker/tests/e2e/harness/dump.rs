@@ -21,8 +21,8 @@ pub struct Dump {
     pub records: Vec<u8>,
     /// First and last offset, compression and newest timestamp of each batch: says what differs where the bytes do.
     pub batches: Vec<(i64, i64, String, i64)>,
-    /// Base offsets of the batches that readers of committed records pass over. (Aborted transactions that compaction has left nothing
-    /// of may be told or not.)
+    /// Base offsets of the batches that readers of committed records pass over. (Aborted transactions that compaction
+    /// has left nothing of may be told or not.)
     pub aborted: Vec<i64>,
     pub start: i64,
     pub end: i64,
@@ -132,7 +132,8 @@ fn fetch_all(client: &mut Client, topic: &str, start: i64) -> (Vec<u8>, Vec<i64>
     (all, aborted)
 }
 
-/// As a consumer with `isolation.level=read_committed` does it: `(first offset, producer)` of each aborted transaction, until its marker.
+/// As a consumer with `isolation.level=read_committed` does it: `(first offset, producer)` of each aborted transaction,
+/// until its marker.
 fn passed_over(records: bytes::Bytes, mut told: Vec<(i64, i64)>) -> Vec<i64> {
     told.sort_unstable();
     let (mut hidden, mut found) = (std::collections::BTreeSet::new(), Vec::new());

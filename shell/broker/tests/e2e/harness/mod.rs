@@ -32,8 +32,8 @@ pub const TOPIC: i8 = 2;
 pub const BROKER: i8 = 4;
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A stop brings into segments what the journal holds: some files for each partition, a millisecond or more where many tests share
-/// a disk.
+/// A stop brings into segments what the journal holds: some files for each partition, a millisecond or more where many
+/// tests share a disk.
 const STOP_PATIENCE: Duration = Duration::from_secs(120);
 
 /// A directory that goes with its owner.
@@ -91,8 +91,8 @@ pub struct TestNode {
     child: Option<Child>,
 }
 
-/// Below the range from which the system numbers outgoing connections, and never the same twice in one process: nobody takes
-/// it between here and the node's own bind.
+/// Below the range from which the system numbers outgoing connections, and never the same twice in one process: nobody
+/// takes it between here and the node's own bind.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {

@@ -1,4 +1,5 @@
-//! Three processes that replicate: their topics, producers that remember what they were told, and the judgement that all of it is there.
+//! Three processes that replicate: their topics, producers that remember what they were told, and the judgement that
+//! all of it is there.
 
 use super::patience::PATIENCE;
 pub use super::patience::{eventually, until};
@@ -27,7 +28,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub const PARTITIONS: i32 = 6;
-/// What a consumer is told that asks another than the leader: unknown here, no leader, not the leader, another epoch, another topic.
+/// What a consumer is told that asks another than the leader: unknown here, no leader, not the leader, another epoch,
+/// another topic.
 const SENT_AWAY: [i16; 6] = [3, 5, 6, 74, 75, 100];
 
 /// Three brokers that are controllers too.
@@ -239,8 +241,8 @@ pub fn look_up(ports: &BTreeMap<i32, u16>, topic: TopicId, partition: i32) -> Op
     ports.values().filter_map(known).max().map(|(epoch, leader)| (leader, epoch))
 }
 
-/// Writes to one partition until it is told to stop; looks for the leader when it is refused, or hears nothing. As Kafka's clients do,
-/// it believes the newest epoch that anybody names, and goes to whom an answer names at once.
+/// Writes to one partition until it is told to stop; looks for the leader when it is refused, or hears nothing. As
+/// Kafka's clients do, it believes the newest epoch that anybody names, and goes to whom an answer names at once.
 fn producer(
     ports: BTreeMap<i32, u16>,
     topic: TopicId,
@@ -272,8 +274,8 @@ fn producer(
                     (leader, epoch, client) = (named, newer, None);
                 }
                 refused => {
-                    // Refused for now (too few replicas, a leader that has not heard of it yet), or nobody knows whether it was
-                    // written: another value next.
+                    // Refused for now (too few replicas, a leader that has not heard of it yet), or nobody knows
+                    // whether it was written: another value next.
                     refusals += usize::from(refused.is_some());
                     number += 1;
                     client = None;

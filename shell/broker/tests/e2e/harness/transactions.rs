@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 /// Keys and what they stand for.
 pub type Model = BTreeMap<String, Option<String>>;
 
-/// What a broker left that had transactions: two producers' records interleaved, every third transaction aborted. Returns what
-/// a reader of committed records has to find in the end.
+/// What a broker left that had transactions: two producers' records interleaved, every third transaction aborted.
+/// Returns what a reader of committed records has to find in the end.
 pub fn write_transactions(dir: &std::path::Path) -> Model {
     let (mut next, mut model, mut segment) = (0_i64, Model::new(), Vec::new());
     let mut base = 0;

@@ -160,8 +160,8 @@ impl Producer {
         }
     }
 
-    /// Writes, once; the sequence goes on only if it was taken. One sequence for all partitions: a test writes to one of them, or
-    /// sets it.
+    /// Writes, once; the sequence goes on only if it was taken. One sequence for all partitions: a test writes to one
+    /// of them, or sets it.
     pub fn write_as(&mut self, version: i16, topic: &str, partition: i32, values: &[&str]) -> i16 {
         let request = self.request(topic, partition, self.batch(values));
         let ResponseBody::Produce(response) = self.client.call(request, version) else {
@@ -273,8 +273,8 @@ fn list_offset(
     (found.error_code, found.offset)
 }
 
-/// The values that a reader of this isolation level finds up to where the log ends for it, as a Java consumer does: what lies
-/// between the first record of an aborted transaction and its marker is passed over.
+/// The values that a reader of this isolation level finds up to where the log ends for it, as a Java consumer does:
+/// what lies between the first record of an aborted transaction and its marker is passed over.
 pub fn read(client: &mut Client, topic: &str, partition: i32, committed: bool) -> Vec<String> {
     let end = end_offset(client, topic, partition, committed);
     read_up_to(client, topic, partition, committed, end)

@@ -1,8 +1,9 @@
 //! Loading a shard: every record of its partition, from the start to the end of the log, a piece at a time.
 //!
-//! Nothing is read before the partition's owner leads it in the epoch in which the shard is to be: a replica that still follows may get more, or
-//! lose what it has. And a shard speaks only once all that it has read is on every replica in sync: what it says, or orders, on the word of a record
-//! must not be taken back with the record when this broker dies. Kafka's transaction coordinator does not wait for that.
+//! Nothing is read before the partition's owner leads it in the epoch in which the shard is to be: a replica that still
+//! follows may get more, or lose what it has. And a shard speaks only once all that it has read is on every replica in
+//! sync: what it says, or orders, on the word of a record must not be taken back with the record when this broker dies.
+//! Kafka's transaction coordinator does not wait for that.
 //!
 //! Compressed batches are inflated off the worker (node/workers/unpacking.rs) and come back in pieces of the usual
 //! size: a batch of a kilobyte may hold

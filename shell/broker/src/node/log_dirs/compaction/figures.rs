@@ -1,7 +1,7 @@
 //! How much waits for compaction and what was done: for the metrics, and the last lines of the log.
 //!
-//! Gauges say what the newest look over the candidates found; counters only rise. Kafka's names of the same figures are in
-//! `kafka.log:type=LogCleanerManager` and `LogCleaner`: `max-dirty-percent`, `time-since-last-run-ms`,
+//! Gauges say what the newest look over the candidates found; counters only rise. Kafka's names of the same figures are
+//! in `kafka.log:type=LogCleanerManager` and `LogCleaner`: `max-dirty-percent`, `time-since-last-run-ms`,
 //! `uncleanable-partitions-count`, `uncleanable-bytes` (the last two in candidates.rs).
 
 use super::candidates::Candidates;

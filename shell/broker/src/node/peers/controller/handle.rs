@@ -1,9 +1,11 @@
-//! Where requests for the controller go, wherever it is: into this node's quorum thread, or over a link to the node that leads.
+//! Where requests for the controller go, wherever it is: into this node's quorum thread, or over a link to the node
+//! that leads.
 //!
-//! Every broker takes the same way, one whose own process is the active controller included: the request is handed to the quorum's
-//! thread, which takes it or hands it back. While nobody leads, whoever asks waits, within bounds.
+//! Every broker takes the same way, one whose own process is the active controller included: the request is handed to
+//! the quorum's thread, which takes it or hands it back. While nobody leads, whoever asks waits, within bounds.
 //!
-//! Before: requests/cluster/admin.rs and all that the broker says in its own name. After: quorum_worker.rs here, forward.rs elsewhere.
+//! Before: requests/cluster/admin.rs and all that the broker says in its own name. After: quorum_worker.rs here,
+//! forward.rs elsewhere.
 
 pub(super) mod forward;
 
@@ -36,7 +38,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How long a new topic's answer is waited for before the disk may be why there is none.
 const ROOM_PAUSE: Duration = Duration::from_millis(500);
 
-/// The controller did not take the request; nothing was decided, but for [`NotTaken::NoRoom`] and [`NotTaken::Unknown`].
+/// The controller did not take the request; nothing was decided, but for [`NotTaken::NoRoom`] and
+/// [`NotTaken::Unknown`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotTaken {
     /// It is stopping, or has too many.
@@ -241,8 +244,8 @@ impl ControllerHandle {
         Offset(self.shared.recovery_point.load(Ordering::Acquire))
     }
 
-    /// Hands a request to the active controller. Its answer comes when what it says is committed and, where this node leads,
-    /// published.
+    /// Hands a request to the active controller. Its answer comes when what it says is committed and, where this node
+    /// leads, published.
     ///
     /// # Errors
     /// [`NotTaken`]
@@ -259,7 +262,8 @@ impl ControllerHandle {
                     Reply::Back(back) => body = back,
                 }
             } else if active.address.is_some() {
-                // One that is silent and has lost its office is not waited for: what it may have heard is said again to its successor.
+                // One that is silent and has lost its office is not waited for: what it may have heard is said again to
+                // its successor.
                 let succeeded = |now: &ActiveController| now.leader.is_some() && now.leader != active.leader;
                 let answer = tokio::select! {
                     biased;
@@ -379,7 +383,8 @@ impl ControllerHandle {
         Offset(self.shared.log_end.load(Ordering::Acquire)) > image.provenance.end
     }
 
-    /// This node is about to stop: where others vote, one of them is to lead, before this one's connections and logs are closed.
+    /// This node is about to stop: where others vote, one of them is to lead, before this one's connections and logs
+    /// are closed.
     pub fn resign(&self) {
         if self.send(Message::Resign).is_err() {
             tracing::debug!("the quorum's thread is busy: it resigns when it ends");

@@ -1,8 +1,9 @@
-//! Replicas that a reassignment brings to this broker: how many, how many records they lack, and about how long that will take.
+//! Replicas that a reassignment brings to this broker: how many, how many records they lack, and about how long that
+//! will take.
 //!
-//! Each worker keeps a sum of what its fetchers still have to bring ([`Arriving`]); once a second housekeeping adds the workers up, sees how fast
-//! it goes, and says so in the log every ten seconds ([`Arrivals`]). The same is on the metrics page. Records, not bytes: a follower knows
-//! where its leader's log ends, not how large that is.
+//! Each worker keeps a sum of what its fetchers still have to bring ([`Arriving`]); once a second housekeeping adds the
+//! workers up, sees how fast it goes, and says so in the log every ten seconds ([`Arrivals`]). The same is on the
+//! metrics page. Records, not bytes: a follower knows where its leader's log ends, not how large that is.
 //!
 //! Neighbours: partition_worker/following.rs and taking.rs, which tell; exporter/collect/cluster.rs, which shows it.
 

@@ -1,14 +1,17 @@
-//! What replication may take on this broker: as a leader of throttled replicas, and as a follower of throttled ones (KIP-73).
+//! What replication may take on this broker: as a leader of throttled replicas, and as a follower of throttled ones
+//! (KIP-73).
 //!
-//! Two quotas for the whole node, shared by its workers (core/partition's `throttle` does the sums). Which replicas are throttled stands
-//! in each topic's settings; nobody looks at a quota for any other. Who is in sync is never held up.
+//! Two quotas for the whole node, shared by its workers (core/partition's `throttle` does the sums). Which replicas are
+//! throttled stands in each topic's settings; nobody looks at a quota for any other. Who is in sync is never held up.
 //!
-//! `leader.replication.throttled.rate` and `follower.replication.throttled.rate` are dynamic settings of brokers, as Kafka's
-//! reassignment tool sets them.
+//! `leader.replication.throttled.rate` and `follower.replication.throttled.rate` are dynamic settings of brokers, as
+//! Kafka's reassignment tool sets them.
 //!
-//! Neighbours: partition_worker/followers.rs asks as a leader, partition_worker/following.rs as a follower; publisher.rs tells of new rates.
+//! Neighbours: partition_worker/followers.rs asks as a leader, partition_worker/following.rs as a follower;
+//! publisher.rs tells of new rates.
 //!
-//! Source: KIP-73; Kafka `ReplicationQuotaManager`, `ReplicaManager.shouldLeaderThrottle`, `ReplicaFetcherThread.shouldFollowerThrottle`.
+//! Source: KIP-73; Kafka `ReplicationQuotaManager`, `ReplicaManager.shouldLeaderThrottle`,
+//! `ReplicaFetcherThread.shouldFollowerThrottle`.
 
 use barnabas_base::{BrokerId, DurationMs, MonotonicMs, PartitionIndex, Text};
 use barnabas_metadata::config::BrokerConfig;

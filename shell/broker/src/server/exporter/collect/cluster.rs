@@ -1,5 +1,5 @@
-//! What the image says: partitions, leaders, replicas, brokers. Counted anew only when the image has changed: with a million partitions
-//! that takes a while.
+//! What the image says: partitions, leaders, replicas, brokers. Counted anew only when the image has changed: with a
+//! million partitions that takes a while.
 
 use crate::mailbox::PartitionKey;
 use crate::node::Node;

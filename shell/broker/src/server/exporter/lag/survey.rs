@@ -1,5 +1,5 @@
-//! One look at all groups of the coordinators here: names first, some groups at a time after that, the ends of the logs that they read, once
-//! each, and the ages of what those have before them that are shown.
+//! One look at all groups of the coordinators here: names first, some groups at a time after that, the ends of the logs
+//! that they read, once each, and the ages of what those have before them that are shown.
 
 use super::times::Times;
 use super::{GROUPS_SHOWN, GroupLag, NAME_BYTES_MAX, PARTITIONS_SHOWN, PartitionLag, Sample};

@@ -20,7 +20,8 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Finds out what is not known of these places, some of it if that is too much. What is not among them is forgotten.
+    /// Finds out what is not known of these places, some of it if that is too much. What is not among them is
+    /// forgotten.
     pub async fn learn(&mut self, node: &Node, places: impl Iterator<Item = Place>) {
         let mut old = std::mem::take(&mut self.known);
         let mut unknown = Vec::new();

@@ -1,5 +1,5 @@
-//! Requests for a controller that is another node: what a broker says in its own name goes as it is, what a client asked goes in an
-//! Envelope with the client's name.
+//! Requests for a controller that is another node: what a broker says in its own name goes as it is, what a client
+//! asked goes in an Envelope with the client's name.
 //!
 //! Source: KIP-590; Kafka `ForwardingManagerImpl`, `NodeToControllerChannelManagerImpl`.
 
@@ -24,7 +24,8 @@ const TRY_MIN: Duration = Duration::from_millis(100);
 const PRINCIPAL_VERSION: i16 = 0;
 
 impl ControllerHandle {
-    /// Asks the active controller, which is another node. `None`: it is no longer, or cannot be reached; to be tried again.
+    /// Asks the active controller, which is another node. `None`: it is no longer, or cannot be reached; to be tried
+    /// again.
     pub async fn ask_there(
         &self,
         active: &ActiveController,
@@ -67,8 +68,8 @@ impl ControllerHandle {
         if let Some(link) = known.as_ref().filter(|link| link.address() == address) {
             return link.clone();
         }
-        // A question about who is in sync that was given up is asked again, and may be refused then: its first copy must not be
-        // granted after that, when its leader counts on the refusal.
+        // A question about who is in sync that was given up is asked again, and may be refused then: its first copy
+        // must not be granted after that, when its leader counts on the refusal.
         let settings =
             LinkSettings { in_flight_max: 64, is_cut_off: true, ..LinkSettings::new("to-controller") };
         let link = Link::start(self.shared.links.handle(), address.clone(), settings);
@@ -80,12 +81,13 @@ impl ControllerHandle {
 /// What came of an Envelope.
 enum Unpacked {
     Answer(ResponseBody),
-    /// Nobody looked at what is in it, and nobody will: the version is none of the controller's, or the broker may not pass it on.
+    /// Nobody looked at what is in it, and nobody will: the version is none of the controller's, or the broker may not
+    /// pass it on.
     Refused(ErrorCode),
 }
 
-/// Sends a client's request in an Envelope, and takes the answer out of its. `asked.version`: of the request as it is now, whatever the
-/// client's was.
+/// Sends a client's request in an Envelope, and takes the answer out of its. `asked.version`: of the request as it is
+/// now, whatever the client's was.
 async fn forward(
     link: &Link,
     body: &RequestBody,

@@ -63,8 +63,7 @@ pub struct TopicPartitions {
     pub topic_id: Uuid,
     /// The partitions.
     pub partitions: Vec<i32>,
-    /// For each entry, the member epoch in which it was assigned, so that commits of an earlier owner are refused; null
-    /// where not kept.
+    /// For each entry, the member epoch in which it was assigned, so that commits of an earlier owner are refused; null where not kept.
     pub assignment_epochs: Option<Vec<i32>>,
     pub unknown_tagged_fields: TaggedFields,
 }

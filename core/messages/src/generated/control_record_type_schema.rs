@@ -8,8 +8,7 @@ use crate::runtime::*;
 /// Versions 0.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ControlRecordTypeSchema {
-    /// The kind of control record: 0 abort, 1 commit, 2 leader change, 3 snapshot header, 4 snapshot footer, 5 kraft
-    /// version, 6 voters.
+    /// The kind of control record: 0 abort, 1 commit, 2 leader change, 3 snapshot header, 4 snapshot footer, 5 kraft version, 6 voters.
     pub r#type: i16,
     pub unknown_tagged_fields: TaggedFields,
 }

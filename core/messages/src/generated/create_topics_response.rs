@@ -168,8 +168,7 @@ pub struct CreatableTopicConfigs {
     pub value: Option<Str>,
     /// Whether the value cannot be changed.
     pub read_only: bool,
-    /// Where the value comes from: 1 the topic, 2 this broker, 3 all brokers, 4 the start-up file, 5 the default, 6 a
-    /// logger, 7 client metrics, 8 the group.
+    /// Where the value comes from: 1 the topic, 2 this broker, 3 all brokers, 4 the start-up file, 5 the default, 6 a logger, 7 client metrics, 8 the group.
     pub config_source: i8,
     /// Whether the value is a secret, and so not told.
     pub is_sensitive: bool,

@@ -113,15 +113,13 @@ pub struct DescribeConfigsResourceResult {
     pub read_only: bool,
     /// Whether the value is the default. Versions 0.
     pub is_default: bool,
-    /// Where the value comes from: 1 the topic, 2 this broker, 3 all brokers, 4 the start-up file, 5 the default, 6 a
-    /// logger, 7 client metrics, 8 the group. Versions 1+.
+    /// Where the value comes from: 1 the topic, 2 this broker, 3 all brokers, 4 the start-up file, 5 the default, 6 a logger, 7 client metrics, 8 the group. Versions 1+.
     pub config_source: i8,
     /// Whether the value is a secret, and so not told.
     pub is_sensitive: bool,
     /// Where else the value could come from, the one in force first. Versions 1+.
     pub synonyms: Vec<DescribeConfigsSynonym>,
-    /// The value's type: 1 boolean, 2 string, 3 int, 4 short, 5 long, 6 double, 7 list, 8 class, 9 password. Versions
-    /// 3+.
+    /// The value's type: 1 boolean, 2 string, 3 int, 4 short, 5 long, 6 double, 7 list, 8 class, 9 password. Versions 3+.
     pub config_type: i8,
     /// What the key is for; null where it was not asked. Versions 3+.
     pub documentation: Option<Str>,

@@ -62,8 +62,7 @@ pub struct DescribedGroup {
     pub protocol_data: Str,
     /// The group's members.
     pub members: Vec<DescribedGroupMember>,
-    /// What the client may do with the group, a bit for each operation; the lowest number where it was not asked.
-    /// Versions 3+.
+    /// What the client may do with the group, a bit for each operation; the lowest number where it was not asked. Versions 3+.
     pub authorized_operations: i32,
     pub unknown_tagged_fields: TaggedFields,
 }

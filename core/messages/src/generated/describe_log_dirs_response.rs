@@ -170,8 +170,7 @@ pub struct DescribeLogDirsPartition {
     pub partition_index: i32,
     /// Bytes that the replica's segments take.
     pub partition_size: i64,
-    /// How far the replica is behind: the copy in the making behind the current one, the current one behind the high
-    /// watermark.
+    /// How far the replica is behind: the copy in the making behind the current one, the current one behind the high watermark.
     pub offset_lag: i64,
     /// Whether it is the copy in the making, which will replace the current one (KIP-113).
     pub is_future_key: bool,

@@ -253,8 +253,7 @@ pub struct FetchPartition {
     pub current_leader_epoch: i32,
     /// The offset to read from.
     pub fetch_offset: i64,
-    /// The epoch of the last record fetched, so that the leader can tell where the logs part; -1 for no check. Versions
-    /// 12+.
+    /// The epoch of the last record fetched, so that the leader can tell where the logs part; -1 for no check. Versions 12+.
     pub last_fetched_epoch: i32,
     /// Where a follower's log begins; -1 from a consumer. Versions 5+.
     pub log_start_offset: i64,

@@ -154,8 +154,7 @@ pub struct PartitionData {
     pub current_leader: LeaderIdAndEpoch,
     /// The snapshot to fetch instead, where the log no longer reaches back so far. Versions 12+.
     pub snapshot_id: SnapshotId,
-    /// The aborted transactions that reach into what was read; null unless only committed records were asked for.
-    /// Versions 4+.
+    /// The aborted transactions that reach into what was read; null unless only committed records were asked for. Versions 4+.
     pub aborted_transactions: Option<Vec<AbortedTransaction>>,
     /// A replica nearer to the consumer that it should read from; -1 for the leader. Versions 11+.
     pub preferred_read_replica: i32,

@@ -99,8 +99,7 @@ pub struct ListOffsetsPartition {
     pub partition_index: i32,
     /// The leader epoch that the sender knows, so that either side can fence the other; -1 for no check. Versions 4+.
     pub current_leader_epoch: i32,
-    /// The time to look for, or a sentinel: -1 latest, -2 earliest, -3 largest timestamp, -4 earliest local, -5 latest
-    /// tiered, -6 earliest not yet tiered.
+    /// The time to look for, or a sentinel: -1 latest, -2 earliest, -3 largest timestamp, -4 earliest local, -5 latest tiered, -6 earliest not yet tiered.
     pub timestamp: i64,
     /// The most offsets to list. Versions 0.
     pub max_num_offsets: i32,

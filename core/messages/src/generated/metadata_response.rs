@@ -20,8 +20,7 @@ pub struct MetadataResponse {
     pub controller_id: i32,
     /// The topics.
     pub topics: Vec<MetadataResponseTopic>,
-    /// What the client may do with the cluster, a bit for each operation; the lowest number where it was not asked.
-    /// Versions 8-10.
+    /// What the client may do with the cluster, a bit for each operation; the lowest number where it was not asked. Versions 8-10.
     pub cluster_authorized_operations: i32,
     /// Why this topic or the whole answer is not to be used; 0 where it is. Versions 13+.
     pub error_code: i16,
@@ -160,8 +159,7 @@ pub struct MetadataResponseTopic {
     pub is_internal: bool,
     /// The topic's partitions.
     pub partitions: Vec<MetadataResponsePartition>,
-    /// What the client may do with the topic, a bit for each operation; the lowest number where it was not asked.
-    /// Versions 8+.
+    /// What the client may do with the topic, a bit for each operation; the lowest number where it was not asked. Versions 8+.
     pub topic_authorized_operations: i32,
     pub unknown_tagged_fields: TaggedFields,
 }

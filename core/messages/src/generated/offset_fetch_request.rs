@@ -17,8 +17,7 @@ pub struct OffsetFetchRequest {
     pub topics: Option<Vec<OffsetFetchRequestTopic>>,
     /// The groups to tell of, several in one request (KIP-709). Versions 8+.
     pub groups: Vec<OffsetFetchRequestGroup>,
-    /// Whether offsets in a transaction that has not ended are to be waited for instead of passed over (KIP-447).
-    /// Versions 7+.
+    /// Whether offsets in a transaction that has not ended are to be waited for instead of passed over (KIP-447). Versions 7+.
     pub require_stable: bool,
     pub unknown_tagged_fields: TaggedFields,
 }

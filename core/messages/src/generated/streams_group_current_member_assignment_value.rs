@@ -81,8 +81,7 @@ pub struct TaskIds {
     pub subtopology_id: Str,
     /// The partition numbers, one task each.
     pub partitions: Vec<i32>,
-    /// For each entry, the member epoch in which it was assigned, so that commits of an earlier owner are refused; null
-    /// where not kept.
+    /// For each entry, the member epoch in which it was assigned, so that commits of an earlier owner are refused; null where not kept.
     pub assignment_epochs: Option<Vec<i32>>,
     pub unknown_tagged_fields: TaggedFields,
 }

@@ -20,8 +20,7 @@ pub struct TransactionLogValue {
     pub next_producer_epoch: i16,
     /// How long a transaction may stay open.
     pub transaction_timeout_ms: i32,
-    /// 0 empty, 1 ongoing, 2 prepare commit, 3 prepare abort, 4 complete commit, 5 complete abort, 6 dead, 7 prepare
-    /// epoch fence.
+    /// 0 empty, 1 ongoing, 2 prepare commit, 3 prepare abort, 4 complete commit, 5 complete abort, 6 dead, 7 prepare epoch fence.
     pub transaction_status: i8,
     /// The partitions in the transaction; null for none.
     pub transaction_partitions: Option<Vec<PartitionsSchema>>,

@@ -8,6 +8,7 @@ use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
 use crate::node::log_dirs::pending::name_of;
 use crate::node::topic_settings;
+use crate::upkeep::checkpoints::forget_moved;
 use barnabas_base::{TimestampMs, TopicId, TopicPartition, name};
 use barnabas_storage::sweep::{
     Fate, Known, SegmentFile, Swept, has_retention, retention_is_due, sweep, unreplayed_is_too_old,
@@ -47,6 +48,9 @@ pub fn put_strays_aside(node: &Node) {
         if node.log_dirs.directories.are_several() {
             reports::assign(node, &unassigned);
         }
+    }
+    if node.log_dirs.directories.are_several() {
+        forget_moved(node);
     }
     if all_were_listed {
         node.log_dirs.written.complete();

@@ -4,10 +4,11 @@
 //!
 //! Asked by: housekeeping.rs.
 
+use crate::directories::Directory;
 use crate::mailbox::Checkpointed;
 use crate::node::Node;
 use crate::node::peers::controller::metadata_partition;
-use barnabas_base::Offset;
+use barnabas_base::{Offset, TopicPartition};
 
 /// Notes how far each log is safe, and writes the files that have changed.
 pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
@@ -20,10 +21,10 @@ pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
         if node.cluster.image.load().topics.by_id(topic).is_none() {
             continue;
         }
-        // Nor one that has moved: what is synced lies in a folder.
-        let folder = node.log_dirs.directories[directory].path.join(partition.to_string());
-        let may_move = node.log_dirs.directories.are_several() && recovery_point > Offset::ZERO;
-        if may_move && matches!(node.log_dirs.directories[directory].disk.stat(&folder), Ok(None)) {
+        // Nor one that has moved.
+        if node.log_dirs.directories.are_several()
+            && has_moved(node, directory, &partition, recovery_point > Offset::ZERO)
+        {
             continue;
         }
         log_dir.set_recovery_point(partition.clone(), recovery_point);
@@ -41,6 +42,42 @@ pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
                 node.log_dirs.directories[directory].room.hit(&error, node.clock.monotonic());
             } else {
                 node.directory_failed(directory, &error);
+            }
+        }
+    }
+}
+
+/// Whether a partition's folder does not lie here any more. What `is_synced` lies in a folder; what is not may have
+/// none yet, unless another directory has it. The caller holds the directory's lock, under which a move renames.
+fn has_moved(node: &Node, directory: usize, partition: &TopicPartition, is_synced: bool) -> bool {
+    let lies_in = |directory: &Directory| directory.disk.stat(&directory.path.join(partition.to_string()));
+    let directories = &node.log_dirs.directories;
+    if !matches!(lies_in(&directories[directory]), Ok(None)) {
+        return false;
+    }
+    let mut others =
+        directories.iter().enumerate().filter(|(at, other)| *at != directory && other.is_online());
+    is_synced || others.any(|(_, other)| matches!(lies_in(other), Ok(Some(_))))
+}
+
+/// Takes out of the files what a move has left there: a kill came between the new name of its folder and the files.
+pub fn forget_moved(node: &Node) {
+    for (at, directory) in node.log_dirs.directories.iter().enumerate().filter(|(_, dir)| dir.is_usable()) {
+        let mut log_dir = directory.lock();
+        let known: Vec<TopicPartition> = log_dir.checkpointed().cloned().collect();
+        let moved = known.iter().filter(|partition| has_moved(node, at, partition, false));
+        let moved: Vec<&TopicPartition> = moved.collect();
+        if moved.is_empty() {
+            continue;
+        }
+        moved.into_iter().for_each(|partition| log_dir.forget(partition));
+        let written = log_dir.write_checkpoints();
+        drop(log_dir);
+        if let Err(error) = written {
+            if error.is_passing() {
+                directory.room.hit(&error, node.clock.monotonic());
+            } else {
+                node.directory_failed(at, &error);
             }
         }
     }

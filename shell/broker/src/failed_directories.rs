@@ -3,11 +3,21 @@
 use crate::directories::reports;
 use crate::mailbox::Report;
 use crate::node::Node;
+use barnabas_storage::StorageError;
 
 impl Node {
     fn tell_workers(&self, directory: usize) {
         for mailbox in &self.workers.mailboxes {
             mailbox.report(Report::DirectoryFailed(directory));
+        }
+    }
+
+    /// A file of the directory could not be written: it has no room now, or it is offline for good.
+    pub fn write_failed(&self, directory: usize, error: &StorageError) {
+        if error.is_passing() {
+            self.log_dirs.directories[directory].room.hit(error, self.clock.monotonic());
+        } else {
+            self.directory_failed(directory, error);
         }
     }
 

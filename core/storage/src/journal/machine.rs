@@ -401,6 +401,19 @@ impl Journal {
         self.tails.take(partition, self.durable_round, u64::MAX)
     }
 
+    /// Puts a large append's entry into the round, once its partition has nothing else here. The records lie in the
+    /// segment already, and so does all before them: what is not being laid just now (`is_ordered`) counts as laid.
+    /// Returns whether the entry is in the round.
+    pub fn submit_range(&mut self, range: &Entry, is_ordered: bool) -> bool {
+        if self.has(&range.partition)
+            && !is_ordered
+            && let Some(lay) = self.take_lay(&range.partition)
+        {
+            self.laid(&lay.ticket);
+        }
+        !self.has(&range.partition) && self.submit(range.clone()).is_ok()
+    }
+
     /// What `ticket` names is in the segments **and synced there**, directories included. A [`super::LayOp::Remove`]:
     /// the partition's directory is gone, durably.
     pub fn laid(&mut self, ticket: &LayTicket) {

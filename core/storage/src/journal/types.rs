@@ -190,6 +190,17 @@ pub struct Lay {
     pub ticket: LayTicket,
 }
 
+impl Lay {
+    /// Where the log ends when all of it is done.
+    pub fn end(&self) -> Offset {
+        match self.ops.last() {
+            Some(LayOp::Append { end, .. } | LayOp::Truncate { end }) => *end,
+            Some(LayOp::Restart { at }) => *at,
+            Some(LayOp::Remove) | None => Offset::ZERO,
+        }
+    }
+}
+
 /// Names what was handed out to be laid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayTicket {

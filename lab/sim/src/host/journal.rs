@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use barnabas_base::{MonotonicMs, Offset};
 use barnabas_storage::journal::{
-    DurableEnd, Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, Lay, LayOp,
-    LayTicket, Micros, Recovered, Refused, Round, Take, recover, slot_file_name,
+    DurableEnd, Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, LayTicket, Micros,
+    Recovered, Refused, Round, Take, recover, slot_file_name,
 };
 use barnabas_storage::{Disk, DiskError, DiskFile, LogDir, MemoryDisk, OpenMode};
 
@@ -160,10 +160,10 @@ impl JournalWriter {
     fn fill(&mut self) {
         let Some(journal) = &mut self.open else { return };
         let ordered = &self.ordered;
-        self.ranges.retain(|range| !place_range(journal, range, ordered));
+        self.ranges.retain(|range| !journal.submit_range(range, ordered.contains_key(&range.partition)));
         while let Some(entry) = self.pending.pop_front() {
             if matches!(entry.kind, EntryKind::Range { .. }) {
-                if !place_range(journal, &entry, ordered) {
+                if !journal.submit_range(&entry, ordered.contains_key(&entry.partition)) {
                     self.ranges.push(entry);
                 }
                 continue;
@@ -197,7 +197,7 @@ impl JournalWriter {
         let mut orders = Vec::new();
         let Some(journal) = &mut self.open else { return orders };
         while let Some(lay) = journal.next_lay() {
-            orders.push((Arc::clone(&lay.partition), end_of(&lay)));
+            orders.push((Arc::clone(&lay.partition), lay.end()));
             self.ordered.insert(lay.partition, lay.ticket);
         }
         orders
@@ -265,29 +265,4 @@ pub(super) fn remove_files(disk: &MemoryDisk, dir: &Path, last: Option<usize>) -
         disk.sync_dir(dir)?;
     }
     Ok(())
-}
-
-/// As shell/broker's journal_thread/run.rs has it.
-fn place_range(
-    journal: &mut Journal,
-    range: &Entry,
-    ordered: &BTreeMap<Arc<JournalPartition>, LayTicket>,
-) -> bool {
-    if journal.has(&range.partition)
-        && !ordered.contains_key(&range.partition)
-        && let Some(lay) = journal.take_lay(&range.partition)
-    {
-        journal.laid(&lay.ticket);
-    }
-    !journal.has(&range.partition) && journal.submit(range.clone()).is_ok()
-}
-
-/// Where the log ends when all of `lay` is done.
-fn end_of(lay: &Lay) -> Offset {
-    let ends = lay.ops.iter().map(|op| match op {
-        LayOp::Append { end, .. } | LayOp::Truncate { end } => *end,
-        LayOp::Restart { at } => *at,
-        LayOp::Remove => Offset::ZERO,
-    });
-    ends.last().unwrap_or(Offset::ZERO)
 }

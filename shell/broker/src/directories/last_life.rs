@@ -98,10 +98,8 @@ pub fn note(node: &Node) {
             false => log_dir.forget_life(),
         });
         drop(log_dir);
-        match noted {
-            Ok(()) => {}
-            Err(error) if error.is_passing() => directory.room.hit(&error, node.clock.monotonic()),
-            Err(error) => node.directory_failed(index, &error),
+        if let Err(error) = noted {
+            node.write_failed(index, &error);
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::node::Node;
 use crate::node::log_dirs::pending::name_of;
 use crate::node::topic_settings;
 use crate::upkeep::checkpoints::forget_moved;
-use barnabas_base::{TimestampMs, TopicId, TopicPartition, name};
+use barnabas_base::{Set, TimestampMs, TopicId, TopicPartition, name};
 use barnabas_storage::sweep::{
     Fate, Known, SegmentFile, Swept, has_retention, retention_is_due, sweep, unreplayed_is_too_old,
 };
@@ -27,9 +27,10 @@ pub fn put_strays_aside(node: &Node) {
     {
         let listed = note_written(node, directory);
         all_were_listed &= listed.is_ok();
+        let (listed, without_folder) = listed.unwrap_or_default();
         let mut unassigned = Vec::new();
         let mut deleted = Vec::new();
-        for entry in listed.unwrap_or_default() {
+        for entry in listed {
             if let Err(error) = settle(node, at, &entry, &mut deleted) {
                 tracing::warn!(directory = %directory.path.display(), %error, "{} was not changed", entry.name);
             }
@@ -47,18 +48,20 @@ pub fn put_strays_aside(node: &Node) {
         finish_deletions(node, at, &deleted);
         if node.log_dirs.directories.are_several() {
             reports::assign(node, &unassigned);
+            forget_moved(node, at, &without_folder);
         }
-    }
-    if node.log_dirs.directories.are_several() {
-        forget_moved(node);
     }
     if all_were_listed {
         node.log_dirs.written.complete();
     }
 }
 
-/// What lies in a directory, and its partitions noted as written, with those that only a checkpoint still knows.
-fn note_written(node: &Node, directory: &Directory) -> Result<Vec<PartitionDir>, StorageError> {
+/// Notes the partitions of a directory as written. Returns what lies there, and the partitions that only its
+/// checkpoints name.
+fn note_written(
+    node: &Node,
+    directory: &Directory,
+) -> Result<(Vec<PartitionDir>, Vec<TopicPartition>), StorageError> {
     let log_dir = directory.lock();
     let listed = log_dir.partitions()?;
     let image = node.cluster.image.load();
@@ -68,8 +71,12 @@ fn note_written(node: &Node, directory: &Directory) -> Result<Vec<PartitionDir>,
             node.log_dirs.written.add(PartitionKey { topic, partition: *partition });
         }
     }
+    let folders = listed.iter().filter(|entry| entry.kind == DirKind::Current);
+    let folders: Set<&TopicPartition> = folders.map(|entry| &entry.topic_partition).collect();
+    let named = log_dir.checkpointed().filter(|partition| !folders.contains(partition));
+    let without_folder = named.cloned().collect();
     drop(log_dir);
-    Ok(listed)
+    Ok((listed, without_folder))
 }
 
 /// A partition that lies here though the metadata log does not say where (an older Kafka's), or names a directory that

@@ -1,8 +1,8 @@
 //! The checkpoint files of log directories: how far each log is safe, where it starts, its high watermark.
 //!
-//! Workers say it of their partitions; the files belong to directories. core/storage writes them.
+//! Workers report it for their partitions; the files belong to directories. core/storage writes them.
 //!
-//! Asked by: housekeeping.rs.
+//! Called by: housekeeping.rs.
 
 use crate::directories::Directory;
 use crate::mailbox::Checkpointed;
@@ -38,11 +38,7 @@ pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
     for directory in concerned {
         let written = node.log_dirs.directories[directory].lock().write_checkpoints();
         if let Err(error) = written {
-            if error.is_passing() {
-                node.log_dirs.directories[directory].room.hit(&error, node.clock.monotonic());
-            } else {
-                node.directory_failed(directory, &error);
-            }
+            node.write_failed(directory, &error);
         }
     }
 }
@@ -60,26 +56,20 @@ fn has_moved(node: &Node, directory: usize, partition: &TopicPartition, is_synce
     is_synced || others.any(|(_, other)| matches!(lies_in(other), Ok(Some(_))))
 }
 
-/// Takes out of the files what a move has left there: a kill came between the new name of its folder and the files.
-pub fn forget_moved(node: &Node) {
-    for (at, directory) in node.log_dirs.directories.iter().enumerate().filter(|(_, dir)| dir.is_usable()) {
-        let mut log_dir = directory.lock();
-        let known: Vec<TopicPartition> = log_dir.checkpointed().cloned().collect();
-        let moved = known.iter().filter(|partition| has_moved(node, at, partition, false));
-        let moved: Vec<&TopicPartition> = moved.collect();
-        if moved.is_empty() {
-            continue;
-        }
-        moved.into_iter().for_each(|partition| log_dir.forget(partition));
-        let written = log_dir.write_checkpoints();
-        drop(log_dir);
-        if let Err(error) = written {
-            if error.is_passing() {
-                directory.room.hit(&error, node.clock.monotonic());
-            } else {
-                node.directory_failed(at, &error);
-            }
-        }
+/// Takes out of a directory's files what a move has left there: a kill came between the new name of its folder and the
+/// files. `without_folder`: partitions that the files name, and that had no folder a moment ago.
+pub fn forget_moved(node: &Node, at: usize, without_folder: &[TopicPartition]) {
+    let mut log_dir = node.log_dirs.directories[at].lock();
+    let moved = without_folder.iter().filter(|partition| has_moved(node, at, partition, false));
+    let moved: Vec<&TopicPartition> = moved.collect();
+    if moved.is_empty() {
+        return;
+    }
+    moved.into_iter().for_each(|partition| log_dir.forget(partition));
+    let written = log_dir.write_checkpoints();
+    drop(log_dir);
+    if let Err(error) = written {
+        node.write_failed(at, &error);
     }
 }
 

@@ -13,8 +13,8 @@ use barnabas_base::{DirectoryId, Map, Offset};
 use barnabas_metrics::Meter;
 use barnabas_metrics::Stamp;
 use barnabas_storage::journal::{
-    Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, Lay, LayOp, LayTicket, Micros,
-    Recovered, Refused, Round, Take, recover, slot_file_name,
+    Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, LayTicket, Micros, Recovered,
+    Refused, Round, Take, recover, slot_file_name,
 };
 use barnabas_storage::{Disk, DiskErrorKind, StorageError};
 use std::collections::VecDeque;
@@ -248,13 +248,13 @@ impl Writer {
     fn fill(&mut self) -> u64 {
         let Some(open) = &mut self.open else { return 0 };
         let ordered = &self.ordered;
-        self.ranges.retain(|range| !place_range(&mut open.journal, range, ordered));
+        self.ranges.retain(|range| !open.journal.submit_range(range, ordered.contains_key(&range.partition)));
         let mut placed = 0;
         while let Some(entry) = self.pending.pop_front() {
             let bytes = queued_bytes(&entry);
             if matches!(entry.kind, EntryKind::Range { .. }) {
                 // Everything before it of its partition is in the journal; it has to be laid as well.
-                if !place_range(&mut open.journal, &entry, ordered) {
+                if !open.journal.submit_range(&entry, ordered.contains_key(&entry.partition)) {
                     self.ranges.push(entry);
                 }
                 placed += bytes;
@@ -328,7 +328,7 @@ impl Writer {
             && let Some(lay) = open.journal.next_lay()
         {
             let directory = self.parts.directory;
-            let order = LayOrder { directory, partition: Arc::clone(&lay.partition), end: end_of(&lay) };
+            let order = LayOrder { directory, partition: Arc::clone(&lay.partition), end: lay.end() };
             orders.resize_with(count, Vec::new);
             orders[order.key().owner(count)].push(order);
             self.ordered.insert(lay.partition, lay.ticket);
@@ -383,30 +383,4 @@ impl Writer {
             worker.report(Report::DirectoryFailed(self.parts.directory));
         }
     }
-}
-
-/// Puts a large append's entry into the round, once its partition has nothing else here. Its worker has laid and synced
-/// all before it, so what is not being laid just now counts as laid.
-fn place_range(
-    journal: &mut Journal,
-    range: &Entry,
-    ordered: &Map<Arc<JournalPartition>, LayTicket>,
-) -> bool {
-    if journal.has(&range.partition)
-        && !ordered.contains_key(&range.partition)
-        && let Some(lay) = journal.take_lay(&range.partition)
-    {
-        journal.laid(&lay.ticket);
-    }
-    !journal.has(&range.partition) && journal.submit(range.clone()).is_ok()
-}
-
-/// Where the log ends when all of `lay` is done.
-fn end_of(lay: &Lay) -> Offset {
-    let ends = lay.ops.iter().map(|op| match op {
-        LayOp::Append { end, .. } | LayOp::Truncate { end } => *end,
-        LayOp::Restart { at } => *at,
-        LayOp::Remove => Offset::ZERO,
-    });
-    ends.last().unwrap_or(Offset::ZERO)
 }

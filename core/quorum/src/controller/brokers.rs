@@ -335,9 +335,10 @@ fn unfence(electorate: Electorate<'_>, broker: &Broker, records: &mut Vec<Metada
 }
 
 /// `broker` must not be talked to: it leads nothing, and is in sync for nothing that others are in sync for.
-fn fence(electorate: Electorate<'_>, broker: &Broker, records: &mut Vec<MetadataRecord>) {
+/// With [`IN_CONTROLLED_SHUTDOWN`], because it stops: no broker takes that for a failure.
+fn fence(electorate: Electorate<'_>, broker: &Broker, shutdown: i8, records: &mut Vec<MetadataRecord>) {
     without(electorate, broker.id, records);
-    records.push(change(broker, FENCE, 0));
+    records.push(change(broker, FENCE, shutdown));
 }
 
 fn without(electorate: Electorate<'_>, broker: BrokerId, records: &mut Vec<MetadataRecord>) {
@@ -383,14 +384,15 @@ pub(super) fn heartbeat(
     let mut should_shut_down = false;
     if broker.fenced {
         should_shut_down = request.want_shut_down;
-        if !request.want_shut_down && !request.want_fence && caught_up {
+        let serves = !request.want_shut_down && !request.want_fence && !broker.in_controlled_shutdown;
+        if serves && caught_up {
             unfence(case.electorate(), &broker, &mut records);
             fenced = false;
         }
     } else if broker.in_controlled_shutdown {
         should_shut_down = !leads() && others_have_seen(case.image, sessions, broker.id);
         if should_shut_down {
-            fence(case.electorate(), &broker, &mut records);
+            fence(case.electorate(), &broker, 0, &mut records);
             fenced = true;
         }
     } else if request.want_shut_down && !request.want_fence && leads() {
@@ -399,7 +401,8 @@ pub(super) fn heartbeat(
         // Nobody could take over what it leads: it comes back to it as it left it.
         should_shut_down = true;
     } else if request.want_fence || request.want_shut_down {
-        fence(case.electorate(), &broker, &mut records);
+        let shutdown = if request.want_shut_down { IN_CONTROLLED_SHUTDOWN } else { 0 };
+        fence(case.electorate(), &broker, shutdown, &mut records);
         fenced = true;
         should_shut_down = request.want_shut_down;
     }
@@ -478,7 +481,7 @@ fn directories(
     if online.is_empty() && !broker.log_dirs.is_empty() {
         // A registration without directories would read as one that says nothing of them (KIP-858).
         if !broker.fenced && records.is_empty() {
-            fence(case.electorate(), broker, records);
+            fence(case.electorate(), broker, 0, records);
         }
         return;
     }
@@ -562,7 +565,7 @@ pub(super) fn fence_silent(
     let silent = |broker: &&std::sync::Arc<Broker>| !broker.fenced && sessions.is_silent(broker, now);
     // One at a time: a change of one partition for the second must see what was changed for the first.
     if let Some(broker) = image.cluster.brokers().find(silent) {
-        fence(electorate, broker, &mut records);
+        fence(electorate, broker, 0, &mut records);
     }
     records
 }
@@ -583,7 +586,7 @@ pub(super) fn fence_gone(
     }
     sessions.by_broker.remove(&id);
     if !broker.fenced {
-        fence(electorate, broker, &mut records);
+        fence(electorate, broker, 0, &mut records);
     }
     records
 }

@@ -30,6 +30,28 @@ fn killed_broker_is_named_by_the_survivors_at_warn() {
     cluster.stop();
 }
 
+/// Nothing was led by it that another replica could lead: the controller fences it at once.
+#[test]
+fn broker_that_stops_cleanly_and_leads_nothing_alarms_nobody() {
+    let mut cluster = Cluster::start("auto.leader.rebalance.enable=false");
+    cluster.create("orders", 3);
+    cluster.kill(3);
+    until("broker 3 is named", || written(&cluster, 1, " WARN ", &["broker 3 fenced:"]));
+    cluster.launch(3);
+    cluster.await_in_sync();
+    let node = cluster.nodes.get_mut(&3).expect("a node");
+    assert!(node.stop().success(), "{}", node.log());
+    for survivor in [1, 2] {
+        until("the stop is named", || {
+            written(&cluster, survivor, " INFO ", &["broker 3 fenced after its controlled shutdown"])
+        });
+        let log = cluster.nodes[&survivor].log();
+        assert_eq!(log.matches("broker 3 fenced: the controller lost contact").count(), 1, "{log}");
+    }
+    cluster.launch(3);
+    cluster.stop();
+}
+
 #[test]
 fn partition_below_its_minimum_and_a_lost_quorum_are_errors() {
     let mut cluster = Cluster::start("");

@@ -29,73 +29,11 @@ sys.path.insert(0, str(ROOT / "lab/compat"))
 from compat import fetch  # noqa: E402
 from compat.raw import crc32c, data, text  # noqa: E402
 from compat.server import Apache, Barnabas  # noqa: E402
+from held import HELD  # noqa: E402
+from peer import Attack, connect, exchange, frame  # noqa: E402
 
 RATE = 2_000
 MEMORY_MIB = 1_024
-
-
-def connect(port, within=10):
-    connection = socket.create_connection(("127.0.0.1", port), within)
-    connection.settimeout(within)
-    return connection
-
-
-def frame(key, version, body, is_flexible=False):
-    return data(struct.pack(">hhi", key, version, 1) + text("attack") + (b"\0" if is_flexible else b"") + body)
-
-
-def exchange(connection, request):
-    """The bytes of the answer; None where the connection was closed."""
-    connection.sendall(request)
-    head = receive(connection, 4)
-    return head and receive(connection, struct.unpack(">i", head)[0])
-
-
-def receive(connection, count):
-    parts, left = [], count
-    while left:
-        piece = connection.recv(min(left, 1 << 20))
-        if not piece:
-            return None
-        parts.append(piece)
-        left -= len(piece)
-    return b"".join(parts)
-
-
-class Attack:
-    """One attack: `run` goes on until `over` is set or it has sent all of its requests. What it notes is shown."""
-
-    name = what = "?"
-    # Further server properties, the same for both.
-    settings = {}
-
-    def __init__(self, server):
-        self.server, self.over, self.note = server, threading.Event(), ""
-
-    def run(self):
-        raise NotImplementedError
-
-    def again_and_again(self, request, times, port=None):
-        """Sends one request after the other, over a new connection where one is closed."""
-        answered = closed = 0
-        longest = 0
-        connection = None
-        for _ in range(times):
-            if self.over.is_set():
-                break
-            try:
-                connection = connection or connect(port or self.server.port, 60)
-                answer = exchange(connection, request)
-            except OSError:
-                answer = None
-            if answer is None:
-                closed += 1
-                connection = None
-                time.sleep(0.02)
-            else:
-                answered += 1
-                longest = max(longest, len(answer))
-        self.note = f"{answered} answered, {closed} closed; longest answer {longest / 2**20:.1f} MiB"
 
 
 class FalseVote(Attack):
@@ -249,7 +187,7 @@ class Rubbish(Attack):
         self.note = f"error code {code}"
 
 
-ATTACKS = [FalseVote, RepeatedResource, ManyPartitions, ManyTopics, HalfFrames, OldGzip, LargeMembers, UnreadAnswers, ManyConnections, Rubbish]
+ATTACKS = [FalseVote, RepeatedResource, ManyPartitions, ManyTopics, HalfFrames, OldGzip, LargeMembers, UnreadAnswers, ManyConnections, Rubbish, *HELD]
 
 
 def memory_mib(process, field):

@@ -71,7 +71,7 @@ pub use log::{
     LogPosition, OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut, TailMemory, TimedBatch,
 };
 pub use log_config::{CleanupPolicy, CompactionConfig, LogConfig};
-pub use log_dir::{LogDir, remove_dir};
+pub use log_dir::{LOCK, LogDir, read_meta, remove_dir};
 pub use memory_disk::{Faults, MemoryDisk};
 pub use meta_properties::MetaProperties;
 pub use producer_snapshot::ProducerEntry;

@@ -29,7 +29,8 @@ mod life;
 #[cfg(test)]
 mod tests;
 
-const LOCK: &str = ".lock";
+/// The lock file of a log directory, as Kafka names it.
+pub const LOCK: &str = ".lock";
 const STANDS_IN: &str = "other files stand in for it, and logs are checked where those do not say enough";
 
 /// A log directory that this process holds the lock of.
@@ -653,7 +654,11 @@ pub fn remove_dir(disk: &dyn Disk, dir: &Path) -> Result<(), StorageError> {
     Ok(disk.remove_dir(dir)?)
 }
 
-fn read_meta(disk: &dyn Disk, dir: &Path) -> Result<Option<MetaProperties>, StorageError> {
+/// The identity of a directory that is not opened: nothing is made or locked there. `None`: it is not formatted.
+///
+/// # Errors
+/// `meta.properties` cannot be read, or is damaged.
+pub fn read_meta(disk: &dyn Disk, dir: &Path) -> Result<Option<MetaProperties>, StorageError> {
     let path = dir.join(meta_properties::FILE_NAME);
     let Some(text) = small_file::read(disk, &path)? else { return Ok(None) };
     let meta = MetaProperties::parse(&text).map_err(|what| StorageError::BadFile {

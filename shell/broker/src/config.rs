@@ -9,6 +9,7 @@
 //! | `config/log_lines.rs` | where log lines go |
 //! | `config/logging.rs` | which log lines are written |
 //! | `config/settings.rs` | which keys are set |
+//! | `config/values.rs` | may these values be, each and together |
 //! | `config/version.rs` | which build is this |
 
 pub mod args;
@@ -17,4 +18,5 @@ pub mod explain;
 mod log_lines;
 pub mod logging;
 pub mod settings;
+pub mod values;
 pub mod version;

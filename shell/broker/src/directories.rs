@@ -22,6 +22,7 @@ pub mod give_up;
 pub mod last_life;
 pub mod locate;
 pub mod lost;
+pub mod places;
 pub mod reports;
 
 use crate::full::Room;

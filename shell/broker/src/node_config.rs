@@ -158,19 +158,23 @@ fn log_dirs(settings: &Settings) -> Result<Vec<PathBuf>, ConfigError> {
         (None, Some(text)) => ("log.dir", text),
         (None, None) => ("log.dirs", DEFAULT),
     };
+    let example = || format!("{key}=/data/1,/data/2");
     let mut directories: Vec<PathBuf> = Vec::new();
-    for directory in text.split(',').map(str::trim).filter(|directory| !directory.is_empty()) {
-        let directory = PathBuf::from(directory);
+    for entry in text.split(',').map(str::trim).filter(|_| !text.trim().is_empty()) {
+        if entry.is_empty() {
+            return Err(ConfigError::value(key, format!("an entry is empty in '{text}'"), example()));
+        }
+        let directory = PathBuf::from(entry);
+        // One that stands there twice counts once, as in Kafka since KIP-1161; config/values.rs warns of it.
         if directories.contains(&directory) {
-            let problem = format!("{} stands there twice", directory.display());
-            return Err(ConfigError::value(key, problem, format!("{key}=/data/1,/data/2")));
+            continue;
         }
         let is_within = |other: &&PathBuf| directory.starts_with(other) || other.starts_with(&directory);
         if let Some(other) = directories.iter().find(is_within) {
             let (inner, outer) =
                 if directory.starts_with(other) { (&directory, other) } else { (other, &directory) };
             let problem = format!("{} lies within {}", inner.display(), outer.display());
-            return Err(ConfigError::value(key, problem, format!("{key}=/data/1,/data/2")));
+            return Err(ConfigError::value(key, problem, example()));
         }
         directories.push(directory);
     }
@@ -313,10 +317,11 @@ mod tests {
         assert!(refused(&[("process.roles", "zookeeper")]).contains("Example: process.roles="));
         assert!(refused(&[("node.id", "-1")]).starts_with("node.id: '-1'"));
         assert!(refused(&[("broker.id", "2")]).contains("contradicts node.id=1"));
-        assert!(refused(&[("log.dirs", "/a,/a")]).contains("twice"));
+        assert!(refused(&[("log.dirs", "/a,,/b")]).contains("an entry is empty in '/a,,/b'"));
+        assert!(refused(&[("log.dirs", "/a,")]).contains("an entry is empty"));
         assert!(refused(&[("log.dirs", "/a,/a/b")]).contains("/a/b lies within /a"));
         assert!(refused(&[("log.dirs", "/a/b/c,/a/b")]).contains("/a/b/c lies within /a/b"));
-        assert!(refused(&[("log.dirs", " , ")]).contains("names no directory"));
+        assert!(refused(&[("log.dirs", " ")]).contains("names no directory"));
         assert!(refused(&[("controller.quorum.voters", "2@h:1")]).contains("no voter"));
         assert!(refused(&[("controller.quorum.voters", "1@h:1,1@h:2")]).contains("twice"));
         assert!(refused(&[("controller.quorum.bootstrap.servers", "h")]).contains("HOST:PORT"));
@@ -326,7 +331,7 @@ mod tests {
     #[test]
     fn directories_and_voters_are_read() {
         let config = with(&[
-            ("log.dirs", "/a, /b"),
+            ("log.dirs", "/a, /b,/a"),
             ("metadata.log.dir", "/m"),
             ("controller.quorum.voters", "1@localhost:9093"),
         ])

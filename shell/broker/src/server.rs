@@ -1,7 +1,7 @@
 //! `barnabas server`: from the command line to a node that serves, and from a signal to a clean end.
 //!
-//! The order is what this file is about: settings are judged before anything is touched; directories are locked before
-//! they are read; sockets are bound before the metadata log is written; the image stands before a client is accepted.
+//! The order is what this file is about: settings and directories are judged, and sockets bound, before anything is
+//! made or written; directories are locked before they are opened; the image stands before a client is accepted.
 //! At the end: no more clients, logs closed and synced, the metadata log closed, then the mark that all of it was.
 
 mod exporter;
@@ -18,12 +18,12 @@ mod threads;
 pub mod worker;
 
 use crate::config::logging;
-use crate::config::settings::{ConfigError, Settings};
+use crate::config::settings::Settings;
+use crate::config::values;
 use crate::config::version::VERSION;
 use crate::node::Node;
 use crate::node_config::NodeConfig;
-use barnabas_base::{Text, seed_maps};
-use barnabas_metadata::config::{BrokerConfig, Contradiction, Properties, StaticConfig, contradictions};
+use barnabas_base::seed_maps;
 use barnabas_metrics::Meter;
 use barnabas_metrics::endpoint;
 use barnabas_net::Acceptor;
@@ -77,7 +77,10 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let source = file.map_or("no file".to_owned(), |path| path.display().to_string());
     tracing::info!("barnabas {VERSION} starts; configuration={source}");
     seed_maps(u64::from_le_bytes(random_bytes()));
-    let broker_config = check_values(&config)?;
+    let (broker_config, warnings) = values::check(&config.settings)?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
     survive_large_files(&runtime)?;
     match start::start(&config, broker_config, Arc::new(Meter::default()), &runtime, signals)? {
         Some(running) => runtime.block_on(serve(running, file.is_none())),
@@ -97,30 +100,6 @@ fn random_bytes() -> [u8; 8] {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).expect("invariant: Linux always has random bytes for a running process");
     bytes
-}
-
-/// Checks every value that was set against its key; warns of keys that nobody knows or that have no effect here.
-fn check_values(config: &NodeConfig) -> Result<BrokerConfig, Failure> {
-    let given: Properties =
-        config.settings.iter().map(|(key, value)| (Text::from(key), Text::from(value))).collect();
-    let (given, warnings) = StaticConfig::check(given).map_err(|refusals| {
-        let lines: Vec<String> = refusals.iter().map(ToString::to_string).collect();
-        lines.join("\nbarnabas: ")
-    })?;
-    for warning in warnings {
-        tracing::warn!("{warning}");
-    }
-    let config = BrokerConfig::new(given);
-    let (bearable, refused): (Vec<_>, Vec<_>) =
-        contradictions(&config).into_iter().partition(|contradiction| contradiction.is_bearable);
-    let line = |one: Contradiction| ConfigError::value(one.key, one.problem, one.example).to_string();
-    for contradiction in bearable {
-        tracing::warn!("{}", line(contradiction));
-    }
-    if refused.is_empty() {
-        return Ok(config);
-    }
-    Err(refused.into_iter().map(line).collect::<Vec<_>>().join("\nbarnabas: ").into())
 }
 
 async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure> {

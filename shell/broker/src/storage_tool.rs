@@ -3,6 +3,8 @@
 //! What the tool prints is Kafka's, since scripts read it. Source: Kafka `StorageTool`, `Formatter`.
 
 use crate::config::settings::Settings;
+use crate::config::values;
+use crate::directories::places::{Place, unmakeable};
 use crate::directories::random_uuid;
 use crate::format::{Beginning, InitialController, InitialVoters, format};
 use crate::node_config::NodeConfig;
@@ -46,24 +48,17 @@ fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         return Err("--add-scram is not available yet: SCRAM credentials come in a later version".into());
     }
     let config = node_config(matches)?;
+    values::check(&config.settings)?;
     let beginning = beginning(matches, &config)?;
     let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
+    for directory in config.directories() {
+        check_directory(&*disk, directory, &config, &beginning, matches.get_flag("ignore-formatted"))?;
+    }
+    // Up to here the disk is as it was.
     let mut log_dirs = Vec::new();
     for directory in config.directories() {
         make_parents(&*disk, directory)?;
         log_dirs.push(LogDir::open(disk.clone(), directory)?);
-    }
-    let ignore_formatted = matches.get_flag("ignore-formatted");
-    for log_dir in &log_dirs {
-        let path = log_dir.path().display();
-        let Some(meta) = log_dir.meta() else { continue };
-        check_owner(meta, &config, &beginning, &path.to_string())?;
-        if !ignore_formatted {
-            return Err(format!(
-                "Log directory {path} is already formatted. Use --ignore-formatted to ignore this directory and format the others."
-            )
-            .into());
-        }
     }
     if log_dirs.iter().all(|log_dir| log_dir.meta().is_some()) {
         writeln!(std::io::stdout(), "All of the log directories are already formatted.")?;
@@ -86,6 +81,34 @@ fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         format(log_dir, &config, &beginning, now)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a directory that cannot be made, is used by a running node, is another node's, or is formatted already.
+fn check_directory(
+    disk: &dyn Disk,
+    path: &Path,
+    config: &NodeConfig,
+    beginning: &Beginning,
+    ignore_formatted: bool,
+) -> Result<(), Failure> {
+    let shown = path.display().to_string();
+    if !path.exists() {
+        return unmakeable(path)
+            .map_or(Ok(()), |problem| Err(format!("log.dirs: {shown}: {problem}").into()));
+    }
+    let place = Place::look(disk, path, true)?;
+    if let Some(problem) = place.problem {
+        return Err(format!("log.dirs: {shown}: {problem}").into());
+    }
+    let Some(meta) = place.meta else { return Ok(()) };
+    check_owner(&meta, config, beginning, &shown)?;
+    if ignore_formatted {
+        return Ok(());
+    }
+    Err(format!(
+        "Log directory {shown} is already formatted. Use --ignore-formatted to ignore this directory and format the others."
+    )
+    .into())
 }
 
 /// Makes the directories above `path` that are missing, as Kafka's `Formatter` does. Only formatting does: at a start a

@@ -6,6 +6,8 @@
 //! 2. the mark of a clean stop stays until the node knows its cluster, and goes before the first partition is opened
 
 use super::Failure;
+
+use crate::directories::places::Place;
 use crate::directories::{Directories, Directory, random_uuid};
 use crate::format::{Beginning, format};
 use crate::full;
@@ -15,7 +17,7 @@ use crate::upkeep::replay;
 use barnabas_base::Text;
 use barnabas_clock::Clock;
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_storage::{Disk, LogDir, StorageError};
+use barnabas_storage::{Disk, LogDir, MetaProperties, StorageError};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,22 +32,56 @@ pub fn take(config: &BrokerConfig, mut log_dirs: Vec<(LogDir, bool)>) -> Directo
     directories
 }
 
-/// Locks and reads every directory; with each, whether partitions may lie in it. One that cannot be used is dead: the
-/// node goes on without it while another one holds partitions, unless it is the metadata log's (Kafka `LogManager`,
-/// `KafkaRaftServer`).
+/// Judges the directories as they lie there. Nothing is made or written: a start that is refused after this leaves them
+/// as they were.
+///
+/// # Errors
+/// Another process works in one of them; the metadata log's cannot be used, or no other one; one is of another node or
+/// cluster.
+pub fn look(config: &NodeConfig, disk: &dyn Disk) -> Result<Vec<Place>, Failure> {
+    let mut places = Vec::new();
+    for path in config.directories() {
+        let place = Place::look(disk, path, config.log_dirs.iter().any(|dir| dir == path))?;
+        if let Some(problem) = place.problem.as_deref().filter(|_| *path == *config.metadata_log_dir) {
+            return Err(cannot_be(config, path, problem));
+        }
+        places.push(place);
+    }
+    let judged = judge(config, disk, &places)?;
+    for (place, verdict) in places.iter_mut().zip(judged.verdicts) {
+        if let Verdict::Unusable(problem) = verdict {
+            place.problem = Some(problem);
+        }
+    }
+    check_any_left(&places)?;
+    Ok(places)
+}
+
+/// Makes what is missing, locks and reads every directory; with each, whether partitions may lie in it. One that cannot
+/// be used is dead: the node goes on without it while another one holds partitions, unless it is the metadata log's
+/// (Kafka `LogManager`, `KafkaRaftServer`).
 ///
 /// # Errors
 /// Another process works in one of them: that is no fault of the directory.
-pub fn open_directories(config: &NodeConfig, disk: &Arc<dyn Disk>) -> Result<Vec<(LogDir, bool)>, Failure> {
+pub fn open_directories(
+    config: &NodeConfig,
+    disk: &Arc<dyn Disk>,
+    places: Vec<Place>,
+) -> Result<Vec<(LogDir, bool)>, Failure> {
     let mut log_dirs = Vec::new();
-    for path in config.directories() {
-        let log_dir = match LogDir::open(disk.clone(), path) {
-            Ok(log_dir) => log_dir,
-            Err(error @ StorageError::Locked(_)) => return Err(error.into()),
-            Err(error) if *path == *config.metadata_log_dir => return Err(error.into()),
-            Err(error) => dead(disk, path, &error.to_string()),
+    for Place { path, holds_partitions, problem, .. } in places {
+        let opened = match problem {
+            Some(problem) => Err(problem),
+            None => match LogDir::open(disk.clone(), &path) {
+                Err(error @ StorageError::Locked(_)) => return Err(error.into()),
+                Err(error) if path == config.metadata_log_dir => {
+                    return Err(cannot_be(config, &path, &error.to_string()));
+                }
+                opened => opened.map_err(|error| error.to_string()),
+            },
         };
-        log_dirs.push((log_dir, config.log_dirs.iter().any(|dir| dir == path)));
+        let log_dir = opened.unwrap_or_else(|problem| dead(disk, &path, &problem));
+        log_dirs.push((log_dir, holds_partitions));
     }
     Ok(log_dirs)
 }
@@ -57,78 +93,122 @@ fn dead(disk: &Arc<dyn Disk>, path: &Path, why: &str) -> LogDir {
 
 /// # Errors
 /// No directory is left that could hold partitions.
-pub fn check_any_left(log_dirs: &[(LogDir, bool)]) -> Result<(), Failure> {
-    let is_left = log_dirs.iter().any(|(log_dir, holds_partitions)| *holds_partitions && log_dir.is_online());
-    if is_left { Ok(()) } else { Err(NONE_LEFT.into()) }
+fn check_any_left(places: &[Place]) -> Result<(), Failure> {
+    let of_partitions = || places.iter().filter(|place| place.holds_partitions);
+    if of_partitions().any(|place| place.problem.is_none()) {
+        return Ok(());
+    }
+    let why = of_partitions()
+        .filter_map(|place| Some(format!("{}: {}", place.path.display(), place.problem.as_deref()?)));
+    Err(format!("{NONE_LEFT}. {}", why.collect::<Vec<_>>().join("; ")).into())
+}
+
+/// What becomes of each directory, and the cluster that all of them belong to.
+struct Judged {
+    cluster_id: Text,
+    verdicts: Vec<Verdict>,
+}
+
+enum Verdict {
+    Keep,
+    Format,
+    /// Written by a Kafka before 3.7: the directory gets its identity now (KIP-858).
+    Complete(MetaProperties),
+    Unusable(String),
 }
 
 /// Which cluster and node the directories belong to; formats them where the node does that by itself.
+///
+/// # Errors
+/// They were changed since [`look`], or cannot be written.
 pub fn identify(config: &NodeConfig, log_dirs: &mut [(LogDir, bool)], clock: Clock) -> Result<Text, Failure> {
-    let known = log_dirs.iter().find_map(|(log_dir, _)| log_dir.meta()?.cluster_id.clone());
+    let Some((first, _)) = log_dirs.first() else { return Err(NONE_LEFT.into()) };
+    let disk = first.disk().clone();
+    let places: Vec<Place> = log_dirs.iter().map(|(log_dir, holds)| Place::of(log_dir, *holds)).collect();
+    let Judged { cluster_id, verdicts } = judge(config, &*disk, &places)?;
+    for ((log_dir, _), verdict) in log_dirs.iter_mut().zip(verdicts) {
+        match verdict {
+            Verdict::Keep => {}
+            Verdict::Format => {
+                format(log_dir, config, &Beginning::newest(cluster_id.clone()), clock.wall())?;
+                tracing::info!("formatted {} for cluster {cluster_id}", log_dir.path().display());
+            }
+            Verdict::Complete(meta) => log_dir.write_meta(meta)?,
+            Verdict::Unusable(problem) if log_dir.is_online() => {
+                *log_dir = dead(log_dir.disk(), log_dir.path(), &problem);
+            }
+            Verdict::Unusable(_) => {}
+        }
+    }
+    check_any_left(&log_dirs.iter().map(|(log_dir, holds)| Place::of(log_dir, *holds)).collect::<Vec<_>>())?;
+    Ok(cluster_id)
+}
+
+fn judge(config: &NodeConfig, disk: &dyn Disk, places: &[Place]) -> Result<Judged, Failure> {
+    let known = places.iter().find_map(|place| place.meta.as_ref()?.cluster_id.clone());
     let cluster_id = match (&known, config.formats_itself) {
         (Some(id), _) => id.clone(),
         (None, true) => Text::from(random_uuid().to_string()),
         (None, false) => {
-            return Err(cannot_be(&log_dirs[0].0, &not_formatted(config, &log_dirs[0].0, None)));
+            let Some(first) = places.first() else { return Err(NONE_LEFT.into()) };
+            return Err(cannot_be(config, &first.path, &not_formatted(config, first, None)));
         }
     };
-    check_kraft(config, log_dirs)?;
-    for (log_dir, _) in log_dirs.iter_mut().filter(|(log_dir, _)| log_dir.is_online()) {
-        let Some(meta) = log_dir.meta().cloned() else {
-            if !config.formats_itself {
-                let problem = not_formatted(config, log_dir, Some(&cluster_id));
-                if **log_dir.path() == *config.metadata_log_dir {
-                    return Err(cannot_be(log_dir, &problem));
-                }
-                *log_dir = dead(log_dir.disk(), log_dir.path(), &problem);
-                continue;
-            }
-            check_empty(log_dir)?;
-            format(log_dir, config, &Beginning::newest(cluster_id.clone()), clock.wall())?;
-            tracing::info!("formatted {} for cluster {cluster_id}", log_dir.path().display());
-            continue;
-        };
-        let path = log_dir.path().display();
-        if meta.cluster_id.as_ref().is_some_and(|found| *found != cluster_id) {
-            let found = meta.cluster_id.unwrap_or_default();
-            return Err(
-                format!("{path} belongs to cluster {found}, another directory to {cluster_id}").into()
-            );
-        }
-        if let Some(found) = meta.node_id
-            && found != config.node_id
-        {
-            let problem = format!("is {}, but {path} belongs to node {found}", config.node_id);
-            return Err(format!("node.id: {problem}. Example: node.id={found}").into());
-        }
-        if meta.directory_id.is_none() || meta.version == 0 {
-            // Written by a Kafka before 3.7: the directory gets its identity now (KIP-858).
-            let directory_id = meta.directory_id.or_else(|| Some(random_uuid()));
-            let (node_id, cluster_id) = (Some(config.node_id), Some(cluster_id.clone()));
-            log_dir.write_meta(barnabas_storage::MetaProperties {
-                version: 1,
-                cluster_id,
-                node_id,
-                directory_id,
-            })?;
-        }
+    check_kraft(config, disk, places)?;
+    let verdict = |place| judge_one(config, place, &cluster_id);
+    let verdicts = places.iter().map(verdict).collect::<Result<_, _>>()?;
+    Ok(Judged { cluster_id, verdicts })
+}
+
+fn judge_one(config: &NodeConfig, place: &Place, cluster_id: &Text) -> Result<Verdict, Failure> {
+    if let Some(problem) = &place.problem {
+        return Ok(Verdict::Unusable(problem.clone()));
     }
-    Ok(cluster_id)
+    let Some(meta) = place.meta.clone() else {
+        if config.formats_itself {
+            return check_empty(place).map(|()| Verdict::Format);
+        }
+        let problem = not_formatted(config, place, Some(cluster_id));
+        return match place.path == config.metadata_log_dir {
+            true => Err(cannot_be(config, &place.path, &problem)),
+            false => Ok(Verdict::Unusable(problem)),
+        };
+    };
+    let path = place.path.display();
+    if meta.cluster_id.as_ref().is_some_and(|found| found != cluster_id) {
+        let found = meta.cluster_id.unwrap_or_default();
+        return Err(format!("{path} belongs to cluster {found}, another directory to {cluster_id}").into());
+    }
+    if let Some(found) = meta.node_id
+        && found != config.node_id
+    {
+        let problem = format!("is {}, but {path} belongs to node {found}", config.node_id);
+        return Err(format!("node.id: {problem}. Example: node.id={found}").into());
+    }
+    if meta.directory_id.is_some() && meta.version > 0 {
+        return Ok(Verdict::Keep);
+    }
+    Ok(Verdict::Complete(MetaProperties {
+        version: 1,
+        cluster_id: Some(cluster_id.clone()),
+        node_id: Some(config.node_id),
+        directory_id: meta.directory_id.or_else(|| Some(random_uuid())),
+    }))
 }
 
 /// Version 0 of `meta.properties` is ZooKeeper mode's. Unless a metadata log says what its partitions are (after
 /// Kafka's own migration, KIP-866), that stands in ZooKeeper: beginning an empty cluster there would make strays of all
 /// of them.
-fn check_kraft(config: &NodeConfig, log_dirs: &[(LogDir, bool)]) -> Result<(), Failure> {
-    for (log_dir, _) in log_dirs {
+fn check_kraft(config: &NodeConfig, disk: &dyn Disk, places: &[Place]) -> Result<(), Failure> {
+    for place in places {
         let metadata_log = config.metadata_log_dir.join("__cluster_metadata-0");
-        let is_old = log_dir.meta().is_some_and(|meta| meta.version == 0);
-        if is_old && log_dir.disk().stat(&metadata_log)?.is_none() {
+        let is_old = place.meta.as_ref().is_some_and(|meta| meta.version == 0);
+        if is_old && disk.stat(&metadata_log)?.is_none() {
             return Err(format!(
                 "{} is of a Kafka with ZooKeeper (version=0 in its meta.properties), and what its topics are stands in ZooKeeper. \
                  Nothing was changed. Migrate it to KRaft with Apache Kafka 3.9 first, then start here; or start with another \
                  directory: --override log.dirs=/some/empty/place",
-                log_dir.path().display()
+                place.path.display()
             )
             .into());
         }
@@ -137,29 +217,29 @@ fn check_kraft(config: &NodeConfig, log_dirs: &[(LogDir, bool)]) -> Result<(), F
 }
 
 /// A directory that holds partitions has lost its `meta.properties`: it is somebody's data, not a new node's.
-fn check_empty(log_dir: &LogDir) -> Result<(), Failure> {
-    let partitions = log_dir.partitions()?;
-    let Some(found) = partitions.first() else { return Ok(()) };
-    let path = log_dir.path().display();
+fn check_empty(place: &Place) -> Result<(), Failure> {
+    let Some(found) = &place.partition else { return Ok(()) };
     Err(format!(
-        "{path} holds data ({} and perhaps more) but no meta.properties, so it cannot be told whose it is. Put that file back \
+        "{} holds data ({found} and perhaps more) but no meta.properties, so it cannot be told whose it is. Put that file back \
          from a copy, or start with another directory: --override log.dirs=/some/empty/place",
-        found.name
+        place.path.display()
     )
     .into())
 }
 
-fn cannot_be(log_dir: &LogDir, why: &str) -> Failure {
-    format!("log.dirs: {}: {why}", log_dir.path().display()).into()
+/// Under the key that names the directory.
+fn cannot_be(config: &NodeConfig, path: &Path, why: &str) -> Failure {
+    let is_of_partitions = config.log_dirs.iter().any(|dir| dir == path);
+    let key = if is_of_partitions { "log.dirs" } else { "metadata.log.dir" };
+    format!("{key}: {}: {why}", path.display()).into()
 }
 
 /// `known`: the cluster of the node's other directories. Another id would make this one a stranger's.
-fn not_formatted(config: &NodeConfig, log_dir: &LogDir, known: Option<&Text>) -> String {
-    if let Some(found) = log_dir.partitions().ok().and_then(|found| found.into_iter().next()) {
+fn not_formatted(config: &NodeConfig, place: &Place, known: Option<&Text>) -> String {
+    if let Some(found) = &place.partition {
         return format!(
-            "it holds data ({} and perhaps more) but no meta.properties, so it cannot be told whose it is: put that file back from a \
-             copy",
-            found.name
+            "it holds data ({found} and perhaps more) but no meta.properties, so it cannot be told whose it is: put that file back \
+             from a copy"
         );
     }
     let is_dynamic = config.is_controller && !config.has_static_voters();

@@ -1,8 +1,9 @@
-//! The start of a node: directories, sockets, metadata, threads, in the order in which they need each other.
+//! The start of a node: sockets, directories, metadata, threads, in the order in which they need each other. What can
+//! refuse the start comes before anything is made or written.
 //!
 //! What each step does is in its neighbour: identity.rs, listeners.rs, membership.rs, threads.rs.
 
-use super::identity::{begin, check_any_left, identify, open_directories, take};
+use super::identity::{begin, identify, look, open_directories, take};
 use super::lifecycle::{self, Lifecycle};
 use super::listeners::{accept_controllers, bind};
 use super::membership::{Joining, Member, wait_for_image};
@@ -51,14 +52,15 @@ pub fn start(
     let file_bytes_max = in_force::file_bytes_max()?;
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let descriptors = descriptors::share_out(&broker_config, workers, config.directories().len())?;
-    let mut log_dirs = open_directories(config, &disk)?;
-    let cluster_id = identify(config, &mut log_dirs, clock)?;
-    check_any_left(&log_dirs)?;
+    let places = look(config, &*disk)?;
     let memory_bytes = memory::allowed_bytes();
-    in_force::check(&broker_config, &log_dirs, memory_bytes)?;
+    in_force::check(&broker_config, &*disk, &places, memory_bytes)?;
     let (acceptors, listeners) = bind(config, &broker_config, descriptors.connections)?;
     let metrics_listener = endpoint::bind(broker_config.value(endpoint::KEY))
         .map_err(|error| ConfigError::value(endpoint::KEY, error.to_string(), endpoint::EXAMPLE))?;
+    // Up to here the disk is as it was.
+    let mut log_dirs = open_directories(config, &disk, places)?;
+    let cluster_id = identify(config, &mut log_dirs, clock)?;
     let directories = take(&broker_config, log_dirs);
     let joining = Joining {
         config,

@@ -5,12 +5,15 @@
 
 use crate::config::settings::ConfigError;
 use crate::directories::Directory;
+use crate::directories::places::{Place, parent};
 use crate::full;
 use crate::log_dirs::journal_thread::journal_config;
 use crate::node::Node;
+
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_storage::{LogDir, Watermarks};
+use barnabas_storage::{Disk, Watermarks};
 use rustix::process::{Resource, getrlimit};
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// Below this not even the journal's smallest ring and a segment of one batch are possible.
@@ -23,7 +26,8 @@ const MIB: u64 = 1 << 20;
 /// Key, value, what it was compared with.
 pub fn check(
     config: &BrokerConfig,
-    log_dirs: &[(LogDir, bool)],
+    disk: &dyn Disk,
+    places: &[Place],
     memory_bytes: u64,
 ) -> Result<(), ConfigError> {
     let given = |key: &'static str| u64::try_from(config.long(key)).ok();
@@ -33,13 +37,12 @@ pub fn check(
             format!("{bytes} bytes are more than half of this machine's memory of {memory_bytes} bytes");
         return Err(ConfigError::value(CACHE, problem, format!("{CACHE}=536870912")));
     }
-    let usable = log_dirs.iter().filter(|(dir, holds_partitions)| *holds_partitions && dir.is_online());
-    for (dir, _) in usable {
+    for place in places.iter().filter(|place| place.holds_partitions && place.problem.is_none()) {
         // One that cannot be asked says so when it is written to.
-        let Ok(space) = dir.space() else { continue };
+        let Some(space) = place.space(disk) else { continue };
         let larger_than = |key: &'static str, most: u64, of: &str, example: &str| {
             let Some(bytes) = given(key).filter(|bytes| *bytes > most) else { return Ok(()) };
-            let (path, total) = (dir.path().display(), space.total);
+            let (path, total) = (place.path.display(), space.total);
             let problem = format!("{bytes} bytes are more than {of} of {path}, which has {total} bytes");
             Err(ConfigError::value(key, problem, format!("{key}={example}")))
         };
@@ -119,9 +122,7 @@ fn say_directory(node: &Node, directory: &Directory) {
 /// # Errors
 /// Names both.
 pub fn check_distinct(directories: &[&Path]) -> Result<(), ConfigError> {
-    use std::os::unix::fs::MetadataExt;
-    let place = |path: &&Path| std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
-    let places: Vec<_> = directories.iter().map(place).collect();
+    let places: Vec<_> = directories.iter().map(|path| place_of(path)).collect();
     for (at, found) in places.iter().enumerate().filter(|(_, found)| found.is_some()) {
         if let Some(first) = places[..at].iter().position(|other| other == found) {
             let (first, second) = (directories[first].display(), directories[at].display());
@@ -131,4 +132,11 @@ pub fn check_distinct(directories: &[&Path]) -> Result<(), ConfigError> {
         }
     }
     Ok(())
+}
+
+/// Device, inode and, of one that does not exist yet, its name there.
+fn place_of(path: &Path) -> Option<(u64, u64, Option<&OsStr>)> {
+    use std::os::unix::fs::MetadataExt;
+    let (there, name) = if path.exists() { (path, None) } else { (parent(path), path.file_name()) };
+    std::fs::metadata(there).ok().map(|meta| (meta.dev(), meta.ino(), name))
 }

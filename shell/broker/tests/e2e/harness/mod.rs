@@ -88,6 +88,8 @@ pub struct TestNode {
     limits: Option<String>,
     /// Instead of a node without one.
     file: Option<String>,
+    /// Instead of the tests' own.
+    working_directory: Option<PathBuf>,
     child: Option<Child>,
 }
 
@@ -133,6 +135,7 @@ impl TestNode {
             overrides: overrides.iter().map(|text| (*text).to_owned()).collect(),
             limits: limits.map(str::to_owned),
             file: None,
+            working_directory: None,
             child: None,
         }
     }
@@ -150,6 +153,11 @@ impl TestNode {
         self.file = Some(file.to_owned());
         self.port = port;
         self.controller_port = controller_port;
+    }
+
+    /// For the next launch.
+    pub fn set_working_directory(&mut self, directory: &Path) {
+        self.working_directory = Some(directory.to_owned());
     }
 
     /// For the next launch.
@@ -180,6 +188,9 @@ impl TestNode {
                 shell
             }
         };
+        if let Some(directory) = &self.working_directory {
+            command.current_dir(directory);
+        }
         if let Some(file) = &self.file {
             command.args(["server", file]);
             return command;

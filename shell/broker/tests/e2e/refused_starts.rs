@@ -1,0 +1,152 @@
+//! A start that is refused leaves the disk as it was: nothing is formatted, made or locked for it.
+
+use crate::harness::quorum::{format, prepared, random_uuid};
+use crate::harness::{TempDir, TestNode, binary, free_port};
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Everything below a directory: when it was last changed, and a file's contents.
+fn everything(below: &Path) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let changed = |path: &Path| std::fs::metadata(path).expect("there").modified().expect("a time");
+    for entry in std::fs::read_dir(below).expect("a directory").map(|entry| entry.expect("an entry")) {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(everything(&path));
+            found.insert(path.clone(), (changed(&path), Vec::new()));
+        } else {
+            let text = std::fs::read(&path).expect("read");
+            found.insert(path.clone(), (changed(&path), text));
+        }
+    }
+    found
+}
+
+/// Runs a node without a file that is refused; returns what it says.
+fn refused(log_dirs: &str, overrides: &[&str]) -> String {
+    let listeners =
+        format!("listeners=PLAINTEXT://127.0.0.1:{},CONTROLLER://127.0.0.1:{}", free_port(), free_port());
+    let log_dirs = format!("log.dirs={log_dirs}");
+    let mut command = binary();
+    command.arg("server");
+    for text in [&*listeners, &log_dirs].into_iter().chain(overrides.iter().copied()) {
+        command.args(["--override", text]);
+    }
+    let output = command.output().expect("runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{overrides:?}: {said}");
+    said
+}
+
+/// Overrides, and what the refusal names.
+fn refusals(taken: u16) -> Vec<(Vec<String>, &'static str)> {
+    let taken_by =
+        |key: &str| format!("{key}=PLAINTEXT://127.0.0.1:{taken},CONTROLLER://127.0.0.1:{}", free_port());
+    let one = |text: &str| vec![text.to_owned()];
+    vec![
+        (one("log.retention.hours=many"), "log.retention.hours"),
+        (one("compression.type=bzip2"), "compression.type"),
+        (one("replica.lag.time.max.ms=100"), "replica.fetch.wait.max.ms"),
+        (
+            vec!["log.cleaner.threads=2".into(), "log.cleaner.dedupe.buffer.size=2097152".into()],
+            "log.cleaner.threads=2",
+        ),
+        (one("log.cache.bytes=9000000000000000000"), "log.cache.bytes"),
+        (one("log.journal.bytes=9000000000000000000"), "log.journal.bytes"),
+        (one("max.connections.per.ip.overrides=somewhere"), "max.connections.per.ip.overrides"),
+        (vec![taken_by("listeners")], "in use"),
+        (
+            vec![format!("listeners=PLAINTEXT://127.0.0.1:{},CONTROLLER://127.0.0.1:{taken}", free_port())],
+            "in use",
+        ),
+        (vec![format!("metrics.listener=127.0.0.1:{taken}")], "metrics.listener"),
+        (
+            vec![format!("listeners=SSL://127.0.0.1:{},CONTROLLER://127.0.0.1:{}", free_port(), free_port())],
+            "SSL",
+        ),
+        (
+            one("authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+            "authorizer.class.name",
+        ),
+    ]
+}
+
+#[test]
+fn refused_start_makes_no_directory() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().expect("an address").port();
+    let root = TempDir::new();
+    let (absent, empty) = (root.path().join("absent"), root.path().join("empty"));
+    std::fs::create_dir(&empty).expect("made");
+    let before = everything(root.path());
+    for (overrides, named) in refusals(taken) {
+        let overrides: Vec<&str> = overrides.iter().map(String::as_str).collect();
+        for place in [absent.display().to_string(), format!("{},{}", empty.display(), absent.display())] {
+            let said = refused(&place, &overrides);
+            assert!(said.contains(named), "{overrides:?}: {said}");
+            assert_eq!(everything(root.path()), before, "{overrides:?}");
+        }
+    }
+    // The same directories are formatted by a start that nothing refuses.
+    let log_dirs = format!("log.dirs={},{}", empty.display(), absent.display());
+    let mut node = TestNode::start_with(&[&log_dirs]);
+    assert!(node.stop().success());
+    assert!([empty, absent].iter().all(|dir| dir.join("meta.properties").is_file()));
+}
+
+#[test]
+fn refused_start_leaves_a_formatted_directory_as_it_was() {
+    let holder = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = holder.local_addr().expect("an address").port();
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("t", 3, &[]);
+    assert!(node.stop().success());
+    let before = everything(&node.data());
+    // The second directory is new: it would be formatted beside the first.
+    let more = node.dir.path().join("more");
+    for (overrides, named) in refusals(taken) {
+        let overrides: Vec<&str> = overrides.iter().map(String::as_str).collect();
+        let said = refused(&format!("{},{}", node.data().display(), more.display()), &overrides);
+        assert!(said.contains(named), "{overrides:?}: {said}");
+        assert_eq!(everything(&node.data()), before, "{overrides:?}");
+        assert!(!more.exists(), "{overrides:?}");
+    }
+    let said = refused(&node.data().display().to_string(), &["node.id=7"]);
+    assert!(said.contains("node.id: is 7"), "{said}");
+    assert_eq!(everything(&node.data()), before);
+    node.launch();
+    assert!(node.stop().success());
+}
+
+#[test]
+fn second_start_names_the_directory_in_use_before_the_port() {
+    let node = TestNode::start();
+    let output = node.command().output().expect("runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let wanted = format!("{} is in use by another process", node.data().display());
+    assert!(!output.status.success() && said.contains(&wanted), "{said}");
+    let mut node = node;
+    assert!(node.stop().success());
+}
+
+#[test]
+fn unformatted_directory_is_not_made_by_a_refused_start() {
+    let ports = (free_port(), free_port());
+    let voters = format!("controller.quorum.voters=1@127.0.0.1:{}", ports.1);
+    let mut node = prepared(None, 1, "broker,controller", ports, &random_uuid(), &voters, &[]);
+    std::fs::remove_dir_all(node.data()).expect("removed");
+    let before = everything(node.dir.path());
+    node.launch_unawaited();
+    assert!(!node.wait().success());
+    assert!(node.log().contains("it is not formatted"), "{}", node.log());
+    let mut after = everything(node.dir.path());
+    after.retain(|path, _| !path.ends_with("stderr.log"));
+    assert_eq!(after, before);
+    // A tool that refuses to format leaves it too.
+    let (ok, said) = format(&node.dir.path().join("server.properties"), "no-id", &[]);
+    assert!(!ok && said.contains("no-id"), "{said}");
+    assert!(!node.data().exists());
+}

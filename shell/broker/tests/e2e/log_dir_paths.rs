@@ -47,7 +47,6 @@ fn paths_that_hold_no_log_are_named_plainly() {
         (format!("{},,{}", good.display(), orphan.display()), "log.dirs: an entry is empty".to_owned()),
         (format!("{},", good.display()), "log.dirs: an entry is empty".to_owned()),
         (String::new(), "log.dirs: names no directory".to_owned()),
-        (),
     ];
     std::fs::create_dir(root.path().join("x")).expect("made");
     for (log_dirs, wanted) in wanted {

@@ -2,7 +2,7 @@
 //! replicas or leaders.
 //!
 //! Pure: two images and the list of changes between them. It does not decide how loud an event is, how often it is
-//! written or who writes it: shell/broker/src/cluster_events.rs does.
+//! written or who writes it: shell/broker/src/node/cluster_events.rs does.
 //!
 //! Nothing is found in a step that says only "everything may have changed" (a start, a snapshot): there is no state
 //! before it to compare with.

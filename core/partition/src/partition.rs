@@ -13,7 +13,7 @@
 //!    undecided
 //! 5. only a leader has appends that wait
 //!
-//! Produce path 4 of 5. Before: shell/broker/src/partition_worker.rs. After: core/storage.
+//! Produce path 4 of 5. Before: shell/broker/src/worker/partition_worker.rs. After: core/storage.
 
 use barnabas_base::{DurationMs, LeaderEpoch, MonotonicMs, Offset, TimestampMs};
 

@@ -16,7 +16,7 @@
 //! way from one role to the other), `outlived` (whether the broker's disk is older than its death), `repair` (epochs
 //! out of range at the start), `peers` (what members say to each other), `snapshots`.
 //!
-//! Metadata path 2 of 4. Before: core/api. After: core/metadata. Shell: shell/broker/src/quorum_worker.rs.
+//! Metadata path 2 of 4. Before: core/api. After: core/metadata. Shell: shell/broker/src/controller/quorum_worker.rs.
 
 mod active;
 mod describe;

@@ -16,8 +16,8 @@
 //!    until it is opened again from its log
 //! 3. every segment but the first begins with a producer snapshot, where that could be written
 //!
-//! Produce path, core: shell/broker/src/partition_worker.rs gives a batch, core/partition its offset, core/storage the
-//! bytes' place. After: `write_back`, shell/broker/src/log_dirs/journal_thread.rs.
+//! Produce path, core: shell/broker/src/worker/partition_worker.rs gives a batch, core/partition its offset,
+//! core/storage the bytes' place. After: `write_back`, shell/broker/src/log_dirs/journal_thread.rs.
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@
 //! 1. nothing is appended that does not go on where the log ends
 //! 2. the log's start never lies in what is in memory alone
 //!
-//! Neighbours: shell/broker/src/partition_worker/taking.rs, which hands the answers in; core/partition's
+//! Neighbours: shell/broker/src/worker/partition_worker/taking.rs, which hands the answers in; core/partition's
 //! `partition/follower`; `append`.
 //!
 //! Source: Kafka `AbstractFetcherThread.processFetchRequest`, `ReplicaFetcherThread.processPartitionData`.

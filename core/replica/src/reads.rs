@@ -5,7 +5,7 @@
 //!    end
 //! 2. a reader whose last epoch ended before its offset gets the end of that epoch here, and no records (KIP-320)
 //!
-//! Neighbours: shell/broker/src/partition_worker/reads.rs, which collects answers and wakes waiting fetches;
+//! Neighbours: shell/broker/src/worker/partition_worker/reads.rs, which collects answers and wakes waiting fetches;
 //! core/storage's `Log::read`.
 //!
 //! Source: Kafka `Partition.readRecords`.

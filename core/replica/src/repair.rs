@@ -19,7 +19,7 @@
 //! 3. nothing is given up before the leader has sent records from the damaged offset, which shows that it sees the
 //!    replica behind
 //!
-//! Neighbours: shell/broker/src/partition_worker/repair.rs, which carries it out; `truncation`; core/partition's
+//! Neighbours: shell/broker/src/worker/partition_worker/repair.rs, which carries it out; `truncation`; core/partition's
 //! `partition/follower`.
 
 use barnabas_base::{BrokerId, DurationMs, MonotonicMs, Offset};

@@ -6,7 +6,8 @@
 //! 2. no checkpoint names records whose leader epochs are not on disk
 //! 3. the high watermark of a checkpoint is not beyond its recovery point
 //!
-//! Neighbours: shell/broker/src/partition_worker/upkeep.rs, which asks now and then; core/storage's `log/retention.rs`.
+//! Neighbours: shell/broker/src/worker/partition_worker/upkeep.rs, which asks now and then; core/storage's
+//! `log/retention.rs`.
 
 use barnabas_base::Offset;
 use barnabas_storage::{DelayedDelete, FilePool, StorageError};

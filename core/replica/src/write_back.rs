@@ -9,8 +9,8 @@
 //! 2. a `Range` is handed in only when the log is synced up to its end
 //! 3. what the cache of recent batches forgets is in segments
 //!
-//! Neighbours: `append`, which stages; core/storage's `Log::lay`; shell/broker/src/partition_worker/journaled.rs, which
-//! takes the orders.
+//! Neighbours: `append`, which stages; core/storage's `Log::lay`;
+//! shell/broker/src/worker/partition_worker/journaled.rs, which takes the orders.
 
 use std::sync::Arc;
 

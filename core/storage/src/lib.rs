@@ -20,7 +20,7 @@
 //! | `sweep.rs` | what becomes of folders that no partition has opened |
 //! | `quarantine.rs` | what the journal held of a partition whose log cannot take it |
 //!
-//! Produce path 5 of 5. Before: core/partition/src/partition.rs, by way of shell/broker/src/partition_worker.rs.
+//! Produce path 5 of 5. Before: core/partition/src/partition.rs, by way of shell/broker/src/worker/partition_worker.rs.
 
 mod batch;
 mod block_buffer;

@@ -4,8 +4,8 @@
 //! the metadata log written, and a node killed in that moment must come up again. So producers are refused while there
 //! is still room for all of that, and let in again by themselves when there is clearly more.
 //!
-//! Pure: the shell asks the file system and counts what it let in (shell/broker/src/full.rs). The bytes that were let
-//! in and are not in the file system's own count yet (a journal's, not yet laid into segments) count as used.
+//! Pure: the shell asks the file system and counts what it let in (shell/broker/src/log_dirs/full.rs). The bytes that
+//! were let in and are not in the file system's own count yet (a journal's, not yet laid into segments) count as used.
 //!
 //! Always true: `refuse_below < resume_at`, so that a level never flips on the same figures.
 

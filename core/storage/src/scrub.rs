@@ -12,7 +12,7 @@
 //! [`changed_segments`]): somebody else has written there, or a crash came between. Those are few, and the likeliest to
 //! be damaged.
 //!
-//! Who decides when and how fast: shell/broker/src/scrub.rs. What else is checked when: docs/DAMAGE.md.
+//! Who decides when and how fast: shell/broker/src/upkeep/scrub.rs. What else is checked when: docs/DAMAGE.md.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

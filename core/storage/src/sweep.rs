@@ -14,7 +14,7 @@
 //! | a partition | no, its topic was deleted | deleted |
 //! | a partition | no | put aside as a stray |
 //!
-//! Neighbours: shell/broker/src/housekeeping/sweep.rs, which looks and carries out.
+//! Neighbours: shell/broker/src/upkeep/housekeeping/sweep.rs, which looks and carries out.
 //!
 //! Source: Kafka `LogManager.isStrayReplica`.
 

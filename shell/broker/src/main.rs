@@ -1,33 +1,16 @@
 //! The binary: says which command runs, and nothing about how.
 
-mod brokers_gone;
-mod cluster_events;
 mod config;
+mod controller;
 mod coordinators;
-mod directories;
-mod failed_directories;
-mod format;
-mod full;
-mod housekeeping;
 mod log_dirs;
 mod mailbox;
-mod moves;
 mod node;
-mod node_config;
-mod partition_worker;
-mod producer_id_blocks;
-mod properties;
-mod publisher;
-mod put_aside;
-mod quorum_worker;
-mod replica;
 mod requests;
 mod routing;
-mod scrub;
 mod server;
-mod storage_tool;
-mod tickets;
 mod upkeep;
+mod worker;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -52,7 +35,7 @@ fn main() -> ExitCode {
     let matches = config::args::command().get_matches_from(words);
     let done = match matches.subcommand() {
         Some(("server", matches)) => server::run(matches),
-        Some(("storage", matches)) => storage_tool::run(matches),
+        Some(("storage", matches)) => controller::storage_tool::run(matches),
         Some(("config", matches)) => config::explain::run(matches),
         Some(("version", _)) => config::version::print(),
         _ => return ExitCode::FAILURE,

@@ -14,6 +14,7 @@
 //! go offline.
 
 pub mod cluster;
+pub mod cluster_events;
 pub mod identity;
 pub mod log_dirs;
 pub mod peers;
@@ -22,10 +23,10 @@ pub mod shutdown;
 pub mod topic_settings;
 pub mod workers;
 
-use crate::directories::Directories;
+use crate::config::node_config::Listener;
+use crate::log_dirs::directories::Directories;
 use crate::mailbox::Mailbox;
 use crate::node::shutdown::Shutdown;
-use crate::node_config::Listener;
 use barnabas_base::{BrokerId, DurationMs, MonotonicMs, Text, Uuid};
 use barnabas_clock::Clock;
 use barnabas_metadata::config::BrokerConfig;

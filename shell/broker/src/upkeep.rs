@@ -5,12 +5,20 @@
 //! |---|---|
 //! | `upkeep/checkpoints.rs` | what do the checkpoint files say |
 //! | `upkeep/cleaner.rs` | which log is compacted when |
+//! | `upkeep/failed_directories.rs` | who learns that a directory failed |
 //! | `upkeep/hindrances.rs` | from where must this broker not lead |
+//! | `upkeep/housekeeping.rs` | what is due every second, every minute |
 //! | `upkeep/in_force.rs` | which settings does this machine allow |
+//! | `upkeep/put_aside.rs` | when do the files of deleted partitions go |
 //! | `upkeep/replay.rs` | what does a journal hold that the segments lack |
+//! | `upkeep/scrub.rs` | which bytes have changed by themselves |
 
 pub mod checkpoints;
 pub mod cleaner;
+pub mod failed_directories;
 pub mod hindrances;
+pub mod housekeeping;
 pub mod in_force;
+pub mod put_aside;
 pub mod replay;
+pub mod scrub;

@@ -18,7 +18,7 @@
 //! of a member's (records of aborted transactions, and those that compaction removed), and locks are values: one
 //! deadline for each state.
 //!
-//! Share path 4 of 5. Before: shell/broker/src/partition_worker/share.rs. After: the state topic, by the share
+//! Share path 4 of 5. Before: shell/broker/src/worker/partition_worker/share.rs. After: the state topic, by the share
 //! coordinator.
 //!
 //! Source: KIP-932, KIP-1206, KIP-1222, KIP-1191; Kafka 4.4 `SharePartition`.

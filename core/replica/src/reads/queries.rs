@@ -1,8 +1,8 @@
 //! What a replica answers from what it knows and from headers of batches: bounds, offsets by time, times by offset,
 //! ends of epochs, deletion of records.
 //!
-//! Neighbours: shell/broker/src/partition_worker/asks.rs, which opens the partition and spends its turn; core/storage's
-//! `log/time_search.rs`.
+//! Neighbours: shell/broker/src/worker/partition_worker/asks.rs, which opens the partition and spends its turn;
+//! core/storage's `log/time_search.rs`.
 //!
 //! Source: Kafka `Partition.fetchOffsetForTimestamp`, `Partition.lastOffsetForLeaderEpoch`,
 //! `Partition.deleteRecordsOnLeader`.

@@ -24,7 +24,7 @@
 //! 5. bytes are taken for a round only where directory, opening, life of the file, position, number, checksum and the
 //!    checksum of the round before are all what they must be
 //!
-//! Produce path, behind core/storage/src/log.rs. Before: shell/broker/src/partition_worker.rs. After:
+//! Produce path, behind core/storage/src/log.rs. Before: shell/broker/src/worker/partition_worker.rs. After:
 //! shell/disk/src/journal_file.rs.
 
 mod error;

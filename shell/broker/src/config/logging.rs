@@ -2,10 +2,10 @@
 //!
 //! Levels are a contract: ERROR wakes someone, WARN is looked at tomorrow, INFO is a change of state.
 //!
-//! A logger is a module of the program, named by its target: `barnabas::requests::connection`, `barnabas_net`. `root`
-//! stands for all others. The level of a logger comes from, in this order: IncrementalAlterConfigs on the resource
-//! BROKER_LOGGER (lost with the process, as in Kafka), the environment (`BARNABAS_LOG`, then `RUST_LOG`), `log.level`
-//! of the configuration, INFO.
+//! A logger is a module of the program: `barnabas::requests::connection`, `barnabas_net`. Its name stays when the
+//! module moves ([`MODULES`]). `root` stands for all others. The level of a logger comes from, in this order:
+//! IncrementalAlterConfigs on the resource BROKER_LOGGER (lost with the process, as in Kafka), the environment
+//! (`BARNABAS_LOG`, then `RUST_LOG`), `log.level` of the configuration, INFO.
 //!
 //! Neighbours: server.rs starts it; requests/cluster/admin.rs and core/api/src/loggers.rs show and change levels.
 
@@ -50,6 +50,18 @@ const LOGGERS: &[&str] = &[
     "barnabas_net",
 ];
 
+/// Loggers whose modules have another path than their names say.
+const MODULES: &[(&str, &[&str])] = &[
+    ("barnabas::directories", &["barnabas::log_dirs::directories"]),
+    ("barnabas::full", &["barnabas::log_dirs::full"]),
+    ("barnabas::housekeeping", &["barnabas::upkeep::housekeeping"]),
+    ("barnabas::moves", &["barnabas::log_dirs::moves"]),
+    ("barnabas::partition_worker", &["barnabas::worker::partition_worker"]),
+    ("barnabas::quorum_worker", &["barnabas::controller::quorum_worker"]),
+    ("barnabas::replica", &["barnabas::worker::replica"]),
+    ("barnabas::scrub", &["barnabas::upkeep::scrub"]),
+];
+
 static LOGGING: OnceLock<Logging> = OnceLock::new();
 
 /// Levels in force and the way to change them.
@@ -74,11 +86,24 @@ impl Levels {
     fn in_force(&self) -> Targets {
         let mut targets = self.configured.clone();
         for (&logger, &level) in &self.altered {
-            targets =
-                if logger == ROOT { targets.with_default(level) } else { targets.with_target(logger, level) };
+            targets = match logger {
+                ROOT => targets.with_default(level),
+                logger => targets.with_targets(modules_of(logger).into_iter().map(|module| (module, level))),
+            };
         }
         targets
     }
+}
+
+/// The modules whose lines are a logger's, or those of a part of it.
+fn modules_of(logger: &str) -> Vec<String> {
+    for (name, modules) in MODULES {
+        if let Some(part) = logger.strip_prefix(name).filter(|part| part.is_empty() || part.starts_with("::"))
+        {
+            return modules.iter().map(|module| format!("{module}{part}")).collect();
+        }
+    }
+    vec![logger.to_owned()]
 }
 
 fn level_in(targets: &Targets, logger: &str) -> LevelFilter {
@@ -87,8 +112,9 @@ fn level_in(targets: &Targets, logger: &str) -> LevelFilter {
     }
     let levels =
         [LevelFilter::TRACE, LevelFilter::DEBUG, LevelFilter::INFO, LevelFilter::WARN, LevelFilter::ERROR];
+    let module = &modules_of(logger)[0];
     let is_written =
-        |level: &LevelFilter| level.into_level().is_some_and(|level| targets.would_enable(logger, &level));
+        |level: &LevelFilter| level.into_level().is_some_and(|level| targets.would_enable(module, &level));
     levels.into_iter().find(is_written).unwrap_or(LevelFilter::OFF)
 }
 
@@ -134,7 +160,11 @@ fn parse(text: &str) -> Result<Targets, ConfigError> {
         return Err(refusal());
     }
     // Loggers alone leave the others at INFO.
-    Ok(if targets.default_level().is_none() { targets.with_default(LevelFilter::INFO) } else { targets })
+    let root = targets.default_level().unwrap_or(LevelFilter::INFO);
+    let modules = |(logger, level): (String, LevelFilter)| {
+        modules_of(&logger).into_iter().map(move |module| (module, level))
+    };
+    Ok(targets.into_iter().flat_map(modules).collect::<Targets>().with_default(root))
 }
 
 /// Each logger's level in Kafka's spelling.
@@ -218,9 +248,24 @@ mod tests {
     #[test]
     fn every_listed_logger_names_a_module() {
         let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        for logger in LOGGERS {
-            let module = logger.strip_prefix("barnabas::").map(|module| module.replace("::", "/"));
-            assert!(module.is_none_or(|module| src.join(module + ".rs").exists()), "{logger}");
+        for module in LOGGERS.iter().flat_map(|logger| modules_of(logger)) {
+            let path = module.strip_prefix("barnabas::").map(|module| module.replace("::", "/"));
+            assert!(path.is_none_or(|path| src.join(path + ".rs").exists()), "{module}");
         }
+        assert!(MODULES.iter().all(|(logger, _)| LOGGERS.contains(logger)));
+    }
+
+    #[test]
+    fn a_logger_whose_module_moved_keeps_its_name() {
+        let mut levels =
+            Levels::new(parse("barnabas::moves=debug,barnabas::replica::isr=warn").expect("a filter"));
+        let is_written =
+            |levels: &Levels, module: &str, level: Level| levels.in_force().would_enable(module, &level);
+        assert!(is_written(&levels, "barnabas::log_dirs::moves::pace", Level::DEBUG));
+        assert!(!is_written(&levels, "barnabas::worker::replica::isr", Level::INFO));
+        assert!(is_written(&levels, "barnabas::worker::replica", Level::INFO));
+        levels.altered.insert("barnabas::moves", LevelFilter::ERROR);
+        assert!(!is_written(&levels, "barnabas::log_dirs::moves", Level::WARN));
+        assert_eq!(level_in(&levels.in_force(), "barnabas::moves"), LevelFilter::ERROR);
     }
 }

@@ -35,7 +35,7 @@ use crate::mailbox::{
     Command, GroupCommand, PartitionKey, ShareStateCommand, Standing, ToTransactionShard, TransactionCommand,
 };
 use crate::node::Node;
-use crate::partition_worker::PartitionWorker;
+use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::{MonotonicMs, Text, TopicId, name};
 use barnabas_coordinator::{
     Done, GroupShard, Now, ShareStateDone, ShareStateRequest, ShareStateShard, TransactionShard,

@@ -1,6 +1,6 @@
 //! Who this node is: to its cluster, and to clients.
 
-use crate::node_config::Listener;
+use crate::config::node_config::Listener;
 use barnabas_base::{BrokerEpoch, BrokerId, Text, Uuid};
 use barnabas_metadata::Image;
 use std::net::SocketAddr;

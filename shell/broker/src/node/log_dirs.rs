@@ -8,8 +8,8 @@ pub mod not_to_lead;
 pub mod pending;
 pub mod written;
 
-use crate::directories::Directories;
-use crate::moves::Moves;
+use crate::log_dirs::directories::Directories;
+use crate::log_dirs::moves::Moves;
 use barnabas_metadata::config::BrokerConfig;
 use compaction::Compaction;
 use damages::Damages;

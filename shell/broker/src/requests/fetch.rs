@@ -2,10 +2,10 @@
 
 use crate::mailbox::Waiter;
 use crate::mailbox::{FollowerLife, PartitionKey, ReadItem, ReadOutcome};
-use crate::replica::registered;
 use crate::requests::call::{Answer, Call, Started};
 use crate::requests::decode::FREE_BYTES;
 use crate::routing::owners::{self, ReaderOf};
+use crate::worker::replica::registered;
 use barnabas_api::Plan;
 use barnabas_api::k01_fetch::{self, Budget, Outcome, Part, Pending, Read, Reader, Work};
 use barnabas_base::{ErrorCode, Offset};
@@ -93,7 +93,7 @@ fn key_of(part: &Part) -> PartitionKey {
 }
 
 fn draw() -> u32 {
-    let bytes = crate::directories::random_uuid().0;
+    let bytes = crate::log_dirs::directories::random_uuid().0;
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 

@@ -10,7 +10,7 @@ pub mod forwarding;
 mod open_transactions;
 pub mod share_members;
 
-use crate::brokers_gone;
+use crate::controller::brokers_gone;
 use crate::mailbox::NewConnection;
 use crate::node::Node;
 use crate::requests::decode::Unclaimed;

@@ -7,12 +7,11 @@
 
 use super::Failure;
 
-use crate::directories::places::Place;
-use crate::directories::{Directories, Directory, random_uuid};
-use crate::format::{Beginning, format};
-use crate::full;
+use crate::log_dirs::directories::places::Place;
+use crate::log_dirs::directories::{Directories, Directory, random_uuid};
+use crate::controller::format::{Beginning, format};
+use crate::log_dirs::full;
 use crate::node::Node;
-use crate::node_config::NodeConfig;
 use crate::upkeep::replay;
 use barnabas_base::Text;
 use barnabas_clock::Clock;

@@ -9,7 +9,7 @@
 //!
 //! [`ControllerHandle::ask`]: crate::node::peers::controller::ControllerHandle::ask
 
-use crate::directories::{last_life, reports};
+use crate::log_dirs::directories::{last_life, reports};
 use crate::node::Node;
 use crate::node::peers::controller::NotTaken;
 use crate::node::seldom::{Seldom, Unsaid};

@@ -4,10 +4,10 @@
 //! Next: connection.rs, on the worker that a connection is dealt to.
 
 use super::Failure;
+use crate::config::node_config::{Listener, NodeConfig};
 use crate::mailbox::Command;
 use crate::mailbox::NewConnection;
 use crate::node::Node;
-use crate::node_config::{Listener, NodeConfig};
 use crate::requests::session::MOVE_PATIENCE;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::{Acceptor, ConnectionLimits, Gate, SocketOptions};

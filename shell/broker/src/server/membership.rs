@@ -7,13 +7,13 @@
 
 use super::Failure;
 use super::signals::Signals;
-use crate::directories::{Directories, give_up, last_life, random_uuid};
-use crate::format::voter;
+use crate::config::node_config::{Listener, NodeConfig};
+use crate::controller::format::voter;
+use crate::controller::quorum_worker::{MetadataError, MetadataFiles};
+use crate::log_dirs::directories::{Directories, give_up, last_life, random_uuid};
 use crate::node::Node;
 use crate::node::peers::controller::metadata_partition;
 use crate::node::peers::controller::{ControllerHandle, Requests};
-use crate::node_config::{Listener, NodeConfig};
-use crate::quorum_worker::{MetadataError, MetadataFiles};
 use barnabas_base::{DirectoryId, DurationMs, Text, Uuid};
 use barnabas_clock::Clock;
 use barnabas_metadata::config::BrokerConfig;

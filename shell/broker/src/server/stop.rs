@@ -1,6 +1,6 @@
 //! The clean end of a node.
 
-use crate::directories::{Directory, last_life};
+use crate::log_dirs::directories::{Directory, last_life};
 use crate::mailbox::Command;
 use crate::node::Node;
 use crate::node::peers::controller::metadata_partition;

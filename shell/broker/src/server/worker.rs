@@ -9,9 +9,9 @@ use crate::coordinators::coordinator_worker::CoordinatorWorker;
 use crate::mailbox::NewConnection;
 use crate::mailbox::{Command, Inbox};
 use crate::node::Node;
-use crate::partition_worker::{FLUSH_LOOK, PartitionWorker};
 use crate::requests::connection::{Handover, serve};
 use crate::requests::session::Session;
+use crate::worker::partition_worker::{FLUSH_LOOK, PartitionWorker};
 use barnabas_metrics::Recorder;
 use barnabas_net::FrameReader;
 use std::rc::{Rc, Weak};
@@ -57,7 +57,7 @@ pub fn run(id: usize, node: Arc<Node>, inbox: Inbox) -> std::io::Result<()> {
             idle_check_at: barnabas_clock::now() + IDLE_CHECK_EVERY,
         };
         if id == 0 {
-            tokio::task::spawn_local(crate::replica::isr::run(worker.node.clone()));
+            tokio::task::spawn_local(crate::worker::replica::isr::run(worker.node.clone()));
         }
         worker.run(inbox).await;
     });

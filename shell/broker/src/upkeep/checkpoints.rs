@@ -4,7 +4,7 @@
 //!
 //! Called by: housekeeping.rs.
 
-use crate::directories::Directory;
+use crate::log_dirs::directories::Directory;
 use crate::mailbox::Checkpointed;
 use crate::node::Node;
 use crate::node::peers::controller::metadata_partition;

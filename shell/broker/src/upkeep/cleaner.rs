@@ -21,12 +21,12 @@
 pub mod candidates;
 mod pace;
 
-use crate::directories::{Directory, random_uuid};
+use crate::log_dirs::directories::{Directory, random_uuid};
 use crate::mailbox::cleaning::{Begun, Looked, Waiting};
 use crate::mailbox::{CleanCommand, Command, PartitionKey};
 use crate::node::Node;
-use crate::scrub;
 use crate::upkeep::checkpoints::write_checkpoints;
+use crate::upkeep::scrub;
 use barnabas_base::Offset;
 use barnabas_storage::cleaner::{CleanError, CleanStats, Cleaning, LogToClean, MapMemory, Replaced};
 use barnabas_storage::{CompactionDebt, DiskErrorKind, StorageError};

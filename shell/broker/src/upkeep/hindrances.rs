@@ -4,8 +4,8 @@
 //! core/quorum's
 //! `controller/hindered.rs`, which acts on it.
 
-use crate::directories::reports;
-use crate::full::{Hinders, Room};
+use crate::log_dirs::directories::reports;
+use crate::log_dirs::full::{Hinders, Room};
 use crate::node::Node;
 use barnabas_base::DirectoryId;
 use barnabas_quorum::controller::hindered::said::Hindrances;

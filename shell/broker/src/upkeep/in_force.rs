@@ -4,9 +4,9 @@
 //! directory's file system, how large a file this process may write. docs/SETTINGS.md says the same rules in words.
 
 use crate::config::settings::ConfigError;
-use crate::directories::Directory;
-use crate::directories::places::{Place, parent};
-use crate::full;
+use crate::log_dirs::directories::Directory;
+use crate::log_dirs::directories::places::{Place, parent};
+use crate::log_dirs::full;
 use crate::log_dirs::journal_thread::journal_config;
 use crate::node::Node;
 

@@ -18,8 +18,8 @@
 //!    (core/storage/src/quarantine.rs), and stays offline; the others are served
 //! 3. nothing is replayed into a partition that has another topic id, was deleted, or lies in another directory
 
-use crate::directories::locate::{exchanged, foreign, is_deleted, is_reserved, owner};
-use crate::directories::{Directory, give_up};
+use crate::log_dirs::directories::locate::{exchanged, foreign, is_deleted, is_reserved, owner};
+use crate::log_dirs::directories::{Directory, give_up};
 use crate::log_dirs::journal_thread::{journal_config, remove_files};
 use crate::mailbox::key_of;
 use crate::node::Node;

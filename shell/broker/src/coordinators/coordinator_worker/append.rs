@@ -3,8 +3,8 @@
 use crate::coordinators::markers;
 use crate::mailbox::{AppendItem, AppendOutcome, PartitionKey, Standing};
 use crate::node::Node;
-use crate::partition_worker::PartitionWorker;
-use crate::tickets::Opened;
+use crate::worker::partition_worker::PartitionWorker;
+use crate::worker::tickets::Opened;
 use barnabas_base::{DurationMs, ErrorCode};
 use barnabas_coordinator::{EndTransaction, Producer, Record};
 use barnabas_partition::{Acks, Append, Origin};

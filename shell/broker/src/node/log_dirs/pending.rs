@@ -11,7 +11,7 @@
 //! 2. a partition that is in here pins that directory, whether it has a folder there or not
 //! 3. its bytes count as used room until it is opened or gone
 
-use crate::directories::Directories;
+use crate::log_dirs::directories::Directories;
 use crate::mailbox::PartitionKey;
 use barnabas_base::{Map, TopicPartition};
 use barnabas_storage::journal::PartitionReplay;

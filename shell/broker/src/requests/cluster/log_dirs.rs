@@ -5,10 +5,10 @@
 //! alone), and the size of another is that of its segment files. It may take a while with many partitions, so that it
 //! runs beside the worker.
 
+use crate::log_dirs::moves;
 use crate::mailbox::MoveCommand;
 use crate::mailbox::moves::Begun;
 use crate::mailbox::{Command, Declined, PartitionKey};
-use crate::moves;
 use crate::node::Node;
 use crate::requests::call::{Answer, Call, Started};
 use crate::routing::owners::ask_workers;

@@ -1,6 +1,6 @@
 //! The candidates of compaction, asked for by owner, and found in the directories after a start.
 
-use crate::directories::Directory;
+use crate::log_dirs::directories::Directory;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use crate::node::topic_settings;

@@ -1,7 +1,7 @@
 //! How fast a cleaner reads and writes (`log.cleaner.io.max.bytes.per.second`, shared by all threads), and when it
 //! stops.
 
-use crate::directories::Directory;
+use crate::log_dirs::directories::Directory;
 use crate::node::Node;
 use barnabas_storage::cleaner::Pace;
 use std::ops::ControlFlow;

@@ -12,7 +12,7 @@
 use super::Hosted;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
-use crate::partition_worker::{LedRange, PartitionWorker};
+use crate::worker::partition_worker::{LedRange, PartitionWorker};
 use barnabas_base::{ErrorCode, LeaderEpoch, Offset};
 use barnabas_wire::records::{BatchError, batches, inflated_run};
 use bytes::Bytes;

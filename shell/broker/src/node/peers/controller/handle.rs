@@ -11,7 +11,7 @@ pub(super) mod forward;
 
 use super::figures::Figures;
 use super::{Message, Reply};
-use crate::cluster_events::ClusterEvents;
+use crate::node::cluster_events::ClusterEvents;
 use barnabas_base::{BrokerEpoch, BrokerId, DirectoryId, ErrorCode, LeaderEpoch, Offset};
 use barnabas_metadata::Image;
 use barnabas_net::links::{Address, Link, LinkThread};

@@ -1,8 +1,8 @@
 //! Log directories: syncs, journals, room, compaction, scrubbing; and what the process holds.
 
 use super::Snapshot;
-use crate::directories::Directory;
-use crate::full::Hinders;
+use crate::log_dirs::directories::Directory;
+use crate::log_dirs::full::Hinders;
 use crate::mailbox::Command;
 use crate::node::Node;
 use crate::routing::owners::ask_workers;

@@ -4,7 +4,7 @@
 //! Source: KIP-590; Kafka `ForwardingManagerImpl`, `NodeToControllerChannelManagerImpl`.
 
 use super::{ActiveController, ControllerHandle, NotTaken};
-use crate::cluster_events::ClusterEvents;
+use crate::node::cluster_events::ClusterEvents;
 use barnabas_api::k58_envelope;
 use barnabas_base::ErrorCode;
 use barnabas_net::links::{Address, Link, LinkError, LinkSettings};

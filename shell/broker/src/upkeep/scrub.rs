@@ -1,0 +1,508 @@
+//! Looks through cold segments for bytes that have changed by themselves, on one thread of low priority; and what is
+//! known to be damaged.
+//!
+//! Every segment of every directory, the newest up to its recovery point, is read once in `log.scrub.interval.ms` and
+//! each batch's checksum compared, at most `log.scrub.bytes.per.second`. Reads for consumers check what they serve too
+//! (core/storage/src/log/sound.rs): the scrub finds what no consumer reads, while a copy may still exist elsewhere.
+//! Progress is kept in `barnabas-scrub` in the directory, written without a sync: an old one costs a second look.
+//!
+//! A start does not wait for the round. It checks at once the segments that were written to after the last clean stop,
+//! or after the last checkpoint before a kill, so that changes to a stopped node's files are found then and not a week
+//! later. Partitions of which files came or went meanwhile are opened, so that one that cannot be opened is known
+//! before a client asks for it.
+//!
+//! Always true:
+//! 1. nothing is changed, cut or deleted here, whatever is found
+//! 2. a damaged place is named once at ERROR, by file, byte and offset, whoever finds it; and counted
+//! 3. a partition in which damage was found checks again what it reads, and heals itself from another replica
+//!    (partition_worker/repair.rs)
+
+use crate::log_dirs::directories::{Directory, give_up};
+use crate::mailbox::{Command, PartitionKey};
+use crate::node::Node;
+use crate::node::topic_settings;
+use barnabas_base::{Map, Offset, TopicPartition};
+use barnabas_storage::scrub::{Listed, Scrubbed, SegmentScrub, changed_segments, segments};
+use barnabas_storage::{DirKind, OpenMode, PartitionDir, StorageError};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Checked between two looks at the clock.
+const PIECE_BYTES: u64 = 256 << 10;
+/// A change of the settings is noticed after this long.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// So many partitions of a directory are opened at a start because files of them came or went.
+const OPENED_MAX: usize = 1000;
+const PROGRESS: &str = "barnabas-scrub";
+/// What is read of it: it names a thousand partitions at most.
+const PROGRESS_BYTES_MAX: u64 = 512 << 10;
+
+/// Names `error` at ERROR, a damaged place only once, and counts those.
+pub fn name_damage(node: &Node, error: &StorageError) {
+    match error {
+        StorageError::Damaged { file, position, .. } => {
+            if node.log_dirs.damages.note(file, *position) {
+                node.workers.meter.damage_found.one();
+                let remedy = remedy(node, file);
+                tracing::error!(%error, "corruption found: the corrupt range is not served, the records \
+                    before and after it are. {remedy}");
+            }
+        }
+        // Nothing is wrong with what was to be read.
+        error if error.is_passing() => {
+            let file = match error {
+                StorageError::Exhausted(error) => &error.path,
+                _ => return,
+            };
+            if let Some(directory) =
+                node.log_dirs.directories.iter().find(|each| file.starts_with(&each.path))
+            {
+                directory.room.hit(error, node.clock.monotonic());
+            }
+        }
+        StorageError::Disk(disk) if !node.log_dirs.damages.note(&disk.path, u64::MAX) => {}
+        error => tracing::error!(%error, "records cannot be read; fetches of them are refused"),
+    }
+}
+
+/// What is, or is to be, done about damage in this segment.
+fn remedy(node: &Node, segment: &Path) -> &'static str {
+    let dir =
+        segment.parent().and_then(Path::file_name).and_then(OsStr::to_str).and_then(PartitionDir::parse);
+    let Some(TopicPartition { topic, partition }) = dir.map(|dir| dir.topic_partition) else {
+        return "Restore the file from a backup";
+    };
+    if *topic == *barnabas_base::name::CLUSTER_METADATA {
+        return give_up::METADATA_LOG;
+    }
+    let image = node.cluster.image.load();
+    let row = image.topics.by_name(&topic).and_then(|topic| topic.partition(partition));
+    match row.is_some_and(|row| row.replicas().len() > 1) {
+        true => "The replica is repaired from its leader",
+        false => {
+            "No other broker has a replica: restore the file from a backup, or let consumers seek past it"
+        }
+    }
+}
+
+/// Tells the owner of a partition that its log is damaged at `offset`.
+pub fn tell_damaged(node: &Node, key: PartitionKey, offset: Offset) {
+    node.workers.mailboxes[key.owner(node.workers.count)].send_blocking(Command::Damaged(key, offset));
+}
+
+/// Up to where logs are synced by what journals hold of them, by log directory. The checkpoints lag behind that, and a
+/// newest segment is checked no further than its log is synced.
+#[derive(Debug, Default)]
+pub struct Replayed(Vec<Map<PartitionKey, Offset>>);
+
+impl Replayed {
+    /// To be asked before the first partition is opened.
+    pub fn of(node: &Node) -> Self {
+        let of = |directory| {
+            let waiting = node.log_dirs.pending.all(directory, |_| true);
+            waiting.into_iter().map(|(key, replay)| (key, replay.synced_below())).collect()
+        };
+        Self((0..node.log_dirs.directories.len()).map(of).collect())
+    }
+}
+
+/// # Errors
+/// The system gives no thread.
+pub fn start(node: Arc<Node>, replayed: Replayed) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name("scrub".to_owned()).spawn(move || run(&node, replayed))
+}
+
+fn run(node: &Node, replayed: Replayed) {
+    if let Err(error) = rustix::process::setpriority_process(None, 15) {
+        tracing::debug!(%error, "the scrub keeps its priority");
+    }
+    let online = || node.log_dirs.directories.iter().filter(|directory| directory.is_online());
+    if rate(node) > 0 {
+        for (directory, synced) in node.log_dirs.directories.iter().zip(&replayed.0) {
+            if directory.is_online() && !Walk::new(node, directory, None).changed(synced) {
+                return;
+            }
+        }
+    }
+    drop(replayed);
+    let mut noted = vec![BTreeSet::new(); node.log_dirs.directories.len()];
+    while node.log_dirs.deletions.go_on_after(LOOK_EVERY) {
+        for (directory, noted) in node.log_dirs.directories.iter().zip(&mut noted) {
+            note_damaged(node, directory, noted);
+        }
+        for directory in online() {
+            if !Walk::due(node, directory).is_none_or(|mut walk| walk.round()) {
+                return;
+            }
+        }
+    }
+}
+
+fn rate(node: &Node) -> u64 {
+    u64::try_from(node.cluster.config.load().long("log.scrub.bytes.per.second")).unwrap_or(0)
+}
+
+/// Damage that is not repaired yet is looked for again by the next start: what is known of it goes with the process.
+fn note_damaged(node: &Node, directory: &Directory, noted: &mut BTreeSet<String>) {
+    let damaged = damaged_in(node, directory);
+    if !directory.is_online() || damaged == *noted {
+        return;
+    }
+    let begun_ms = node.clock.wall().0;
+    let anew = || Progress { begun_ms, at: Some((String::new(), -1)), ..Progress::default() };
+    write_progress(node, directory, &read_progress(directory).unwrap_or_else(anew));
+    *noted = damaged;
+}
+
+/// The directories of damaged partitions.
+fn damaged_in(node: &Node, directory: &Directory) -> BTreeSet<String> {
+    let damaged = node.log_dirs.not_to_lead.all_damaged();
+    if damaged.is_empty() {
+        return BTreeSet::new();
+    }
+    let image = node.cluster.image.load();
+    let name = |key: PartitionKey| {
+        let topic = image.topics.by_id(key.topic)?.name.clone();
+        Some(TopicPartition { topic, partition: key.partition }.to_string())
+    };
+    let is_here =
+        |name: &String| directory.disk.stat(&directory.path.join(name)).is_ok_and(|stat| stat.is_some());
+    damaged.into_iter().filter_map(name).filter(is_here).collect()
+}
+
+/// How far the look through a directory has come.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Progress {
+    begun_ms: i64,
+    /// Everything up to this partition's segment is done. `None`: all is done.
+    at: Option<(String, i64)>,
+    /// Partitions whose replicas are damaged.
+    damaged: BTreeSet<String>,
+}
+
+/// Before the name of a damaged partition. No partition's directory is called that.
+const DAMAGED: &str = "damaged";
+
+impl Progress {
+    fn render(&self) -> String {
+        let at = self.at.as_ref().map(|(name, base)| format!("{name} {base}\n")).unwrap_or_default();
+        let damaged: String = self.damaged.iter().map(|name| format!("{DAMAGED} {name}\n")).collect();
+        format!("0\n{}\n{at}{damaged}", self.begun_ms)
+    }
+
+    /// Whatever cannot be read is as if there were none.
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        let begun_ms = (lines.next()? == "0").then(|| lines.next()?.parse().ok()).flatten()?;
+        let mut progress = Self { begun_ms, ..Self::default() };
+        for (first, second) in lines.filter_map(|line| line.split_once(' ')) {
+            if first == DAMAGED {
+                progress.damaged.insert(second.to_owned());
+            } else if let Ok(base) = second.parse() {
+                progress.at = Some((first.to_owned(), base));
+            }
+        }
+        Some(progress)
+    }
+}
+
+/// One walk through one directory.
+struct Walk<'a> {
+    node: &'a Node,
+    directory: &'a Directory,
+    /// Of a round through all of it: what the next start goes on with.
+    progress: Option<Progress>,
+    since: Instant,
+    bytes: u64,
+    looked_at: Instant,
+}
+
+impl<'a> Walk<'a> {
+    fn new(node: &'a Node, directory: &'a Directory, progress: Option<Progress>) -> Self {
+        let since = barnabas_clock::now();
+        Self { node, directory, progress, since, bytes: 0, looked_at: since }
+    }
+
+    /// A round. `None`: none is due.
+    fn due(node: &'a Node, directory: &'a Directory) -> Option<Self> {
+        if rate(node) == 0 {
+            return None;
+        }
+        let now = node.clock.wall();
+        let interval_ms = node.cluster.config.load().long("log.scrub.interval.ms");
+        let read = read_progress(directory);
+        let progress = match read {
+            // A clock that was put back ends no pause.
+            Some(done) if done.at.is_none() && (0..interval_ms).contains(&(now.0 - done.begun_ms)) => {
+                return None;
+            }
+            Some(begun) if begun.at.is_some() => begun,
+            _ => Progress { begun_ms: now.0, at: Some((String::new(), -1)), ..Progress::default() },
+        };
+        Some(Self::new(node, directory, Some(progress)))
+    }
+
+    fn partitions(&self) -> Vec<PartitionDir> {
+        let listed = self.directory.lock().partitions();
+        let mut partitions = listed.unwrap_or_default();
+        partitions.retain(|partition| partition.kind == DirKind::Current);
+        partitions.sort_by(|one, other| one.name.cmp(&other.name));
+        partitions
+    }
+
+    /// Checks everything. Returns whether to go on with the next directory.
+    fn round(&mut self) -> bool {
+        let at = self.progress.as_ref().and_then(|progress| progress.at.clone());
+        let (name, base) = at.unwrap_or_default();
+        for partition in self.partitions().iter().filter(|partition| partition.name >= name) {
+            let after = if partition.name == name { base } else { -1 };
+            let dir = self.directory.path.join(&partition.name);
+            let checked = segments(&*self.directory.disk, &dir).map_err(StorageError::from).and_then(|all| {
+                let left = all.into_iter().filter(|segment| segment.base.get() > after);
+                self.partition(partition, left, Offset::ZERO)
+            });
+            match checked {
+                Ok(true) => {}
+                Ok(false) => return false,
+                Err(error) => name_damage(self.node, &error),
+            }
+        }
+        self.note_progress(None);
+        self.write_progress();
+        true
+    }
+
+    /// Checks what was written to after the last process vouched for it, and what that one knew to be damaged. Returns
+    /// whether to go on with the next directory.
+    ///
+    /// All of it is listed first: what this process appends meanwhile would look the same.
+    fn changed(&mut self, replayed: &Map<PartitionKey, Offset>) -> bool {
+        let Some(since) = self.directory.vouched_at else { return true };
+        let disk = &*self.directory.disk;
+        let damaged = read_progress(self.directory).unwrap_or_default().damaged;
+        let (mut changed, mut renamed) = (Vec::new(), Vec::new());
+        let partitions = self.partitions();
+        for partition in &partitions {
+            let dir = self.directory.path.join(&partition.name);
+            if disk.stat(&dir).is_ok_and(|stat| stat.is_some_and(|stat| stat.modified > since)) {
+                renamed.extend(self.key_of(partition));
+            }
+            let found = match damaged.contains(&partition.name) {
+                true => segments(disk, &dir),
+                false => changed_segments(disk, &dir, since),
+            };
+            match found {
+                Ok(segments) if segments.is_empty() => {}
+                Ok(segments) => changed.push((partition, segments)),
+                Err(error) => name_damage(self.node, &error.into()),
+            }
+            if !self.node.log_dirs.deletions.go_on_after(Duration::ZERO) {
+                return false;
+            }
+        }
+        renamed.extend(self.vanished(&partitions));
+        self.open(renamed);
+        if !changed.is_empty() && self.directory.lock().was_clean() {
+            let (path, partitions) = (self.directory.path.display(), changed.len());
+            tracing::info!(
+                "{path}: segments of {partitions} partitions changed while the node was \
+                stopped; their checksums are compared"
+            );
+        }
+        for (partition, segments) in changed {
+            let synced = self.key_of(partition).and_then(|key| replayed.get(&key)).copied();
+            match self.partition(partition, segments.into_iter(), synced.unwrap_or(Offset::ZERO)) {
+                Ok(true) => {}
+                Ok(false) => return false,
+                Err(error) => name_damage(self.node, &error),
+            }
+        }
+        true
+    }
+
+    /// Partitions of which the checkpoints know, and whose directories are gone.
+    fn vanished(&self, partitions: &[PartitionDir]) -> Vec<PartitionKey> {
+        let known: Vec<TopicPartition> = self.directory.lock().checkpointed().cloned().collect();
+        let is_there = |name: &TopicPartition| {
+            let name = name.to_string();
+            partitions.binary_search_by(|partition| partition.name.as_str().cmp(&name)).is_ok()
+        };
+        let gone = known.iter().filter(|name| !is_there(name));
+        gone.filter_map(|name| self.key_of_name(name)).collect()
+    }
+
+    /// Has partitions opened: a replica that cannot be opened is counted then. In a copied directory all files are new;
+    /// its logs are opened on demand.
+    fn open(&self, mut keys: Vec<PartitionKey>) {
+        keys.sort_unstable();
+        keys.dedup();
+        if keys.len() > OPENED_MAX {
+            return;
+        }
+        for key in keys {
+            self.node.workers.mailboxes[key.owner(self.node.workers.count)].send_blocking(Command::Open(key));
+        }
+    }
+
+    /// Checks some segments of a partition. Its log is known to be synced up to `synced`, if the checkpoints do not say
+    /// more.
+    fn partition(
+        &mut self,
+        partition: &PartitionDir,
+        segments: impl Iterator<Item = Listed>,
+        synced: Offset,
+    ) -> Result<bool, StorageError> {
+        let name = &partition.topic_partition;
+        let (checkpointed, was_compacted) = {
+            let log_dir = self.directory.lock();
+            (log_dir.recovery_point(name), log_dir.cleaner_point(name).is_some())
+        };
+        let synced = synced.max(checkpointed);
+        let has_no_holes = !was_compacted && self.is_never_compacted(name);
+        for segment in segments {
+            if !self.segment(partition, segment, synced, has_no_holes)? {
+                return Ok(false);
+            }
+            self.note_progress(Some((partition.name.clone(), segment.base.get())));
+        }
+        Ok(true)
+    }
+
+    fn segment(
+        &mut self,
+        partition: &PartitionDir,
+        segment: Listed,
+        synced: Offset,
+        has_no_holes: bool,
+    ) -> Result<bool, StorageError> {
+        let dir = self.directory.path.join(&partition.name);
+        let walk = SegmentScrub::open(&self.directory.disk, &dir, segment, synced, has_no_holes)?;
+        let Some(mut walk) = walk else { return Ok(true) };
+        loop {
+            let (read, ended) = match walk.step(PIECE_BYTES)? {
+                Scrubbed::Sound(read) => (read, false),
+                Scrubbed::End(read) => (read, true),
+                Scrubbed::Damage(read, error) => {
+                    // First, so that what is named is served no more.
+                    if let StorageError::Damaged { offset, .. } = error {
+                        self.tell_owner(partition, offset);
+                    }
+                    name_damage(self.node, &error);
+                    (read, false)
+                }
+            };
+            self.node.workers.meter.bytes_scrubbed.add(read);
+            self.bytes += read;
+            if !self.keep_pace() {
+                return Ok(false);
+            }
+            if ended {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn is_never_compacted(&self, name: &TopicPartition) -> bool {
+        let image = self.node.cluster.image.load_full();
+        let is_known = image.topics.by_name(&name.topic).is_some();
+        is_known && !topic_settings::log_config(self.node, &image, &name.topic).cleanup.compact
+    }
+
+    /// What readers found sound before may be what has changed.
+    fn tell_owner(&self, partition: &PartitionDir, from: Offset) {
+        if let Some(key) = self.key_of(partition) {
+            tell_damaged(self.node, key, from);
+        }
+    }
+
+    fn key_of(&self, partition: &PartitionDir) -> Option<PartitionKey> {
+        self.key_of_name(&partition.topic_partition)
+    }
+
+    fn key_of_name(&self, name: &TopicPartition) -> Option<PartitionKey> {
+        let topic = self.node.cluster.image.load().topics.id_of(&name.topic)?;
+        Some(PartitionKey { topic, partition: name.partition })
+    }
+
+    /// Sleeps as long as the rate asks for. Whether to go on.
+    fn keep_pace(&mut self) -> bool {
+        if barnabas_clock::since(self.looked_at) >= LOOK_EVERY * 10 {
+            self.looked_at = barnabas_clock::now();
+            self.write_progress();
+        }
+        loop {
+            let rate = rate(self.node);
+            let owed = Duration::from_secs_f64(self.bytes as f64 / rate.max(1) as f64);
+            let wait = owed.saturating_sub(barnabas_clock::since(self.since));
+            if !self.directory.is_online() || !self.node.log_dirs.deletions.go_on_after(wait.min(LOOK_EVERY))
+            {
+                self.write_progress();
+                return false;
+            }
+            if wait <= LOOK_EVERY && rate > 0 {
+                return true;
+            }
+        }
+    }
+
+    fn note_progress(&mut self, at: Option<(String, i64)>) {
+        if let Some(progress) = &mut self.progress {
+            progress.at = at;
+        }
+    }
+
+    fn write_progress(&self) {
+        if let Some(progress) = &self.progress {
+            write_progress(self.node, self.directory, progress);
+        }
+    }
+}
+
+/// Writes how far a round has come, and what is known to be damaged.
+fn write_progress(node: &Node, directory: &Directory, progress: &Progress) {
+    let progress = Progress { damaged: damaged_in(node, directory), ..progress.clone() };
+    let file = directory.disk.open(&directory.path.join(PROGRESS), OpenMode::Truncate);
+    let written = file.and_then(|file| file.write_at(0, &[progress.render().as_bytes()]));
+    if let Err(error) = written {
+        tracing::debug!(%error, "the scrub's progress is not kept");
+    }
+}
+
+fn read_progress(directory: &Directory) -> Option<Progress> {
+    let file = directory.disk.open(&directory.path.join(PROGRESS), OpenMode::Read).ok()?;
+    let bytes = file.read_bytes(0, usize::try_from(file.len().ok()?.min(PROGRESS_BYTES_MAX)).ok()?).ok()?;
+    Progress::parse(std::str::from_utf8(&bytes).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_read_back_and_nonsense_is_none() {
+        let at = Some(("some.topic-7".to_owned(), 12_345));
+        let damaged = BTreeSet::from(["a-1".to_owned(), "b-0".to_owned()]);
+        for progress in [
+            Progress { begun_ms: 99, at: at.clone(), ..Progress::default() },
+            Progress { begun_ms: 5, ..Progress::default() },
+            Progress { begun_ms: 5, damaged: damaged.clone(), ..Progress::default() },
+            Progress { begun_ms: 5, at, damaged },
+        ] {
+            assert_eq!(Progress::parse(&progress.render()), Some(progress));
+        }
+        for nonsense in ["", "1\n5\n", "0\n", "0\nx\n", "\0\0\0"] {
+            assert_eq!(Progress::parse(nonsense), None, "{nonsense:?}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_new_once() {
+        let damages = crate::node::log_dirs::damages::Damages::default();
+        let file = std::path::Path::new("/a/b");
+        assert!(damages.note(file, 7) && !damages.note(file, 7) && damages.note(file, 8));
+    }
+}

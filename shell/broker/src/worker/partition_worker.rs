@@ -1,0 +1,382 @@
+//! The single writer: everything that happens to the partitions of one worker, in the order it arrives.
+//!
+//! The mailbox is drained in rounds. In a round every batch gets its offset; then each touched partition's batches are
+//! taken into its log's memory, and all of them go to their directory's journal in one submission (journaled.rs).
+//! `acks=1` and `acks=all` are answered when the journal's round is durable. With `log.ack.durability=written` batches
+//! are written into segments instead and answered at once.
+//!
+//! Partitions are opened when they are first asked for: after a start nothing is read before somebody wants it.
+//!
+//! Always true:
+//! 1. only this worker touches its partitions; it waits for nobody
+//! 2. a partition that failed stays failed until the process ends, and costs one line in the log
+//! 3. with `written`, unsynced bytes that no producer waits for are handed to the committer within ten seconds
+//!
+//! Produce path 3 of 5. Before: core/api/src/k00_produce.rs, through connection.rs. After: core/replica/src/append.rs,
+//! journal_thread.rs.
+
+mod asks;
+mod await_metadata;
+mod changes;
+mod clean;
+mod deleting;
+mod followers;
+mod following;
+mod in_sync;
+mod journaled;
+mod moves;
+mod opening;
+mod patience;
+mod reads;
+mod repair;
+mod rounds;
+mod share;
+mod taking;
+mod truncation;
+mod upkeep;
+mod waiting;
+
+use crate::log_dirs::committer::SyncRequest;
+use crate::log_dirs::directories::Directory;
+use crate::log_dirs::full;
+use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined, PartitionKey, Report};
+use crate::node::Node;
+use crate::node::peers::planted::{self, Mistake};
+use crate::upkeep::hindrances;
+use crate::upkeep::scrub;
+use crate::worker::replica::Hosted;
+use crate::worker::tickets::{NOBODY, Opened, Tickets};
+use await_metadata::Early;
+use barnabas_base::{LeaderEpoch, Map, MonotonicMs, Offset, Set};
+use barnabas_metrics::{Recorder, Stamp};
+use barnabas_partition::{Acks, Append, Ticket};
+use barnabas_replica::{Appended, BatchLists, Moment, Outbox};
+use barnabas_storage::{FilePool, StorageError, TailMemory};
+use bytes::Bytes;
+use deleting::Deleting;
+use followers::Leading;
+use following::Following;
+use journaled::Journaled;
+use patience::Patient;
+use rounds::{carry_out, surroundings};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How often the partitions are looked at that were written with `log.ack.durability=written` and not flushed.
+pub const FLUSH_LOOK: Duration = Duration::from_millis(100);
+/// Memory of batches that a worker keeps to be used again, at least; else half as much again as its share of
+/// `log.cache.bytes`, as what waits to be laid lies in it too.
+const MEMORY_KEPT_MIN: u64 = 16 << 20;
+
+/// How far the log of a partition reaches that this broker leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LedRange {
+    pub start: Offset,
+    pub end: Offset,
+    /// The high watermark.
+    pub committed: Offset,
+}
+
+/// The partitions of one worker. See the file's header.
+#[derive(Debug)]
+pub struct PartitionWorker {
+    pub(crate) id: usize,
+    pub(crate) node: Arc<Node>,
+    pub(crate) recorder: Rc<Recorder>,
+    replicas: Map<PartitionKey, Hosted>,
+    failed: Set<PartitionKey>,
+    /// The node is stopping: every log is closed, and none is opened any more.
+    closed: bool,
+    /// One pool of open files for each log directory.
+    files: Vec<FilePool>,
+    tickets: Tickets,
+    effects: Outbox,
+    /// Partitions with batches in this round.
+    touched: Vec<PartitionKey>,
+    /// When the first of them came.
+    moment: Option<Moment>,
+    lists: BatchLists,
+    /// Partitions whose unsynced bytes nobody waits for.
+    lazy: Vec<PartitionKey>,
+    /// Partitions in which producers wait for `acks=all`.
+    awaited: Vec<PartitionKey>,
+    /// Readers that wait until what producers count as written is durable.
+    patient: Vec<Patient>,
+    /// For each log directory: what the committer gets at the end of the round.
+    submissions: Vec<Vec<SyncRequest>>,
+    journaled: Journaled,
+    /// Deleted topics whose partitions are not all closed yet.
+    deleting: VecDeque<Deleting>,
+    shares: share::Shares,
+    /// Replicas opened so far.
+    opened: u64,
+    following: Following,
+    leading: Leading,
+    early: Early,
+    asks: asks::Asks,
+}
+
+impl PartitionWorker {
+    pub fn new(id: usize, node: Arc<Node>, recorder: Rc<Recorder>) -> Self {
+        let share =
+            node.log_dirs.open_files_max / (node.workers.count * node.log_dirs.directories.len()).max(1);
+        let pool = |dir: &Directory| {
+            FilePool::new(dir.disk.clone(), share).with_file_system(dir.file_system.clone())
+        };
+        let files = node.log_dirs.directories.iter().map(pool).collect();
+        let submissions = node.log_dirs.directories.iter().map(|_| Vec::new()).collect();
+        let memory = TailMemory::new((node.cache_share() / 2 * 3).max(MEMORY_KEPT_MIN));
+        let journaled = Journaled::new(node.log_dirs.directories.len(), memory);
+        let following = Following::new(&node.cluster.config.load());
+        Self {
+            id,
+            node,
+            recorder,
+            replicas: Map::default(),
+            failed: Set::default(),
+            closed: false,
+            files,
+            tickets: Tickets::default(),
+            effects: Outbox::default(),
+            touched: Vec::new(),
+            moment: None,
+            lists: BatchLists::default(),
+            lazy: Vec::new(),
+            awaited: Vec::new(),
+            patient: Vec::new(),
+            submissions,
+            journaled,
+            deleting: VecDeque::new(),
+            shares: share::Shares::default(),
+            opened: 0,
+            following,
+            leading: Leading::default(),
+            early: Early::default(),
+            asks: asks::Asks::default(),
+        }
+    }
+
+    /// Carries out one command; appends are written by [`PartitionWorker::finish_round`].
+    pub fn take(&mut self, command: Command) {
+        match command {
+            command @ Command::Append(_) => {
+                if let Some(Command::Append(append)) = self.hold(command) {
+                    self.append(append);
+                }
+            }
+            Command::Read(read) => self.read_when_durable(read),
+            Command::Ask(ask) => self.ask_when_durable(ask),
+            Command::ImageChanged(change) => self.image_changed(&change),
+            Command::Share(command) => self.take_share(*command),
+            Command::Move(command) => self.take_move(command),
+            Command::Housekeep { retain, reply } => {
+                let _ = reply.send(self.housekeep(retain));
+            }
+            Command::Clean(command) => self.clean(command),
+            Command::Damaged(key, offset) => self.scrub_met_damage(key, offset),
+            // A partition that cannot be opened has a line in the log then.
+            Command::Open(key) => {
+                let _ = self.open(key);
+            }
+            Command::ExpireProducers => self.expire_producers(),
+            Command::Retain(keys) => self.retain_unopened(&keys),
+            Command::Stray(key) => self.put_stray_aside(key),
+            Command::Sizes(reply) => {
+                let _ = reply.send(self.sizes());
+            }
+            Command::Close(reply) => {
+                self.drop_shares();
+                let _ = reply.send(self.close());
+            }
+            Command::Begin => self.begin(),
+            Command::Connection(_)
+            | Command::Group(_)
+            | Command::HostGroups
+            | Command::GroupAsk(_)
+            | Command::GroupJobDone(..)
+            | Command::GroupShareStateDone(..)
+            | Command::Transaction(_)
+            | Command::ShareState(_)
+            | Command::End => {
+                unreachable!("the worker's loop keeps these for connections and coordinators")
+            }
+        }
+    }
+
+    /// Everything from here on belongs to the turn that begins now.
+    pub fn begin_turn(&mut self) -> Stamp {
+        self.tickets.turn = Stamp::now();
+        self.tickets.turn
+    }
+
+    /// Whether batches wait for [`PartitionWorker::finish_round`].
+    pub fn has_round(&self) -> bool {
+        !self.touched.is_empty()
+    }
+
+    /// What a storage thread reports.
+    pub fn hear(&mut self, report: Report) {
+        match report {
+            Report::Synced(synced) => self.synced(synced),
+            Report::Durable(ends, round) => {
+                (self.tickets.round, self.tickets.is_round_told) = (round, true);
+                self.durable(ends);
+                self.tickets.is_round_told = false;
+            }
+            Report::Lay(orders) => self.ordered_to_lay(orders),
+            // Looked at after every turn.
+            Report::Room => {}
+            Report::DirectoryFailed(directory) => self.directory_failed(directory),
+            Report::Replication(word) => self.hear_word(word),
+        }
+    }
+
+    /// Whether unsynced bytes wait for [`PartitionWorker::flush_lazy`].
+    pub fn has_lazy(&self) -> bool {
+        !self.lazy.is_empty()
+    }
+
+    /// Whether producers wait whose time may run out: [`PartitionWorker::expire`].
+    pub fn has_awaited(&self) -> bool {
+        !self.awaited.is_empty()
+    }
+
+    fn append(&mut self, command: AppendCommand) {
+        let opened = command.reply.map(|reply| self.tickets.open(command.items.len(), reply));
+        for item in command.items {
+            let ticket = opened.map_or(NOBODY, |opened| self.tickets.ticket(opened, item.slot));
+            if let Some(item) = self.hold_early(item, ticket, command.acks, command.deadline) {
+                self.append_item(item, ticket, command.acks, command.deadline);
+            }
+        }
+    }
+
+    fn append_item(&mut self, item: AppendItem, ticket: Ticket, acks: Acks, deadline: MonotonicMs) {
+        let is_early =
+            acks == Acks::All && planted::is(&self.node.peers.replication.planted, Mistake::AcksBeforeTheIsr);
+        let acks = if is_early { Acks::Leader } else { acks };
+        let append =
+            Append { origin: item.origin, acks, ticket, deadline, leader_epoch: None, verified: false };
+        if let Err(declined) = self.place_in_round(item, append) {
+            self.node.workers.meter.batches_refused.one();
+            self.tickets.answer(ticket, Err(declined));
+        }
+    }
+
+    /// As [`PartitionWorker::place_in_round`], between rounds.
+    pub(crate) fn place(&mut self, item: AppendItem, append: Append) -> Result<(), Declined> {
+        self.moment = None;
+        let placed = self.place_in_round(item, append);
+        self.moment = None;
+        placed
+    }
+
+    /// Gives a batch its offsets and keeps it for the round's write.
+    fn place_in_round(&mut self, item: AppendItem, append: Append) -> Result<(), Declined> {
+        let directory = match self.replicas.get(&item.partition) {
+            Some(replica) if !replica.partition.is_failed() => replica.directory,
+            _ => {
+                self.open(item.partition)?;
+                self.replicas.get(&item.partition).ok_or(Declined::Unknown)?.directory
+            }
+        };
+        let (now, writer) = (self.moment().monotonic, full::writer(item.origin));
+        let bytes = item.batch.size_bytes();
+        if !self.node.log_dirs.directories[directory].room.admit(bytes, writer, now) {
+            self.node.workers.meter.batches_refused_full.one();
+            hindrances::no_room(&self.node, directory);
+            return Err(Declined::Full);
+        }
+        // Whatever does not come as far as the round's write gives its room back.
+        let placed = self.place_admitted(item, append);
+        if !matches!(placed, Ok(true)) {
+            self.node.log_dirs.directories[directory].room.settle(bytes as u64);
+        }
+        placed.map(|_| ())
+    }
+
+    /// Now, or when the round's first batch came, which is as good.
+    fn moment(&mut self) -> Moment {
+        let moment = self.moment.unwrap_or_else(|| self.now());
+        *self.moment.insert(moment)
+    }
+
+    /// Returns whether there is something to write: a retry of what is there already is none.
+    fn place_admitted(&mut self, item: AppendItem, append: Append) -> Result<bool, Declined> {
+        let (key, now) = (item.partition, self.moment());
+        let Self { replicas, files, node, journaled, lists, effects, tickets, following, .. } = self;
+        let hosted = replicas.get_mut(&key).ok_or(Declined::Unknown)?;
+        let directory = hosted.directory;
+        let files = &mut files[directory];
+        let mut around = surroundings(now, (directory, files), journaled, lists, node, effects);
+        let placed = hosted.replica.append(item.batch, item.standing, append, &mut around);
+        if let Ok(placed) = placed {
+            if let Appended::InRound { records, bytes, opens_round } = placed {
+                self.recorder.batch(records, bytes);
+                if opens_round {
+                    self.touched.push(key);
+                }
+                if !hosted.follower_waiters.is_empty() {
+                    self.leading.to_wake.push(key);
+                }
+            }
+            if append.acks == Acks::All && !hosted.is_awaited {
+                hosted.is_awaited = true;
+                self.awaited.push(key);
+            }
+        }
+        carry_out(effects, tickets, node, following, Some(hosted));
+        self.carry_out_rest(key);
+        Ok(matches!(placed?, Appended::InRound { .. }))
+    }
+
+    /// A place for one batch of a coordinator of this worker.
+    pub(crate) fn open_ticket(&mut self, reply: oneshot::Sender<Vec<AppendOutcome>>) -> Opened {
+        self.tickets.open(1, reply)
+    }
+
+    pub(crate) fn ticket(&self, opened: Opened) -> Ticket {
+        self.tickets.ticket(opened, 0)
+    }
+
+    /// From where to where the log of a partition reaches that this broker leads. `None`: not in this epoch yet, or its
+    /// log is about to be cut.
+    pub(crate) fn led_range(
+        &mut self,
+        key: PartitionKey,
+        epoch: LeaderEpoch,
+    ) -> Result<Option<LedRange>, Declined> {
+        self.open(key)?;
+        let replica = self.replicas.get(&key).ok_or(Declined::Unknown)?;
+        let partition = &replica.partition;
+        let end = partition.log_end();
+        // What the round holds is not in the log yet.
+        let is_ready = replica.truncation.is_none() && replica.log.end() == end;
+        let leads = partition.is_leader() && partition.leader_epoch() == epoch;
+        let range = LedRange { start: replica.log.start(), end, committed: partition.high_watermark() };
+        Ok((leads && is_ready).then_some(range))
+    }
+
+    /// Whole batches from the one that holds `from` on, durable or not: for a coordinator that loads.
+    pub(crate) fn read_log(
+        &mut self,
+        key: PartitionKey,
+        from: Offset,
+        max_bytes: usize,
+    ) -> Result<Bytes, Declined> {
+        let Self { replicas, files, .. } = self;
+        let replica = replicas.get_mut(&key).ok_or(Declined::Unknown)?;
+        let (end, files) = (replica.log.end(), &mut files[replica.directory]);
+        let read = replica.log.read(files, from, max_bytes, end, true);
+        read.map(|read| read.records).map_err(|error| {
+            scrub::name_damage(&self.node, &error);
+            if let StorageError::Damaged { offset, .. } = error {
+                self.met_damage(key, offset);
+            }
+            Declined::Storage
+        })
+    }
+}

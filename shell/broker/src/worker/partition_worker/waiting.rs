@@ -1,0 +1,205 @@
+//! Partitions of which the journal of an earlier process still holds something (node/log_dirs/pending.rs): brought
+//! together with their logs when
+//! they are opened, whoever asks for that.
+//!
+//! A partition that cannot be opened must not hold the journal for good: what waits for it is kept in a file of its own
+//! then (replay.rs), and the partition stays offline.
+//!
+//! Neighbours: partition_worker.rs, which opens; journaled.rs, which is ordered to lay.
+
+use super::PartitionWorker;
+use crate::log_dirs::directories::give_up;
+use crate::log_dirs::directories::locate::{Nowhere, Place, locate};
+use crate::mailbox::{Declined, LogSize, PartitionKey};
+use crate::node::log_dirs::pending::name_of;
+use crate::upkeep::replay::{belongs_here, keep_aside};
+use barnabas_base::TopicPartition;
+use barnabas_replica::OpenError;
+use barnabas_storage::StorageError;
+use barnabas_storage::journal::{JournalPartition, PartitionReplay};
+use std::sync::Arc;
+
+/// What waits, and for which directory.
+pub(super) type Waiting = Option<(usize, Arc<PartitionReplay>)>;
+
+impl PartitionWorker {
+    /// Where a partition lies or may begin, and what waits for it there.
+    pub(super) fn locate_waiting(
+        &mut self,
+        key: PartitionKey,
+        name: &TopicPartition,
+    ) -> Result<(Place, Waiting), Declined> {
+        let mut waiting = self.waiting(key)?;
+        let mut is_on_disk = waiting.is_empty();
+        for (directory, _) in &waiting {
+            is_on_disk |= self.has_folder(*directory, name)?;
+        }
+        let place = if is_on_disk { locate(&self.node, key, name) } else { Ok(Place::Found(waiting[0].0)) };
+        let place = match place {
+            Ok(place) => place,
+            Err(Nowhere::Offline) => return Err(Declined::Storage),
+            Err(Nowhere::Broken) => {
+                for (directory, replay) in waiting {
+                    let error =
+                        StorageError::Failed(self.node.log_dirs.directories[directory].path.to_path_buf());
+                    self.give_up_waiting(directory, key, &replay, &error.into())?;
+                }
+                self.stays_offline(key);
+                return Err(Declined::Storage);
+            }
+        };
+        // Of two copies one counts, and so does what waits for it.
+        for (directory, _) in waiting.extract_if(.., |(at, _)| *at != place.directory()) {
+            self.node.log_dirs.pending.remove(&self.node.log_dirs.directories, directory, key, 0);
+        }
+        Ok((place, waiting.pop()))
+    }
+
+    /// The operator has given the partition's records up: what waits for it goes with them.
+    pub(super) fn give_up_where_told(
+        &mut self,
+        key: PartitionKey,
+        name: &TopicPartition,
+    ) -> Result<(), Declined> {
+        let told = give_up::where_told(&self.node, name, key.topic);
+        if told.is_empty() {
+            return Ok(());
+        }
+        for (directory, replay) in self.node.log_dirs.pending.find(key) {
+            let why =
+                StorageError::Failed(self.node.log_dirs.directories[directory].path.join(name.to_string()));
+            self.give_up_waiting(directory, key, &replay, &why.into())?;
+        }
+        for directory in told {
+            if let Err(error) = give_up::put_aside(&self.node, directory, name, key.topic) {
+                tracing::error!(partition = %name, %error, "partition could not be abandoned and stays \
+                    offline");
+                self.stays_offline(key);
+                return Err(Declined::Storage);
+            }
+            let gone = JournalPartition { topic_id: key.topic, topic_partition: name.clone() };
+            self.journal_removed(directory, Arc::new(gone));
+        }
+        Ok(())
+    }
+
+    /// What waits where the partition lies, or may lie: a move that was cut off between its two renames leaves two
+    /// folders. What waits where it does not lie any more is forgotten.
+    fn waiting(&mut self, key: PartitionKey) -> Result<Vec<(usize, Arc<PartitionReplay>)>, Declined> {
+        let mut here = Vec::new();
+        for (directory, replay) in self.node.log_dirs.pending.find(key) {
+            if !self.node.log_dirs.directories[directory].is_usable() {
+                continue;
+            }
+            match belongs_here(&self.node, directory, &replay.partition) {
+                Ok(true) => here.push((directory, replay)),
+                Ok(false) => {
+                    self.node.log_dirs.pending.remove(&self.node.log_dirs.directories, directory, key, 0)
+                }
+                Err(error @ StorageError::WrongOwner { .. }) => {
+                    self.give_up_waiting(directory, key, &replay, &error.into())?;
+                }
+                Err(error) if error.is_passing() => {
+                    self.node.log_dirs.directories[directory].room.hit(&error, self.node.clock.monotonic());
+                    return Err(Declined::Storage);
+                }
+                Err(error) => {
+                    self.node.directory_failed(directory, &error);
+                    return Err(Declined::Storage);
+                }
+            }
+        }
+        Ok(here)
+    }
+
+    fn has_folder(&self, directory: usize, name: &TopicPartition) -> Result<bool, Declined> {
+        let each = &self.node.log_dirs.directories[directory];
+        match each.disk.stat(&each.path.join(name.to_string())) {
+            Ok(found) => Ok(found.is_some()),
+            Err(error) if error.kind.is_shortage() => Err(Declined::Storage),
+            Err(error) => {
+                self.node.directory_failed(directory, &error);
+                Err(Declined::Storage)
+            }
+        }
+    }
+
+    /// Keeps aside what waits for a partition that cannot take it.
+    pub(super) fn give_up_waiting(
+        &mut self,
+        directory: usize,
+        key: PartitionKey,
+        replay: &PartitionReplay,
+        why: &OpenError,
+    ) -> Result<(), Declined> {
+        match keep_aside(&self.node.log_dirs.directories[directory], replay, why) {
+            Ok(()) => {
+                self.node.log_dirs.pending.remove(&self.node.log_dirs.directories, directory, key, 0);
+                Ok(())
+            }
+            Err(error) if error.is_passing() => {
+                self.node.log_dirs.directories[directory].room.hit(&error, self.node.clock.monotonic());
+                Err(Declined::Full)
+            }
+            Err(error) => {
+                self.node.directory_failed(directory, &error);
+                self.directory_failed(directory);
+                Err(Declined::Storage)
+            }
+        }
+    }
+
+    /// The journal wants laid what waits for this partition. `false`: not now.
+    pub(super) fn open_to_lay(&mut self, directory: usize, key: PartitionKey) -> bool {
+        // Whether it is refused or failed, nothing of it waits any more if that is for good.
+        let _ = self.open_known(key);
+        !self.node.log_dirs.pending.has(directory, key)
+    }
+
+    /// Before the node stops: so that everything is in segments. A directory in which something is left is not vouched
+    /// for.
+    pub(super) fn open_all_waiting(&mut self) {
+        let (workers, me) = (self.node.workers.count, self.id);
+        for directory in 0..self.node.log_dirs.directories.len() {
+            for (key, _) in self.node.log_dirs.pending.all(directory, |key| key.owner(workers) == me) {
+                if !self.node.log_dirs.directories[directory].is_online() {
+                    break;
+                }
+                if !self.open_to_lay(directory, key)
+                    && self.node.cluster.image.load().topics.by_id(key.topic).is_some()
+                {
+                    let path = self.node.log_dirs.directories[directory].path.display();
+                    tracing::warn!(
+                        "{path}: batches in the journal could not be written back to segments; the next \
+                         start replays them"
+                    );
+                    self.node.log_dirs.directories[directory].fail();
+                }
+            }
+        }
+    }
+
+    /// A deleted partition's. Returns where something was waiting.
+    pub(super) fn forget_waiting(&mut self, key: PartitionKey) -> Waiting {
+        let found = self.node.log_dirs.pending.find(key);
+        for (directory, _) in &found {
+            self.node.log_dirs.pending.remove(&self.node.log_dirs.directories, *directory, key, 0);
+        }
+        found.into_iter().next()
+    }
+
+    /// What has not been opened counts with what its folder has and with what waits; of a crash in the middle of
+    /// laying, a little of that twice.
+    pub(super) fn sizes_of_waiting(&self) -> Vec<LogSize> {
+        let (workers, me) = (self.node.workers.count, self.id);
+        let mut sizes = Vec::new();
+        for (directory, each) in self.node.log_dirs.directories.iter().enumerate() {
+            for (_, replay) in self.node.log_dirs.pending.all(directory, |key| key.owner(workers) == me) {
+                let name = name_of(&replay);
+                let on_disk = each.size_on_disk(&name.to_string()).unwrap_or(0);
+                sizes.push(LogSize { directory, partition: name.clone(), bytes: on_disk + replay.bytes() });
+            }
+        }
+        sizes
+    }
+}

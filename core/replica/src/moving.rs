@@ -16,7 +16,7 @@
 //! 3. a replica whose log was truncated since the move began is not moved: the copy is of another log
 //! 4. a replica that was never written to has no copy: it begins in the other directory
 //!
-//! Neighbours: shell/broker/src/log_dirs/moves/mover.rs, the thread that copies;
+//! Neighbours: shell/broker/src/upkeep/mover.rs, the thread that copies;
 //! shell/broker/src/worker/partition_worker/moves.rs, the owner.
 //!
 //! Source: KIP-113, KIP-858; Kafka `ReplicaAlterLogDirsThread`, `LogManager.replaceCurrentWithFutureLog`, which renames

@@ -18,11 +18,11 @@ mod threads;
 pub mod worker;
 
 use crate::config::logging;
+use crate::config::node_config::NodeConfig;
 use crate::config::settings::Settings;
 use crate::config::values;
 use crate::config::version::VERSION;
 use crate::node::Node;
-use crate::config::node_config::NodeConfig;
 use barnabas_base::seed_maps;
 use barnabas_metrics::Meter;
 use barnabas_metrics::endpoint;

@@ -9,7 +9,7 @@
 //! `metadata.max.idle.interval.ms`; a longer pause between two batches counts as [`IDLE_INTERVALS_MAX`] of these. Where
 //! that setting is off, all of it counts.
 //!
-//! Pure: batches and their times in, a word out. Neighbours: shell/broker/src/log_dirs/directories/last_life.rs, which
+//! Pure: batches and their times in, a word out. Neighbours: shell/broker/src/upkeep/last_life.rs, which
 //! knows what the disk says.
 
 use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, TimestampMs};

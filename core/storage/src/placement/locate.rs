@@ -24,7 +24,7 @@
 //! Always true: nothing is acknowledged in a second directory while the metadata log names a first one that may come
 //! back, so of two copies the one that the metadata log names has everything.
 //!
-//! Neighbours: shell/broker/src/log_dirs/directories/locate.rs, which looks and carries out.
+//! Neighbours: shell/broker/src/upkeep/placement/locate.rs, which looks and carries out.
 //!
 //! Source: KIP-858; Kafka `LogManager.getOrCreateLog`, which knows less: it refuses what is not marked new while any
 //! directory is offline, and stops the start where it finds a partition twice.

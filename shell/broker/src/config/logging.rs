@@ -52,10 +52,13 @@ const LOGGERS: &[&str] = &[
 
 /// Loggers whose modules have another path than their names say.
 const MODULES: &[(&str, &[&str])] = &[
-    ("barnabas::directories", &["barnabas::log_dirs::directories"]),
+    (
+        "barnabas::directories",
+        &["barnabas::log_dirs::directories", "barnabas::upkeep::last_life", "barnabas::upkeep::placement"],
+    ),
     ("barnabas::full", &["barnabas::log_dirs::full"]),
     ("barnabas::housekeeping", &["barnabas::upkeep::housekeeping"]),
-    ("barnabas::moves", &["barnabas::log_dirs::moves"]),
+    ("barnabas::moves", &["barnabas::upkeep::mover"]),
     ("barnabas::partition_worker", &["barnabas::worker::partition_worker"]),
     ("barnabas::quorum_worker", &["barnabas::controller::quorum_worker"]),
     ("barnabas::replica", &["barnabas::worker::replica"]),
@@ -261,11 +264,11 @@ mod tests {
             Levels::new(parse("barnabas::moves=debug,barnabas::replica::isr=warn").expect("a filter"));
         let is_written =
             |levels: &Levels, module: &str, level: Level| levels.in_force().would_enable(module, &level);
-        assert!(is_written(&levels, "barnabas::log_dirs::moves::pace", Level::DEBUG));
+        assert!(is_written(&levels, "barnabas::upkeep::mover::pace", Level::DEBUG));
         assert!(!is_written(&levels, "barnabas::worker::replica::isr", Level::INFO));
         assert!(is_written(&levels, "barnabas::worker::replica", Level::INFO));
         levels.altered.insert("barnabas::moves", LevelFilter::ERROR);
-        assert!(!is_written(&levels, "barnabas::log_dirs::moves", Level::WARN));
+        assert!(!is_written(&levels, "barnabas::upkeep::mover", Level::WARN));
         assert_eq!(level_in(&levels.in_force(), "barnabas::moves"), LevelFilter::ERROR);
     }
 }

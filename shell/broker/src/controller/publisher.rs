@@ -5,12 +5,12 @@
 //!
 //! Metadata path 4 of 4. Before: quorum_worker.rs, core/metadata's delta. After: partition_worker/changes.rs.
 
-use crate::log_dirs::directories::reports;
-use crate::log_dirs::full;
 use crate::mailbox::{Command, ImageChange};
 use crate::node::Node;
 use crate::node::cluster_events::Here;
 use crate::node::topic_settings;
+use crate::upkeep::in_force;
+use crate::upkeep::placement::{lost, reports};
 use barnabas_base::Text;
 use barnabas_metadata::config::{DynamicConfigs, Properties};
 use barnabas_metadata::events::{self, Event, PartitionChange};
@@ -22,7 +22,7 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
     if changes.configs.iter().any(|resource| resource.kind == ResourceType::Broker) || changes.everything {
         let dynamic = dynamic_configs(node, &image);
         node.cluster.config.store(Arc::new(node.cluster.config.load().with_dynamic(dynamic)));
-        full::configure(&node.log_dirs.directories, &node.cluster.config.load());
+        in_force::set_min_free(&node.log_dirs.directories, &node.cluster.config.load());
         node.peers.replication.throttles.configure(&node.cluster.config.load());
     }
     let deleted = || changes.topics.iter().filter(|(_, topic)| topic.deleted);
@@ -37,6 +37,7 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
         node.peers.controller.events().watch_leaders(&image);
     }
     reports::after_publishing(node, &before, &image, &changes, &placed);
+    lost::look(node, &image, &changes);
     let concerns_workers = changes.everything
         || changes.features
         || !changes.topics.is_empty()

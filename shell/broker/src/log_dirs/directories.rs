@@ -4,26 +4,14 @@
 //! file holds what they share. The lock around a [`LogDir`] is taken when a partition is opened, deleted or
 //! checkpointed, never for an append or a read.
 //!
-//! | file | answers |
-//! |---|---|
-//! | `directories/locate.rs` | where does this partition lie, or where may it begin |
-//! | `directories/figures.rs` | how full and how busy is each directory |
-//! | `directories/give_up.rs` | which partition's records has the operator given up |
-//! | `directories/last_life.rs` | does this node have all that its last process acknowledged |
-//! | `directories/lost.rs` | what becomes of replicas whose directory was replaced |
-//! | `directories/reports.rs` | what the controller is told of them |
+//! `directories/figures.rs` knows how full and how busy each directory is; upkeep/placement.rs acts on what is here.
 //!
 //! Always true:
 //! 1. a directory that has failed is offline until the process ends
 //! 2. one that could not be used at the start is offline from the start: nothing in it is touched
 
 pub mod figures;
-pub mod give_up;
-pub mod last_life;
-pub mod locate;
-pub mod lost;
 pub mod places;
-pub mod reports;
 
 use crate::log_dirs::committer::Committer;
 use crate::log_dirs::full::Room;
@@ -33,7 +21,6 @@ use barnabas_base::{DirectoryId, Text, TimestampMs, TopicId, TopicPartition, Uui
 use barnabas_replica::Checkpoints;
 use barnabas_storage::{DirKind, Disk, FileSystem, LogDir, PartitionDir, StorageError, scrub};
 use figures::Figures;
-use lost::Lost;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -116,7 +103,7 @@ impl Directory {
 
     /// Whether its identity could be read.
     pub fn is_known(&self) -> bool {
-        !locate::is_reserved(self.id)
+        !is_reserved(self.id)
     }
 
     pub fn is_cordoned(&self) -> bool {
@@ -236,7 +223,6 @@ impl Directory {
 pub struct Directories {
     list: Vec<Directory>,
     pub figures: Figures,
-    pub lost: Lost,
     /// It was said that partitions may lie in a directory that is offline.
     said_unassigned: AtomicBool,
 }
@@ -252,7 +238,7 @@ impl std::ops::Deref for Directories {
 impl Directories {
     pub fn new(list: Vec<Directory>) -> Self {
         let figures = Figures::new(&list);
-        Self { list, figures, lost: Lost::default(), said_unassigned: AtomicBool::new(false) }
+        Self { list, figures, said_unassigned: AtomicBool::new(false) }
     }
 
     pub fn by_id(&self, id: DirectoryId) -> Option<usize> {
@@ -278,7 +264,7 @@ impl Directories {
     }
 
     /// `cordoned.log.dirs`: `*` means all.
-    fn cordon(&self, entries: Vec<&str>) {
+    pub fn cordon(&self, entries: Vec<&str>) {
         for directory in &self.list {
             let named = entries.iter().any(|entry| *entry == "*" || directory.is_called(entry));
             let is_cordoned = named && directory.holds_partitions;
@@ -292,14 +278,14 @@ impl Directories {
     }
 
     /// The ids of those that are cordoned, sorted.
-    fn cordoned(&self) -> Vec<DirectoryId> {
+    pub fn cordoned(&self) -> Vec<DirectoryId> {
         let cordoned = self.list.iter().filter(|directory| directory.is_cordoned() && directory.is_known());
         let mut ids: Vec<DirectoryId> = cordoned.map(|directory| directory.id).collect();
         ids.sort_unstable();
         ids
     }
 
-    fn say_unassigned(&self, name: &TopicPartition) {
+    pub fn say_unassigned(&self, name: &TopicPartition) {
         if !self.said_unassigned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 partition = %name,
@@ -311,7 +297,7 @@ impl Directories {
 
     /// Puts a partition's second copy aside: another directory has all that it has. Returns the path of one that a move
     /// left, which was cut off between its two renames; what else there is stays as a stray.
-    fn put_copy_aside(
+    pub fn put_copy_aside(
         &self,
         directory: usize,
         name: &TopicPartition,
@@ -335,7 +321,13 @@ impl Directories {
     }
 }
 
-fn current_dir(name: &TopicPartition) -> PartitionDir {
+/// UNASSIGNED, LOST, MIGRATING and what may come after them: no directory's id (KIP-858).
+pub fn is_reserved(id: DirectoryId) -> bool {
+    id.0[..15] == [0; 15] && id.0[15] < 100
+}
+
+/// The folder of a partition that is in use.
+pub fn current_dir(name: &TopicPartition) -> PartitionDir {
     PartitionDir { name: name.to_string(), topic_partition: name.clone(), kind: DirKind::Current }
 }
 

@@ -18,7 +18,6 @@
 //!    was full and was then held up cannot shut a directory that another thread has since opened
 //! 3. a write that failed while the figures were short does not shut the directory once they show room again
 
-use crate::log_dirs::directories::Directories;
 use barnabas_base::MonotonicMs;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_partition::Origin;
@@ -27,7 +26,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-const MIN_FREE: &str = "log.dir.min.free.bytes";
+pub const MIN_FREE: &str = "log.dir.min.free.bytes";
 /// Between two questions to the file system.
 const LOOK_MS: u64 = 1_000;
 /// The same while somebody is refused.
@@ -219,6 +218,14 @@ impl Room {
         (self.hinders_was_told.swap(hinders as u8, Ordering::Relaxed) != hinders as u8).then_some(hinders)
     }
 
+    /// Takes the operator's `log.dir.min.free.bytes` over, as the key says it. Returns whether it is another.
+    pub fn set_min_free(&self, bytes: i64) -> bool {
+        let before = self.wanted.swap(bytes, Ordering::Relaxed);
+        // So that it counts at once.
+        self.next_look_ms.store(0, Ordering::Relaxed);
+        before != bytes
+    }
+
     /// Asks the file system, if nobody has for a while.
     pub fn look_if_due(&self, now: MonotonicMs) {
         self.look_if(now, 0, || self.is_due(now));
@@ -308,26 +315,6 @@ impl Room {
 
     fn level(&self) -> Level {
         level_of(self.level.load(Ordering::Relaxed))
-    }
-}
-
-/// Takes the operator's `log.dir.min.free.bytes` over.
-pub fn configure(directories: &Directories, config: &BrokerConfig) {
-    for directory in directories.iter() {
-        let before = directory.room.wanted.swap(config.long(MIN_FREE), Ordering::Relaxed);
-        let is_new = before != config.long(MIN_FREE);
-        if let Some(wanted) = wanted(config).filter(|_| is_new && directory.is_usable())
-            && let Ok(space) = directory.disk.space(&directory.path)
-            && wanted > space.total
-        {
-            let (path, total) = (directory.path.display(), space.total);
-            tracing::warn!(
-                "{MIN_FREE}={wanted} exceeds the size of the file system of {path} ({total} bytes): \
-                 produce requests are refused there until the key is lowered"
-            );
-        }
-        // So that it counts at once.
-        directory.room.next_look_ms.store(0, Ordering::Relaxed);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Moves of partitions between log directories, while they are read and written (AlterReplicaLogDirs).
 //!
 //! A move is a second log of the partition, `TOPIC-P.<id>-future` in the directory that it goes to, which one thread of
-//! low priority fills with what the partition's owner reads out to it (moves/mover.rs). When it has nearly caught up,
+//! low priority fills with what the partition's owner reads out to it (upkeep/mover.rs). When it has nearly caught up,
 //! the owner itself does the rest in one go, between two rounds: copies what is left, syncs, and gives the copy the
 //! partition's name (core/replica/src/moving.rs). So the copy follows the log whatever happens to it meanwhile:
 //! appends, retention, deleted records, compaction.
@@ -26,11 +26,6 @@
 //!
 //! Source: KIP-113, KIP-858; Kafka `ReplicaManager.alterReplicaLogDirs`, `ReplicaAlterLogDirsThread`,
 //! `LogManager.replaceCurrentWithFutureLog`, which renames in the same order and leaves two to be chosen from by hand.
-
-mod mover;
-mod pace;
-
-pub use mover::{begin, begin_again, path_of, start};
 
 use crate::mailbox::PartitionKey;
 use barnabas_base::{Offset, TopicPartition, Uuid};
@@ -109,22 +104,22 @@ impl Moves {
     }
 
     /// A move is done.
-    fn finish(&self, key: PartitionKey) {
+    pub fn finish(&self, key: PartitionKey) {
         self.lock().moves.remove(&key);
     }
 
-    fn note(&self, key: PartitionKey, unique: Uuid, copied_end: Offset, log_end: Offset) {
+    pub fn note(&self, key: PartitionKey, unique: Uuid, copied_end: Offset, log_end: Offset) {
         if let Some(each) = self.lock().moves.get_mut(&key).filter(|each| each.unique == unique) {
             each.copied_end = copied_end;
             each.log_end = log_end;
         }
     }
 
-    fn discard(&self, directory: usize, path: PathBuf) {
+    pub fn discard(&self, directory: usize, path: PathBuf) {
         self.lock().discarded.push((directory, path));
     }
 
-    fn take_discarded(&self) -> Vec<(usize, PathBuf)> {
+    pub fn take_discarded(&self) -> Vec<(usize, PathBuf)> {
         std::mem::take(&mut self.lock().discarded)
     }
 
@@ -147,12 +142,12 @@ impl Moves {
         self.changed.notify_all();
     }
 
-    fn is_stopping(&self) -> bool {
+    pub fn is_stopping(&self) -> bool {
         self.lock().stopping
     }
 
     /// Waits until there is something to do, or for so long. `false`: the node stops.
-    fn wait(&self, time: Duration) -> bool {
+    pub fn wait(&self, time: Duration) -> bool {
         let state = self.lock();
         let is_idle = |state: &mut State| !state.stopping && state.discarded.is_empty();
         let (state, _) =
@@ -161,7 +156,7 @@ impl Moves {
     }
 
     /// Waits until there is a move.
-    fn wait_for_moves(&self) -> bool {
+    pub fn wait_for_moves(&self) -> bool {
         let state = self.lock();
         let is_idle =
             |state: &mut State| !state.stopping && state.moves.is_empty() && state.discarded.is_empty();

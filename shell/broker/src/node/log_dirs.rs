@@ -4,6 +4,7 @@ pub mod compaction;
 pub mod damages;
 pub mod deleted;
 pub mod deletions;
+pub mod lost;
 pub mod not_to_lead;
 pub mod pending;
 pub mod written;
@@ -15,6 +16,7 @@ use compaction::Compaction;
 use damages::Damages;
 use deleted::DeletedTopics;
 use deletions::Deletions;
+use lost::Lost;
 use not_to_lead::NotToLead;
 use pending::Pending;
 use written::WrittenPartitions;
@@ -31,6 +33,7 @@ pub struct LogDirs {
     pub pending: Pending,
     pub moves: Moves,
     pub not_to_lead: NotToLead,
+    pub lost: Lost,
     /// `log.ack.durability=synced`: an ack means on disk.
     pub acks_are_synced: bool,
     /// What one partition appends at once goes through the journal up to so many bytes.
@@ -59,6 +62,7 @@ impl LogDirs {
             written: WrittenPartitions::default(),
             moves: Moves::default(),
             not_to_lead: NotToLead::default(),
+            lost: Lost::default(),
             acks_are_synced: config.value("log.ack.durability") != Some("written"),
             journal_append_bytes_max: u64::try_from(config.long("log.journal.append.bytes.max")).unwrap_or(0),
             cache_bytes_max: cache_bytes_max(config, memory_bytes),

@@ -7,11 +7,12 @@
 
 use super::Failure;
 
+use crate::config::node_config::NodeConfig;
+use crate::controller::format::{Beginning, format};
 use crate::log_dirs::directories::places::Place;
 use crate::log_dirs::directories::{Directories, Directory, random_uuid};
-use crate::controller::format::{Beginning, format};
-use crate::log_dirs::full;
 use crate::node::Node;
+use crate::upkeep::in_force;
 use crate::upkeep::replay;
 use barnabas_base::Text;
 use barnabas_clock::Clock;
@@ -27,7 +28,7 @@ pub fn take(config: &BrokerConfig, mut log_dirs: Vec<(LogDir, bool)>) -> Directo
     let is_synced = config.value("log.ack.durability") != Some("written");
     log_dirs.iter_mut().for_each(|(log_dir, _)| log_dir.set_synced(is_synced));
     let directories = known_directories(log_dirs);
-    full::configure(&directories, config);
+    in_force::set_min_free(&directories, config);
     directories
 }
 

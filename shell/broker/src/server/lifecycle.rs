@@ -9,11 +9,12 @@
 //!
 //! [`ControllerHandle::ask`]: crate::node::peers::controller::ControllerHandle::ask
 
-use crate::log_dirs::directories::{last_life, reports};
 use crate::node::Node;
 use crate::node::peers::controller::NotTaken;
 use crate::node::seldom::{Seldom, Unsaid};
 use crate::requests::quorum::strangers::{self, Registrant};
+use crate::upkeep::last_life;
+use crate::upkeep::placement::reports;
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode};
 use barnabas_metadata::MetadataVersion;
 use barnabas_quorum::controller::Asked;

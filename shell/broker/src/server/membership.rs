@@ -10,10 +10,12 @@ use super::signals::Signals;
 use crate::config::node_config::{Listener, NodeConfig};
 use crate::controller::format::voter;
 use crate::controller::quorum_worker::{MetadataError, MetadataFiles};
-use crate::log_dirs::directories::{Directories, give_up, last_life, random_uuid};
+use crate::log_dirs::directories::{Directories, random_uuid};
 use crate::node::Node;
 use crate::node::peers::controller::metadata_partition;
 use crate::node::peers::controller::{ControllerHandle, Requests};
+use crate::upkeep::last_life;
+use crate::upkeep::scrub;
 use barnabas_base::{DirectoryId, DurationMs, Text, Uuid};
 use barnabas_clock::Clock;
 use barnabas_metadata::config::BrokerConfig;
@@ -262,7 +264,7 @@ fn with_remedy(failure: Failure) -> Failure {
         _ => failure.downcast_ref::<StorageError>(),
     };
     match storage {
-        Some(StorageError::Damaged { .. }) => format!("{failure}. {}", give_up::METADATA_LOG).into(),
+        Some(StorageError::Damaged { .. }) => format!("{failure}. {}", scrub::METADATA_LOG).into(),
         _ => failure,
     }
 }

@@ -15,8 +15,7 @@ use crate::config::descriptors;
 use crate::config::node_config::NodeConfig;
 use crate::config::settings::ConfigError;
 use crate::controller::quorum_worker;
-use crate::log_dirs::directories::{last_life, random_uuid};
-use crate::log_dirs::moves;
+use crate::log_dirs::directories::random_uuid;
 use crate::mailbox::{Command, Inbox, Mailbox};
 use crate::node::log_dirs::deletions::Deletions;
 use crate::node::shutdown::Shutdown;
@@ -24,6 +23,8 @@ use crate::node::{Node, NodeParts};
 use crate::server::exporter;
 use crate::upkeep::housekeeping;
 use crate::upkeep::in_force;
+use crate::upkeep::last_life;
+use crate::upkeep::mover;
 use crate::upkeep::put_aside;
 use crate::upkeep::scrub;
 use barnabas_base::Uuid;
@@ -141,7 +142,7 @@ fn run(
         journals,
         quorum,
         housekeeping: housekeeping::start(node.clone(), replayed)?,
-        mover: moves::start(node.clone())?,
+        mover: mover::start(node.clone())?,
         deletions: put_aside::start(node.clone())?,
         metrics: exporter::start(node.clone())?,
     };

@@ -1,6 +1,6 @@
 //! The clean end of a node.
 
-use crate::log_dirs::directories::{Directory, last_life};
+use crate::log_dirs::directories::Directory;
 use crate::mailbox::Command;
 use crate::node::Node;
 use crate::node::peers::controller::metadata_partition;
@@ -8,6 +8,7 @@ use crate::routing::owners::ask_workers;
 use crate::server::lifecycle::Lifecycle;
 use crate::server::threads::Threads;
 use crate::upkeep::checkpoints::{note_metadata_log, write_checkpoints};
+use crate::upkeep::last_life;
 use barnabas_base::{BrokerEpoch, DurationMs, Set, TopicPartition};
 use std::sync::Arc;
 use std::thread::JoinHandle;

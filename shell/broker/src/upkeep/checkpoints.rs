@@ -5,7 +5,7 @@
 //! Called by: housekeeping.rs.
 
 use crate::log_dirs::directories::Directory;
-use crate::mailbox::Checkpointed;
+use crate::mailbox::{Checkpointed, PartitionKey};
 use crate::node::Node;
 use crate::node::peers::controller::metadata_partition;
 use barnabas_base::{Offset, TopicPartition};
@@ -84,4 +84,14 @@ pub fn note_metadata_log(node: &Node) -> Option<usize> {
         return Some(at);
     }
     None
+}
+
+/// How far a partition is clean, as the checkpoints say. In the last step of a move two directories have an entry for
+/// it, and what was left of one that was cut off is older.
+pub fn clean_point(node: &Node, partition: PartitionKey) -> Option<Offset> {
+    let image = node.cluster.image.load();
+    let topic = image.topics.by_id(partition.topic)?.name.clone();
+    let name = TopicPartition { topic, partition: partition.partition };
+    let usable = node.log_dirs.directories.iter().filter(|directory| directory.is_usable());
+    usable.filter_map(|directory| directory.lock().cleaner_point(&name)).min()
 }

@@ -18,13 +18,14 @@
 //! 3. `cleaner-offset-checkpoint` is written after the names of the new segments are durable
 //! 4. a partition that cannot be cleaned is named once at WARN and counted until the next start; the others go on
 
-pub mod candidates;
+mod candidates;
 mod pace;
 
 use crate::log_dirs::directories::{Directory, random_uuid};
 use crate::mailbox::cleaning::{Begun, Looked, Waiting};
 use crate::mailbox::{CleanCommand, Command, PartitionKey};
 use crate::node::Node;
+use crate::upkeep::checkpoints;
 use crate::upkeep::checkpoints::write_checkpoints;
 use crate::upkeep::scrub;
 use barnabas_base::Offset;
@@ -124,7 +125,7 @@ fn ask<T>(node: &Node, owner: usize, command: impl FnOnce(oneshot::Sender<T>) ->
 
 fn clean(node: &Node, partition: PartitionKey) {
     let owner = partition.owner(node.workers.count);
-    let clean_to = candidates::clean_point(node, partition);
+    let clean_to = checkpoints::clean_point(node, partition);
     let begun = ask(node, owner, |reply| CleanCommand::Begin { partition, clean_to, reply }).flatten();
     let Some(begun) = begun else {
         node.log_dirs.compaction.candidates.rest(partition, REST_AFTER_ERROR);

@@ -1,8 +1,8 @@
 //! A log directory that fails while the node runs: who is told.
 
-use crate::log_dirs::directories::reports;
 use crate::mailbox::Report;
 use crate::node::Node;
+use crate::upkeep::placement::reports;
 use barnabas_storage::StorageError;
 
 impl Node {

@@ -1,39 +1,12 @@
-//! What each heartbeat says of this broker: from where it must not lead, and which of its copies are damaged.
+//! When the controller is told from where this broker must not lead, and which of its copies are damaged.
 //!
-//! Neighbours: node/log_dirs/not_to_lead.rs and full.rs, which know it; directories/reports.rs, which sends it;
-//! core/quorum's
-//! `controller/hindered.rs`, which acts on it.
+//! Neighbours: node/log_dirs/not_to_lead.rs and full.rs, which know it; placement/reports.rs, which sends it;
+//! core/quorum's `controller/hindered.rs`, which acts on it.
 
-use crate::log_dirs::directories::reports;
-use crate::log_dirs::full::{Hinders, Room};
+use crate::log_dirs::full::Hinders;
 use crate::node::Node;
-use barnabas_base::DirectoryId;
-use barnabas_quorum::controller::hindered::said::Hindrances;
+use crate::upkeep::placement::reports;
 use std::sync::atomic::Ordering;
-
-/// What a heartbeat says of this broker now.
-pub fn hindrances(node: &Node) -> Hindrances {
-    let now = node.clock.monotonic();
-    let usable = || node.log_dirs.directories.iter().filter(|directory| directory.is_usable());
-    let named = |least: Hinders| {
-        let is_so = |room: &Room| room.hinders(now) >= least;
-        let mut ids: Vec<_> = usable()
-            .filter(|directory| directory.is_known() && is_so(&directory.room))
-            .map(|directory| directory.id)
-            .collect();
-        if !ids.is_empty() && usable().all(|directory| is_so(&directory.room)) {
-            // Wherever the metadata log may think that something lies.
-            ids.push(DirectoryId::DIRECTORY_UNASSIGNED);
-        }
-        ids
-    };
-    let partitions = node.log_dirs.not_to_lead.partitions();
-    Hindrances {
-        directories: named(Hinders::Leading),
-        partitions: partitions.into_iter().map(|key| (key.topic, key.partition)).collect(),
-        full: named(Hinders::Writing),
-    }
-}
 
 /// A producer is refused for want of room: the controller hears of it now, if it has not yet.
 pub fn no_room(node: &Node, directory: usize) {
@@ -113,6 +86,7 @@ fn tell(node: &Node) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log_dirs::full::Room;
     use barnabas_base::MonotonicMs;
     use barnabas_storage::{MemoryDisk, StorageError};
     use std::path::{Path, PathBuf};

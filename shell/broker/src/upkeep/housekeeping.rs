@@ -6,7 +6,6 @@
 
 mod sweep;
 
-use crate::log_dirs::directories::{last_life, reports};
 use crate::mailbox::Command;
 use crate::node::Node;
 use crate::node::log_dirs::deletions::Deletion;
@@ -15,6 +14,8 @@ use crate::routing::owners::ask_workers;
 use crate::upkeep::checkpoints::write_checkpoints;
 use crate::upkeep::cleaner;
 use crate::upkeep::hindrances;
+use crate::upkeep::last_life;
+use crate::upkeep::placement::{lost, reports};
 use crate::upkeep::scrub;
 use barnabas_base::TimestampMs;
 use barnabas_storage::remove_dir;
@@ -71,6 +72,7 @@ fn run(node: &Node) {
         note_journals(node);
         note_life(node, &mut noted);
         reports::watch(node);
+        lost::watch(node);
         hindrances::watch(node);
         arrivals::watch(&node.peers.replication.arrivals, node.workers.metering.arriving());
         let now = barnabas_clock::now();

@@ -4,9 +4,9 @@
 //! directory's file system, how large a file this process may write. docs/SETTINGS.md says the same rules in words.
 
 use crate::config::settings::ConfigError;
-use crate::log_dirs::directories::Directory;
 use crate::log_dirs::directories::places::{Place, parent};
-use crate::log_dirs::full;
+use crate::log_dirs::directories::{Directories, Directory};
+use crate::log_dirs::full::{self, MIN_FREE};
 use crate::log_dirs::journal_thread::journal_config;
 use crate::node::Node;
 
@@ -71,6 +71,23 @@ pub fn file_bytes_max() -> Result<u64, String> {
          the limit (LimitFSIZE= in a systemd unit) if this is not intended"
     );
     Ok(bytes / 4096 * 4096)
+}
+
+/// Takes the operator's `log.dir.min.free.bytes` over.
+pub fn set_min_free(directories: &Directories, config: &BrokerConfig) {
+    for directory in directories.iter() {
+        let is_new = directory.room.set_min_free(config.long(MIN_FREE));
+        if let Some(wanted) = full::wanted(config).filter(|_| is_new && directory.is_usable())
+            && let Ok(space) = directory.disk.space(&directory.path)
+            && wanted > space.total
+        {
+            let (path, total) = (directory.path.display(), space.total);
+            tracing::warn!(
+                "{MIN_FREE}={wanted} exceeds the size of the file system of {path} ({total} bytes): \
+                 produce requests are refused there until the key is lowered"
+            );
+        }
+    }
 }
 
 /// One line for the node, one for each log directory.

@@ -18,12 +18,14 @@
 //!    (core/storage/src/quarantine.rs), and stays offline; the others are served
 //! 3. nothing is replayed into a partition that has another topic id, was deleted, or lies in another directory
 
-use crate::log_dirs::directories::locate::{exchanged, foreign, is_deleted, is_reserved, owner};
-use crate::log_dirs::directories::{Directory, give_up};
+use crate::log_dirs::directories::Directory;
+use crate::log_dirs::directories::is_reserved;
 use crate::log_dirs::journal_thread::{journal_config, remove_files};
 use crate::mailbox::key_of;
 use crate::node::Node;
 use crate::node::topic_settings;
+use crate::upkeep::placement::give_up;
+use crate::upkeep::placement::locate::{exchanged, foreign, is_deleted, owner};
 use barnabas_base::{Offset, TopicId, TopicPartition};
 use barnabas_replica::{OpenError, read_journal, replay_log, waits_for_opening};
 use barnabas_storage::journal::{JournalConfig, JournalPartition, PartitionReplay, Recovered, slot_files};

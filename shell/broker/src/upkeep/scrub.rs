@@ -17,7 +17,7 @@
 //! 3. a partition in which damage was found checks again what it reads, and heals itself from another replica
 //!    (partition_worker/repair.rs)
 
-use crate::log_dirs::directories::{Directory, give_up};
+use crate::log_dirs::directories::Directory;
 use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
 use crate::node::topic_settings;
@@ -40,6 +40,10 @@ const OPENED_MAX: usize = 1000;
 const PROGRESS: &str = "barnabas-scrub";
 /// What is read of it: it names a thousand partitions at most.
 const PROGRESS_BYTES_MAX: u64 = 512 << 10;
+
+/// What an operator does about a damaged metadata log, which is not to be abandoned.
+pub const METADATA_LOG: &str = "The metadata log is damaged: restore it from a backup. If a majority of the controllers runs, \
+     replace this node's metadata directory instead (docs/OPERATIONS.md, Replace a failed disk or machine)";
 
 /// Names `error` at ERROR, a damaged place only once, and counts those.
 pub fn name_damage(node: &Node, error: &StorageError) {
@@ -77,7 +81,7 @@ fn remedy(node: &Node, segment: &Path) -> &'static str {
         return "Restore the file from a backup";
     };
     if *topic == *barnabas_base::name::CLUSTER_METADATA {
-        return give_up::METADATA_LOG;
+        return METADATA_LOG;
     }
     let image = node.cluster.image.load();
     let row = image.topics.by_name(&topic).and_then(|topic| topic.partition(partition));

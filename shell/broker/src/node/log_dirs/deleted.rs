@@ -12,7 +12,7 @@
 //! 4. a kill at any moment leaves what the next start finishes (housekeeping/sweep.rs): the metadata log knows of the
 //!    deletion
 //!
-//! Metadata path, besides: publisher.rs announces, directories/locate.rs asks, housekeeping.rs removes the files later.
+//! Metadata path, besides: publisher.rs announces, placement/locate.rs asks, housekeeping.rs removes the files later.
 
 use crate::mailbox::PartitionKey;
 use barnabas_base::{Map, Set, Text, TimestampMs, TopicId, TopicPartition};

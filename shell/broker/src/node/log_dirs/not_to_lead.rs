@@ -11,10 +11,12 @@
 //!
 //! Neighbours: hindrances.rs, which says it; core/quorum's `controller/hindered.rs`, which acts on it.
 
+use super::LogDirs;
+use crate::log_dirs::full::{Hinders, Room};
 use crate::mailbox::PartitionKey;
-use barnabas_base::BrokerId;
+use barnabas_base::{BrokerId, DirectoryId, MonotonicMs};
 use barnabas_metadata::Image;
-use barnabas_quorum::controller::hindered::said::NAMED_MAX;
+use barnabas_quorum::controller::hindered::said::{Hindrances, NAMED_MAX};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -110,6 +112,31 @@ impl NotToLead {
 
     fn lock(&self) -> MutexGuard<'_, Copies> {
         self.copies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LogDirs {
+    /// What a heartbeat says of this broker now.
+    pub fn hindrances(&self, now: MonotonicMs) -> Hindrances {
+        let usable = || self.directories.iter().filter(|directory| directory.is_usable());
+        let named = |least: Hinders| {
+            let is_so = |room: &Room| room.hinders(now) >= least;
+            let mut ids: Vec<_> = usable()
+                .filter(|directory| directory.is_known() && is_so(&directory.room))
+                .map(|directory| directory.id)
+                .collect();
+            if !ids.is_empty() && usable().all(|directory| is_so(&directory.room)) {
+                // Wherever the metadata log may think that something lies.
+                ids.push(DirectoryId::DIRECTORY_UNASSIGNED);
+            }
+            ids
+        };
+        let partitions = self.not_to_lead.partitions();
+        Hindrances {
+            directories: named(Hinders::Leading),
+            partitions: partitions.into_iter().map(|key| (key.topic, key.partition)).collect(),
+            full: named(Hinders::Writing),
+        }
     }
 }
 

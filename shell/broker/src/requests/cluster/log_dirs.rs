@@ -5,13 +5,13 @@
 //! alone), and the size of another is that of its segment files. It may take a while with many partitions, so that it
 //! runs beside the worker.
 
-use crate::log_dirs::moves;
 use crate::mailbox::MoveCommand;
 use crate::mailbox::moves::Begun;
 use crate::mailbox::{Command, Declined, PartitionKey};
 use crate::node::Node;
 use crate::requests::call::{Answer, Call, Started};
 use crate::routing::owners::ask_workers;
+use crate::upkeep::mover;
 use barnabas_api::k34_alter_replica_log_dirs as k34;
 use barnabas_api::k35_describe_log_dirs::{self, Directory as Described, Replica, Wanted};
 use barnabas_base::{DirectoryId, ErrorCode, Map, Text, TopicId, TopicPartition};
@@ -71,7 +71,7 @@ async fn alter_one(
     let key = PartitionKey { topic, partition: name.partition };
     let known = node.log_dirs.moves.get(key);
     if known.as_ref().is_some_and(|each| each.to != to) {
-        node.log_dirs.moves.cancel(key, |each| moves::path_of(node, each));
+        node.log_dirs.moves.cancel(key, |each| mover::path_of(node, each));
     }
     let (reply, answer) = oneshot::channel();
     node.workers.owner(key).send(Command::Move(MoveCommand::Begin { key, to, reply })).await;
@@ -102,7 +102,7 @@ async fn alter_one(
     let node = node.clone();
     let begun = tokio::task::spawn_blocking(move || {
         let path = node.log_dirs.directories[to].path.clone();
-        moves::begin(&node, key, name.clone(), to).inspect_err(|error| {
+        mover::begin(&node, key, name.clone(), to).inspect_err(|error| {
             tracing::warn!(partition = %name, %error, "replica cannot be moved to {}", path.display());
         })
     });

@@ -4,6 +4,7 @@ use crate::log_dirs::directories::Directory;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use crate::node::topic_settings;
+use crate::upkeep::checkpoints::clean_point;
 use barnabas_base::{Offset, Text, TopicPartition};
 use barnabas_storage::{DirKind, PartitionDir, StorageError};
 
@@ -24,16 +25,6 @@ pub(super) fn by_owner(node: &Node) -> Vec<Question> {
         pieces.into_iter().map(move |piece| (owner, piece))
     });
     pieces.collect()
-}
-
-/// How far a partition is clean, as the checkpoints say. In the last step of a move two directories have an entry for
-/// it, and what was left of one that was cut off is older.
-pub fn clean_point(node: &Node, partition: PartitionKey) -> Option<Offset> {
-    let image = node.cluster.image.load();
-    let topic = image.topics.by_id(partition.topic)?.name.clone();
-    let name = TopicPartition { topic, partition: partition.partition };
-    let usable = node.log_dirs.directories.iter().filter(|directory| directory.is_usable());
-    usable.filter_map(|directory| directory.lock().cleaner_point(&name)).min()
 }
 
 /// Names the compacted partitions on disk whose newest segment begins past what is clean. File names are all that is

@@ -3,12 +3,13 @@
 //!
 //! Names, sizes and times of files are all that is read, so that a million idle partitions stay closed.
 
-use crate::log_dirs::directories::{Directory, random_uuid, reports};
+use crate::log_dirs::directories::{Directory, random_uuid};
 use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
 use crate::node::log_dirs::pending::name_of;
 use crate::node::topic_settings;
 use crate::upkeep::checkpoints::forget_moved;
+use crate::upkeep::placement::reports;
 use barnabas_base::{Set, TimestampMs, TopicId, TopicPartition, name};
 use barnabas_storage::sweep::{
     Fate, Known, SegmentFile, Swept, has_retention, retention_is_due, sweep, unreplayed_is_too_old,

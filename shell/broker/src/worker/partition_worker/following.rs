@@ -20,7 +20,6 @@
 //! Source: Kafka `ReplicaFetcherThread`, `AbstractFetcherThread`.
 
 use super::PartitionWorker;
-use crate::log_dirs::directories::lost;
 use crate::log_dirs::journal_thread::JournalHandle;
 use crate::mailbox::Word;
 use crate::mailbox::{Declined, PartitionKey};
@@ -28,6 +27,7 @@ use crate::node::peers::planted::{self, Mistake};
 use crate::node::peers::replication::arrivals::Arriving;
 use crate::node::seldom::Seldom;
 use crate::routing::addresses::address_of;
+use crate::upkeep::placement::lost;
 use crate::worker::replica::Hosted;
 use crate::worker::replica::behind::Behind;
 use crate::worker::replica::bulk::Bulk;

@@ -5,10 +5,11 @@
 //! middle rests on (moves.rs).
 
 use super::PartitionWorker;
-use crate::log_dirs::directories::{random_uuid, reports};
+use crate::log_dirs::directories::random_uuid;
 use crate::mailbox::moves::{Begun, SwapFailure};
 use crate::mailbox::{Copying, MoveCommand};
 use crate::mailbox::{Declined, PartitionKey};
+use crate::upkeep::placement::reports;
 use barnabas_base::Offset;
 use barnabas_replica::{CopyVerdict, LogPiece, MoveBegins};
 use barnabas_storage::StorageError;
@@ -150,7 +151,7 @@ impl PartitionWorker {
             }
             Err(error) => {
                 // The old name may come back with its directory, and the metadata log names it: nothing is acknowledged
-                // in the new place before the metadata log names that (directories/locate.rs).
+                // in the new place before the metadata log names that (placement/locate.rs).
                 replica.partition.fail(&mut effects.decisions);
                 replica.waiters.wake_all();
                 self.apply_effects(key);

@@ -1,16 +1,16 @@
 //! Opening partitions: where they lie, with what the journal holds of them, and what becomes of those that cannot be
 //! opened. core/replica's `opening` decides.
 //!
-//! Neighbours: waiting.rs, which finds what waits in the journal; directories/locate.rs, which finds the directory;
+//! Neighbours: waiting.rs, which finds what waits in the journal; placement/locate.rs, which finds the directory;
 //! core/replica/src/opening.rs.
 
 use super::{PartitionWorker, changes};
-use crate::log_dirs::directories::give_up;
-use crate::log_dirs::directories::locate::Place;
-use crate::log_dirs::directories::reports;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::node::peers::replication::throttles::Throttled;
 use crate::node::topic_settings;
+use crate::upkeep::placement::give_up;
+use crate::upkeep::placement::locate::Place;
+use crate::upkeep::placement::reports;
 use crate::worker::replica::{Hosted, Replica};
 use barnabas_base::TopicPartition;
 use barnabas_metadata::{Image, Partition as Row};

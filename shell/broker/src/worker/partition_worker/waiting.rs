@@ -8,10 +8,10 @@
 //! Neighbours: partition_worker.rs, which opens; journaled.rs, which is ordered to lay.
 
 use super::PartitionWorker;
-use crate::log_dirs::directories::give_up;
-use crate::log_dirs::directories::locate::{Nowhere, Place, locate};
 use crate::mailbox::{Declined, LogSize, PartitionKey};
 use crate::node::log_dirs::pending::name_of;
+use crate::upkeep::placement::give_up;
+use crate::upkeep::placement::locate::{Nowhere, Place, locate};
 use crate::upkeep::replay::{belongs_here, keep_aside};
 use barnabas_base::TopicPartition;
 use barnabas_replica::OpenError;

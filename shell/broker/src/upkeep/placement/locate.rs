@@ -1,12 +1,14 @@
 //! Where a partition lies, or may begin: looks through the directories and carries out what core/storage's
 //! `placement::locate` decides.
 //!
-//! Neighbours: partition_worker/waiting.rs, which asks; moves.rs; core/storage/src/placement/locate.rs.
+//! Neighbours: partition_worker/waiting.rs and opening.rs, node/log_dirs/deleted.rs, which ask; mover.rs;
+//! core/storage/src/placement/locate.rs.
 
-use super::{Directories, current_dir, random_uuid, reports};
-use crate::log_dirs::moves;
+use super::{give_up, reports};
+use crate::log_dirs::directories::{Directories, current_dir, is_reserved, random_uuid};
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
+use crate::upkeep::mover;
 use barnabas_base::{DirectoryId, Offset, TopicId, TopicPartition};
 use barnabas_storage::placement::locate::{
     Assigned, Here, Located, Owner, Predecessor, Sight, keep_of_two, locate as decide, predecessor,
@@ -112,7 +114,7 @@ fn log_vanished(
          partition stays offline. Restore the files and restart; or create an empty file {} in {} \
          and restart, to abandon its records; or delete the topic",
         path.join(name.to_string()).display(),
-        super::give_up::file_name(name, key.topic),
+        give_up::file_name(name, key.topic),
         path.display()
     );
 }
@@ -190,7 +192,7 @@ fn look(
         let other = copies[1 - kept];
         if let Some(copy) = directories.put_copy_aside(other, name).map_err(|why| (other, why))? {
             let key = PartitionKey { topic, partition: name.partition };
-            moves::begin_again(node, key, name, other, copy).map_err(|why| (other, why))?;
+            mover::begin_again(node, key, name, other, copy).map_err(|why| (other, why))?;
         }
     }
     Ok(holding)
@@ -292,9 +294,4 @@ pub fn vanished(directories: &Directories, name: &TopicPartition) -> Option<(usi
         let reached = reached(&directory.lock(), name);
         (reached > Offset::ZERO).then_some((index, reached))
     })
-}
-
-/// UNASSIGNED, LOST, MIGRATING and what may come after them: no directory's id (KIP-858).
-pub fn is_reserved(id: DirectoryId) -> bool {
-    id.0[..15] == [0; 15] && id.0[15] < 100
 }

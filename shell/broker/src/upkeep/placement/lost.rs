@@ -15,30 +15,23 @@
 //! empty neither counts as an acknowledgement nor wins an election, but one that costs records anyway.
 //!
 //! Before: the registration, by which the controller knows which directories there are. After: locate.rs, which finds
-//! the new place.
+//! the new place. node/log_dirs/lost.rs remembers what is not settled.
 //!
 //! Source: KIP-858; Kafka `LogManager.getOrCreateLog`, which begins anew whatever it does not find while all
 //! directories are online, an only replica included.
 
-use super::{Directories, Directory, locate, reports};
+use super::reports;
+use crate::log_dirs::directories::{Directories, Directory, is_reserved};
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use barnabas_base::{BrokerId, DirectoryId};
 use barnabas_metadata::{Changes, Image, Partition as Row};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 /// Of many partitions, so many are named.
 const NAMES_SAID: usize = 3;
-
-/// What was found at the registration and is not settled yet.
-#[derive(Debug, Default)]
-pub struct Lost {
-    has_looked: AtomicBool,
-    has_any: AtomicBool,
-    keys: Mutex<Vec<PartitionKey>>,
-}
 
 /// What becomes of such a replica, as things are now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,7 +48,7 @@ enum Fate {
 
 /// Whether the replica of this broker lies in a directory that is none of its own, by the metadata log.
 pub fn is_lost(directories: &Directories, me: BrokerId, row: &Row) -> bool {
-    let id = row.directory(me).filter(|id| !locate::is_reserved(*id));
+    let id = row.directory(me).filter(|id| !is_reserved(*id));
     id.is_some_and(|id| directories.by_id(id).is_none())
 }
 
@@ -85,7 +78,7 @@ fn is_registered(node: &Node, image: &Image) -> bool {
 
 /// An image is published: with the one that first knows this process, all of it is looked through, once.
 pub fn look(node: &Node, image: &Image, changes: &Changes) {
-    let lost = &node.log_dirs.directories.lost;
+    let lost = &node.log_dirs.lost;
     let concerns_me = changes.everything || changes.brokers.contains(&node.identity.broker_id);
     if !concerns_me || !is_registered(node, image) || lost.has_looked.swap(true, Ordering::AcqRel) {
         return;
@@ -112,13 +105,13 @@ pub fn look(node: &Node, image: &Image, changes: &Changes) {
 
 /// Once a second: tells the controller of new directories that the metadata log does not know yet.
 pub fn watch(node: &Node) {
-    if node.log_dirs.directories.lost.has_any.load(Ordering::Acquire) {
+    if node.log_dirs.lost.has_any.load(Ordering::Acquire) {
         refill(node, &node.cluster.image.load_full());
     }
 }
 
 fn refill(node: &Node, image: &Image) {
-    let lost = &node.log_dirs.directories.lost;
+    let lost = &node.log_dirs.lost;
     let mut keys = lost.keys.lock().unwrap_or_else(PoisonError::into_inner);
     let mut placed = Vec::new();
     keys.retain(|key| {

@@ -1,18 +1,20 @@
 //! The thread that copies: one piece of each move in turn, at the lowest priority, at the pace that is set.
 //!
 //! It alone makes, fills and removes `-future` directories after the start. It waits for the partitions' owners; nobody
-//! waits for it.
+//! waits for it. It speaks with them in the words of mailbox/moves.rs.
 
-use super::Move;
-use super::pace::Pace;
+mod pace;
+
 use crate::log_dirs::directories::random_uuid;
+use crate::log_dirs::moves::Move;
 use crate::mailbox::moves::{Begun, Copying, MoveCommand, SwapFailure};
 use crate::mailbox::{Command, Declined, PartitionKey};
 use crate::node::Node;
-use crate::upkeep::cleaner::candidates::clean_point;
+use crate::upkeep::checkpoints::clean_point;
 use barnabas_base::{Offset, TopicPartition, name};
 use barnabas_replica::{CopyVerdict, Fits, LogCopy, LogPiece};
 use barnabas_storage::{DirKind, FilePool, LogPlace, PartitionDir, StorageError, remove_dir};
+use pace::Pace;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

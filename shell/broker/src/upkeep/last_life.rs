@@ -12,7 +12,7 @@
 //! core/storage keeps the files; core/quorum's `node/outlived.rs` compares with the metadata log. The server and
 //! housekeeping note this life, and the registration tells the controller.
 
-use super::{Directories, Directory};
+use crate::log_dirs::directories::{Directories, Directory};
 use crate::node::Node;
 use barnabas_base::{BrokerEpoch, BrokerId, DurationMs};
 use barnabas_metadata::config::BrokerConfig;

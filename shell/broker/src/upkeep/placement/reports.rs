@@ -7,10 +7,8 @@
 //!
 //! Source: Kafka `AssignmentsManager`, `BrokerLifecycleManager.propagateDirectoryFailure`, `DynamicLogConfig`.
 
-use crate::log_dirs::directories::lost;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
-use crate::upkeep::hindrances;
 use barnabas_base::{DirectoryId, TopicPartition};
 use barnabas_metadata::{Changes, Image, ResourceType};
 use barnabas_storage::{DiskError, DiskErrorKind};
@@ -85,7 +83,6 @@ pub fn after_publishing(
     if is_out_of_step(node) {
         heartbeat(node);
     }
-    lost::look(node, image, changes);
 }
 
 /// Tells the controller where partitions lie.
@@ -141,7 +138,7 @@ pub fn heartbeat_request(node: &Node) -> BrokerHeartbeatRequest {
     let image = node.cluster.image.load();
     let cordoned = image.metadata_version().has_cordoned_log_dirs();
     let mut more = TaggedFields::default();
-    hindrances::hindrances(node).write(&mut more);
+    node.log_dirs.hindrances(node.clock.monotonic()).write(&mut more);
     BrokerHeartbeatRequest {
         broker_id: node.identity.broker_id.get(),
         broker_epoch: node.identity.broker_epoch().get(),
@@ -158,7 +155,6 @@ pub fn heartbeat_request(node: &Node) -> BrokerHeartbeatRequest {
 pub fn watch(node: &Node) {
     let directories = &node.log_dirs.directories;
     notice_missing(node);
-    lost::watch(node);
     if directories.are_several() {
         directories.figures.measure(directories);
         let untold = directories.figures.untold();

@@ -7,20 +7,16 @@
 //! stray, together with what the journal held of it and could not be replayed; the checkpoints forget the partition,
 //! and it begins at offset 0 in any log directory. Nothing is deleted.
 //!
-//! Before: partition_worker/waiting.rs, when the partition is first asked for. After: directories/locate.rs, which
+//! Before: partition_worker/waiting.rs, when the partition is first asked for. After: placement/locate.rs, which
 //! finds nothing.
 
-use super::{Directory, random_uuid};
+use crate::log_dirs::directories::{Directory, random_uuid};
 use crate::node::Node;
 use barnabas_base::{BrokerId, TopicId, TopicPartition};
 use barnabas_storage::{NAME_BYTES_MAX, StorageError, partition_file_name, quarantine};
 use std::path::PathBuf;
 
 const NAME: &str = "barnabas-abandon-";
-
-/// What an operator does about a damaged metadata log, which is not to be abandoned.
-pub const METADATA_LOG: &str = "The metadata log is damaged: restore it from a backup. If a majority of the controllers runs, \
-     replace this node's metadata directory instead (docs/OPERATIONS.md, Replace a failed disk or machine)";
 
 /// The log directories in which the operator has asked for it.
 pub fn where_told(node: &Node, name: &TopicPartition, topic: TopicId) -> Vec<usize> {

@@ -13,8 +13,8 @@
 //! 1. no request is held for longer than [`APPEND_TIMEOUT`] or [`READ_TIMEOUT`]
 //! 2. batches for one partition keep their order
 //!
-//! Neighbours: shell/broker/src/worker/partition_worker/await_metadata.rs, which holds commands;
-//! shell/broker/src/worker/partition_worker/changes.rs, which takes over roles.
+//! Neighbours: shell/broker/src/worker/partition_worker/appends/await_metadata.rs, which holds commands;
+//! shell/broker/src/worker/partition_worker/lifecycle/changes.rs, which takes over roles.
 
 use barnabas_base::{DurationMs, LeaderEpoch, MonotonicMs};
 use barnabas_partition::ReplicaKey;

@@ -2,7 +2,7 @@
 //!
 //! Effects are carried out before the next step of the same replica.
 //!
-//! Neighbours: shell/broker/src/worker/partition_worker/rounds.rs carries them out.
+//! Neighbours: shell/broker/src/worker/partition_worker/appends/rounds.rs carries them out.
 
 use std::sync::Arc;
 

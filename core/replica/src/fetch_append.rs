@@ -8,8 +8,8 @@
 //! 1. nothing is appended that does not go on where the log ends
 //! 2. the log's start never lies in what is in memory alone
 //!
-//! Neighbours: shell/broker/src/worker/partition_worker/taking.rs, which hands the answers in; core/partition's
-//! `partition/follower`; `append`.
+//! Neighbours: shell/broker/src/worker/partition_worker/replication/apply_fetched.rs, which hands the answers in;
+//! core/partition's `partition/follower`; `append`.
 //!
 //! Source: Kafka `AbstractFetcherThread.processFetchRequest`, `ReplicaFetcherThread.processPartitionData`.
 

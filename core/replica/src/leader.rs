@@ -3,9 +3,9 @@
 //! A follower is shown what is appended, durable here or not: so leader and followers sync at the same time. Its fetch
 //! offset says what is durable there.
 //!
-//! Neighbours: shell/broker/src/worker/partition_worker/changes.rs, which hears of images;
-//! shell/broker/src/worker/partition_worker/followers.rs, which hands fetches in; core/partition's `partition/leader`,
-//! which decides.
+//! Neighbours: shell/broker/src/worker/partition_worker/lifecycle/changes.rs, which hears of images;
+//! shell/broker/src/worker/partition_worker/replication/followers.rs, which hands fetches in; core/partition's
+//! `partition/leader`, which decides.
 //!
 //! Source: Kafka `Partition.makeLeader`, `Partition.makeFollower`, `Partition.fetchRecords`.
 

@@ -17,7 +17,7 @@
 //! 4. a replica that was never written to has no copy: it begins in the other directory
 //!
 //! Neighbours: shell/broker/src/upkeep/mover.rs, the thread that copies;
-//! shell/broker/src/worker/partition_worker/moves.rs, the owner.
+//! shell/broker/src/worker/partition_worker/lifecycle/moves.rs, the owner.
 //!
 //! Source: KIP-113, KIP-858; Kafka `ReplicaAlterLogDirsThread`, `LogManager.replaceCurrentWithFutureLog`, which renames
 //! in the same order.

@@ -10,9 +10,9 @@
 //!
 //! Always true: what is replayed twice changes nothing, so that a snapshot may be older than the log's end.
 //!
-//! Neighbours: shell/broker/src/worker/partition_worker/opening.rs, which finds the directory and carries the verdict
-//! out; `replay`, which comes before for logs that were truncated; core/storage's `log/open.rs`, which recovers the
-//! files.
+//! Neighbours: shell/broker/src/worker/partition_worker/lifecycle/opening.rs, which finds the directory and carries the
+//! verdict out; `replay`, which comes before for logs that were truncated; core/storage's `log/open.rs`, which recovers
+//! the files.
 
 pub(crate) mod replay;
 

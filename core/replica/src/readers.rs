@@ -4,7 +4,7 @@
 //! that arrives afterwards waits until everything below the promised end is durable.
 //!
 //! Neighbours: shell/broker/src/mailbox/fetch_wait.rs, which wakes waiting fetches;
-//! shell/broker/src/worker/partition_worker/patience.rs, which holds reads.
+//! shell/broker/src/worker/partition_worker/reading/await_durable.rs, which holds reads.
 
 use barnabas_base::Offset;
 use barnabas_partition::Partition;

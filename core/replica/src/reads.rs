@@ -5,8 +5,8 @@
 //!    end
 //! 2. a reader whose last epoch ended before its offset gets the end of that epoch here, and no records (KIP-320)
 //!
-//! Neighbours: shell/broker/src/worker/partition_worker/reads.rs, which collects answers and wakes waiting fetches;
-//! core/storage's `Log::read`.
+//! Neighbours: shell/broker/src/worker/partition_worker/reading/reads.rs, which collects answers and wakes waiting
+//! fetches; core/storage's `Log::read`.
 //!
 //! Source: Kafka `Partition.readRecords`.
 

@@ -19,8 +19,8 @@
 //! 3. nothing is given up before the leader has sent records from the damaged offset, which shows that it sees the
 //!    replica behind
 //!
-//! Neighbours: shell/broker/src/worker/partition_worker/repair.rs, which carries it out; `truncation`; core/partition's
-//! `partition/follower`.
+//! Neighbours: shell/broker/src/worker/partition_worker/replication/repair.rs, which carries it out; `truncation`;
+//! core/partition's `partition/follower`.
 
 use barnabas_base::{BrokerId, DurationMs, MonotonicMs, Offset};
 use barnabas_metadata::Partition as Registration;

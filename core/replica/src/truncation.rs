@@ -11,8 +11,8 @@
 //! 1. no log is truncated before the journal has noted it and the checkpoints name no more than what stays
 //! 2. a replica with a truncation under way neither fetches nor changes its role
 //!
-//! Neighbours: shell/broker/src/worker/partition_worker/truncation.rs, which carries it out; `repair`, which gives up
-//! damaged segments; core/storage's `Log::truncate_to`; core/partition's `diverged` and `out_of_range`.
+//! Neighbours: shell/broker/src/worker/partition_worker/replication/truncation.rs, which carries it out; `repair`,
+//! which gives up damaged segments; core/storage's `Log::truncate_to`; core/partition's `diverged` and `out_of_range`.
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@
 //! 3. what the cache of recent batches forgets is in segments
 //!
 //! Neighbours: `append`, which stages; core/storage's `Log::lay`;
-//! shell/broker/src/worker/partition_worker/journaled.rs, which takes the orders.
+//! shell/broker/src/worker/partition_worker/appends/journaled.rs, which takes the orders.
 
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@
 //! 3. nothing is appended to a log that ends before it, or that holds something else in its place
 //!
 //! Neighbours: core/replica/src/opening.rs, which takes it in; shell/broker/src/upkeep/replay.rs and
-//! shell/broker/src/worker/partition_worker/waiting.rs, which write it.
+//! shell/broker/src/worker/partition_worker/lifecycle/waiting.rs, which write it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! What a replica answers from what it knows and from headers of batches: bounds, offsets by time, times by offset,
 //! ends of epochs, deletion of records.
 //!
-//! Neighbours: shell/broker/src/worker/partition_worker/asks.rs, which opens the partition and spends its turn;
+//! Neighbours: shell/broker/src/worker/partition_worker/reading/asks.rs, which opens the partition and spends its turn;
 //! core/storage's `log/time_search.rs`.
 //!
 //! Source: Kafka `Partition.fetchOffsetForTimestamp`, `Partition.lastOffsetForLeaderEpoch`,

@@ -1,7 +1,7 @@
 //! Truncations, in the order that core/replica asks for: the journal notes them, checkpoints are lowered, the log is
 //! truncated.
 //!
-//! As shell/broker's partition_worker/truncation.rs.
+//! As shell/broker's partition_worker/replication/truncation.rs.
 
 use barnabas_base::{MonotonicMs, Offset, TimestampMs};
 use barnabas_partition::{Cut, ReplicaKey};

@@ -3,7 +3,7 @@
 //! Readers of [`Node::image`](crate::node::Node) see it at once; workers are told what changed, so that they touch only
 //! the partitions that are concerned. An answer to whoever caused the change is given after this.
 //!
-//! Metadata path 4 of 4. Before: quorum_worker.rs, core/metadata's delta. After: partition_worker/changes.rs.
+//! Metadata path 4 of 4. Before: quorum_worker.rs, core/metadata's delta. After: partition_worker/lifecycle/changes.rs.
 
 use crate::mailbox::{Command, ImageChange};
 use crate::node::Node;

@@ -21,8 +21,8 @@
 //! 4. one round is written at a time, whoever writes it: the writer is behind a lock, and a worker takes it only while
 //!    the thread is parked
 //!
-//! Produce path 4½ of 5. Before: partition_worker/journaled.rs, which hands in. After: partition_worker/journaled.rs,
-//! which answers.
+//! Produce path 4½ of 5. Before: partition_worker/appends/journaled.rs, which hands in. After:
+//! partition_worker/appends/journaled.rs, which answers.
 
 mod alone;
 mod files;

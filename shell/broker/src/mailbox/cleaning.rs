@@ -1,6 +1,6 @@
 //! What a compaction thread asks of a partition's owner.
 //!
-//! Neighbours: cleaner.rs, which asks; partition_worker/clean.rs, which answers.
+//! Neighbours: cleaner.rs, which asks; partition_worker/upkeep/clean.rs, which answers.
 
 use super::{Checkpointed, PartitionKey};
 use barnabas_base::{Map, Offset, ProducerId};

@@ -1,6 +1,6 @@
 //! What the mover asks of a partition's owner.
 //!
-//! Neighbours: upkeep/mover.rs, which asks; partition_worker/moves.rs, which answers.
+//! Neighbours: upkeep/mover.rs, which asks; partition_worker/lifecycle/moves.rs, which answers.
 
 use super::{Declined, PartitionKey};
 use barnabas_base::Offset;

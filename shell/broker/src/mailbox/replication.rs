@@ -1,8 +1,8 @@
 //! What comes back to a worker from other brokers: a leader's answers to its followers, the controller's to its
 //! leaders.
 //!
-//! Neighbours: replica/line.rs and replica/isr.rs, which ask; partition_worker/following.rs and
-//! partition_worker/followers.rs, which hear.
+//! Neighbours: replica/line.rs and replica/isr.rs, which ask; partition_worker/replica_fetcher.rs and
+//! partition_worker/replication/followers.rs, which hear.
 
 use super::PartitionKey;
 use barnabas_api::replication::alter_partition::Altered;

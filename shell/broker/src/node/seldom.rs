@@ -6,7 +6,7 @@
 //! than one line more.
 //!
 //! Used by quorum_worker/peers.rs, requests/quorum/strangers.rs and server/lifecycle.rs, of nodes that are not of this
-//! cluster or not who they say; by partition_worker/repair.rs, of leaders whose records are damaged.
+//! cluster or not who they say; by partition_worker/replication/repair.rs, of leaders whose records are damaged.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -2,8 +2,8 @@
 //! it.
 //!
 //! core/storage's `cleaner` reads and writes segments here, beside the partition's worker. The worker is asked three
-//! things (partition_worker/clean.rs): how much waits, what may be read, and to swap a group of segments, which is a
-//! few renames.
+//! things (partition_worker/upkeep/clean.rs): how much waits, what may be read, and to swap a group of segments, which
+//! is a few renames.
 //!
 //! | file | answers |
 //! |---|---|

@@ -15,7 +15,7 @@
 //! 1. nothing is changed, cut or deleted here, whatever is found
 //! 2. a damaged place is named once at ERROR, by file, byte and offset, whoever finds it; and counted
 //! 3. a partition in which damage was found checks again what it reads, and heals itself from another replica
-//!    (partition_worker/repair.rs)
+//!    (partition_worker/replication/repair.rs)
 
 use crate::log_dirs::directories::Directory;
 use crate::mailbox::{Command, PartitionKey};

@@ -14,27 +14,24 @@
 //!
 //! Produce path 3 of 5. Before: core/api/src/k00_produce.rs, through connection.rs. After: core/replica/src/append.rs,
 //! journal_thread.rs.
+//!
+//! | file | what of this worker |
+//! |---|---|
+//! | `partition_worker/appends.rs` | rounds of appends, and what they are held back for |
+//! | `partition_worker/lifecycle.rs` | partitions are opened, change their role or directory, and go |
+//! | `partition_worker/reading.rs` | fetches and small questions |
+//! | `partition_worker/replica_fetcher.rs` | whom its replicas fetch from, and when |
+//! | `partition_worker/replication.rs` | fetches of followers, truncation, repair |
+//! | `partition_worker/share.rs` | share partitions |
+//! | `partition_worker/upkeep.rs` | retention, checkpoints, compaction, the end |
 
-mod asks;
-mod await_metadata;
-mod changes;
-mod clean;
-mod deleting;
-mod followers;
-mod following;
-mod in_sync;
-mod journaled;
-mod moves;
-mod opening;
-mod patience;
-mod reads;
-mod repair;
-mod rounds;
+mod appends;
+mod lifecycle;
+mod reading;
+mod replica_fetcher;
+mod replication;
 mod share;
-mod taking;
-mod truncation;
 mod upkeep;
-mod waiting;
 
 use crate::log_dirs::committer::SyncRequest;
 use crate::log_dirs::directories::Directory;
@@ -46,19 +43,20 @@ use crate::upkeep::hindrances;
 use crate::upkeep::scrub;
 use crate::worker::replica::Hosted;
 use crate::worker::tickets::{NOBODY, Opened, Tickets};
-use await_metadata::Early;
+use appends::await_metadata::Early;
+use appends::journaled::Journaled;
+use appends::rounds::{carry_out, surroundings};
 use barnabas_base::{LeaderEpoch, Map, MonotonicMs, Offset, Set};
 use barnabas_metrics::{Recorder, Stamp};
 use barnabas_partition::{Acks, Append, Ticket};
 use barnabas_replica::{Appended, BatchLists, Moment, Outbox};
 use barnabas_storage::{FilePool, StorageError, TailMemory};
 use bytes::Bytes;
-use deleting::Deleting;
-use followers::Leading;
-use following::Following;
-use journaled::Journaled;
-use patience::Patient;
-use rounds::{carry_out, surroundings};
+use lifecycle::deleting::Deleting;
+use reading::asks::Asks;
+use reading::await_durable::Patient;
+use replica_fetcher::Following;
+use replication::followers::Leading;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -116,7 +114,7 @@ pub struct PartitionWorker {
     following: Following,
     leading: Leading,
     early: Early,
-    asks: asks::Asks,
+    asks: Asks,
 }
 
 impl PartitionWorker {
@@ -155,7 +153,7 @@ impl PartitionWorker {
             following,
             leading: Leading::default(),
             early: Early::default(),
-            asks: asks::Asks::default(),
+            asks: Asks::default(),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Deleted topics on their way out: between the metadata log's word and the moment when nothing of them lies under
 //! their names.
 //!
-//! Each worker closes its own partitions, a few in a turn (partition_worker/deleting.rs). What is closed is put aside
-//! by a thread of its own: that writes checkpoints, which name every partition of a directory, syncs directories, and
-//! for thousands of partitions takes longer than a worker may be away.
+//! Each worker closes its own partitions, a few in a turn (partition_worker/lifecycle/deleting.rs). What is closed is
+//! put aside by a thread of its own: that writes checkpoints, which name every partition of a directory, syncs
+//! directories, and for thousands of partitions takes longer than a worker may be away.
 //!
 //! Always true:
 //! 1. nobody renames a deleted partition's folder while its log may be open: files of logs are opened by name

@@ -9,7 +9,7 @@
 //! counted, and their records are in the sums. One group is shown whole, up to [`PARTITIONS_SHOWN`] partitions, where
 //! it is asked for (`/metrics?group=NAME`).
 //!
-//! Neighbours: coordinator_worker/look.rs (what groups have committed), partition_worker/asks.rs (ends, times),
+//! Neighbours: coordinator_worker/look.rs (what groups have committed), partition_worker/reading/asks.rs (ends, times),
 //! share_persister.rs (where share-partitions stand).
 
 mod survey;

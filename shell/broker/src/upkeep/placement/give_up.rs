@@ -7,8 +7,8 @@
 //! stray, together with what the journal held of it and could not be replayed; the checkpoints forget the partition,
 //! and it begins at offset 0 in any log directory. Nothing is deleted.
 //!
-//! Before: partition_worker/waiting.rs, when the partition is first asked for. After: placement/locate.rs, which
-//! finds nothing.
+//! Before: partition_worker/lifecycle/waiting.rs, when the partition is first asked for. After: placement/locate.rs,
+//! which finds nothing.
 
 use crate::log_dirs::directories::{Directory, random_uuid};
 use crate::node::Node;

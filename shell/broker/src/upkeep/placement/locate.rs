@@ -1,7 +1,7 @@
 //! Where a partition lies, or may begin: looks through the directories and carries out what core/storage's
 //! `placement::locate` decides.
 //!
-//! Neighbours: partition_worker/waiting.rs and opening.rs, node/log_dirs/deleted.rs, which ask; mover.rs;
+//! Neighbours: partition_worker/lifecycle/waiting.rs and opening.rs, node/log_dirs/deleted.rs, which ask; mover.rs;
 //! core/storage/src/placement/locate.rs.
 
 use super::{give_up, reports};

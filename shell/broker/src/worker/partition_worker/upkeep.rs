@@ -1,5 +1,7 @@
 //! What happens to open partitions now and then: retention, expiry of producers, checkpoints; and the end.
 
+mod clean;
+
 use super::PartitionWorker;
 use crate::log_dirs::committer::WHOLE_FROM;
 use crate::mailbox::{Checkpointed, LogSize, PartitionKey};

@@ -3,7 +3,7 @@
 //!
 //! In records, up to the leader's high watermark, as its newest answer told. Who has everything costs nothing.
 //!
-//! Neighbours: partition_worker/following.rs, which tells; exporter/collect/quorum.rs, which shows it.
+//! Neighbours: partition_worker/replica_fetcher.rs, which tells; exporter/collect/quorum.rs, which shows it.
 
 use crate::mailbox::PartitionKey;
 use barnabas_metrics::WorkerCells;

@@ -8,7 +8,7 @@
 //! Always true: while the device is slow, each leader is asked at most once in [`PAUSE`], and none waits for another's
 //! turn.
 //!
-//! Neighbours: partition_worker/following.rs, which asks.
+//! Neighbours: partition_worker/replica_fetcher.rs, which asks.
 
 use barnabas_base::{DurationMs, MonotonicMs};
 use barnabas_partition::FetcherId;

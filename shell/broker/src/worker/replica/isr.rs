@@ -6,7 +6,8 @@
 //!
 //! Always true: a question that was put here is answered, asked again, or withdrawn.
 //!
-//! Neighbours: partition_worker/followers.rs, which asks and hears; core/quorum's `controller/alter_partition.rs`.
+//! Neighbours: partition_worker/replication/followers.rs, which asks and hears; core/quorum's
+//! `controller/alter_partition.rs`.
 //!
 //! Source: KIP-497; Kafka `DefaultAlterPartitionManager`.
 

@@ -4,7 +4,8 @@
 //! the thread that reads it. It knows no partition; what is asked and what an answer means is decided in
 //! core/partition's `fetcher`.
 //!
-//! Neighbours: partition_worker/following.rs, which asks and hears; shell/net/src/links.rs, the connection itself.
+//! Neighbours: partition_worker/replica_fetcher.rs, which asks and hears; shell/net/src/links.rs, the connection
+//! itself.
 
 use crate::mailbox::Word;
 use crate::mailbox::{Mailbox, Report};

@@ -1,7 +1,7 @@
 //! How this broker asks leaders, as its configuration says. It is read out once for each configuration: leaders are
 //! asked thousands of times a second, and every key is looked up by its name.
 //!
-//! Neighbours: partition_worker/following.rs, which keeps one; line.rs.
+//! Neighbours: partition_worker/replica_fetcher.rs, which keeps one; line.rs.
 
 use crate::node::Node;
 use crate::routing::addresses::listener;

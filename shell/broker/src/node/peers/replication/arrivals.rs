@@ -5,7 +5,8 @@
 //! workers up, sees how fast it goes, and says so in the log every ten seconds ([`Arrivals`]). The same is on the
 //! metrics page. Records, not bytes: a follower knows where its leader's log ends, not how large that is.
 //!
-//! Neighbours: partition_worker/following.rs and taking.rs, which tell; exporter/collect/cluster.rs, which shows it.
+//! Neighbours: partition_worker/replica_fetcher.rs and apply_fetched.rs, which tell; exporter/collect/cluster.rs, which
+//! shows it.
 
 use crate::mailbox::PartitionKey;
 use barnabas_metrics::{Arriving as Standing, WorkerCells};

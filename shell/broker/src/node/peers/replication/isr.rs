@@ -1,7 +1,7 @@
 //! The questions of this broker's partitions to the controller, until they are answered: who is in sync
 //! (AlterPartition).
 //!
-//! Neighbours: partition_worker/followers.rs, which asks; replica/isr.rs, which carries the questions.
+//! Neighbours: partition_worker/replication/followers.rs, which asks; replica/isr.rs, which carries the questions.
 
 use crate::mailbox::PartitionKey;
 use barnabas_base::{DurationMs, MonotonicMs};

@@ -7,8 +7,8 @@
 //! `leader.replication.throttled.rate` and `follower.replication.throttled.rate` are dynamic settings of brokers, as
 //! Kafka's reassignment tool sets them.
 //!
-//! Neighbours: partition_worker/followers.rs asks as a leader, partition_worker/following.rs as a follower;
-//! publisher.rs tells of new rates.
+//! Neighbours: partition_worker/replication/followers.rs asks as a leader, partition_worker/replica_fetcher.rs as a
+//! follower; publisher.rs tells of new rates.
 //!
 //! Source: KIP-73; Kafka `ReplicationQuotaManager`, `ReplicaManager.shouldLeaderThrottle`,
 //! `ReplicaFetcherThread.shouldFollowerThrottle`.

@@ -6,13 +6,13 @@
 //!
 //! Always true: a reader waits for one end, taken when it arrived, so that a steady producer cannot keep it waiting.
 
-use super::PartitionWorker;
 use crate::mailbox::{AskCommand, PartitionKey, Question, ReadCommand};
+use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::Offset;
 
 /// A command that waits, and how far each of its partitions must be durable.
 #[derive(Debug)]
-pub(super) struct Patient {
+pub struct Patient {
     until: Vec<(PartitionKey, Offset)>,
     command: Postponed,
 }
@@ -24,7 +24,7 @@ enum Postponed {
 }
 
 impl PartitionWorker {
-    pub(super) fn read_when_durable(&mut self, command: ReadCommand) {
+    pub fn read_when_durable(&mut self, command: ReadCommand) {
         // Followers are shown what is not durable here: it becomes so on all at the same time.
         let is_promised = command.follower.is_none();
         let until = self.promises(command.items.iter().map(|item| item.partition).filter(|_| is_promised));
@@ -35,7 +35,7 @@ impl PartitionWorker {
         }
     }
 
-    pub(super) fn ask_when_durable(&mut self, command: AskCommand) {
+    pub fn ask_when_durable(&mut self, command: AskCommand) {
         let about_ends = command.items.iter().filter(|item| matches!(item.question, Question::List { .. }));
         let until = self.promises(about_ends.map(|item| item.partition));
         if until.is_empty() {
@@ -59,7 +59,7 @@ impl PartitionWorker {
     }
 
     /// Goes on with those whose partitions have kept their promises, failed, or gone.
-    pub(super) fn resume_readers(&mut self) {
+    pub fn resume_readers(&mut self) {
         if self.patient.is_empty() {
             return;
         }

@@ -3,12 +3,12 @@
 //!
 //! Neighbours: core/replica's `append`, which decides; journaled.rs, which talks to the journals; committer.rs.
 
-use super::PartitionWorker;
-use super::following::Following;
-use super::journaled::Journaled;
 use crate::mailbox::Synced;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::node::Node;
+use crate::worker::partition_worker::PartitionWorker;
+use crate::worker::partition_worker::appends::journaled::Journaled;
+use crate::worker::partition_worker::replica_fetcher::Following;
 use crate::worker::replica::{Hosted, Replica};
 use crate::worker::tickets::Tickets;
 use barnabas_base::{Offset, TopicPartition};
@@ -35,7 +35,7 @@ impl PartitionWorker {
     }
 
     /// One step of a replica, and what it asks for. `None`: the partition is not open.
-    pub(super) fn step<R>(
+    pub fn step<R>(
         &mut self,
         key: PartitionKey,
         now: Moment,
@@ -53,7 +53,7 @@ impl PartitionWorker {
     }
 
     /// Both clocks, now.
-    pub(super) fn now(&self) -> Moment {
+    pub fn now(&self) -> Moment {
         let clock = self.node.clock;
         Moment { wall: clock.wall(), monotonic: clock.monotonic() }
     }
@@ -67,7 +67,7 @@ impl PartitionWorker {
     }
 
     /// Hands what is in files and unsynced to the committer, unless something of the partition is there already.
-    pub(super) fn sync_now(&mut self, key: PartitionKey) {
+    pub fn sync_now(&mut self, key: PartitionKey) {
         let Some(replica) = self.replicas.get_mut(&key) else { return };
         let directory = replica.directory;
         if let Some(request) = replica.take_request(self.id) {
@@ -77,7 +77,7 @@ impl PartitionWorker {
 
     /// Drops a partition that is made anew from its log. What of it is in files is synced first: an order to lay may
     /// rest on that.
-    pub(super) fn let_go(&mut self, key: PartitionKey) {
+    pub fn let_go(&mut self, key: PartitionKey) {
         if self.lay_all(key).is_err() {
             // What is staged alone would be lost with it. It stays, and refuses everything.
             return;
@@ -115,7 +115,7 @@ impl PartitionWorker {
         self.submit();
     }
 
-    pub(super) fn submit(&mut self) {
+    pub fn submit(&mut self) {
         for (directory, requests) in self.submissions.iter_mut().enumerate() {
             if !requests.is_empty() {
                 self.node.log_dirs.directories[directory].committer.submit(requests);
@@ -125,7 +125,7 @@ impl PartitionWorker {
     }
 
     /// A round of a journal is durable.
-    pub(super) fn durable(&mut self, ends: Vec<(PartitionKey, Offset)>) {
+    pub fn durable(&mut self, ends: Vec<(PartitionKey, Offset)>) {
         for (key, end) in ends {
             let Self { replicas, effects, tickets, node, following, .. } = self;
             // A partition that was deleted meanwhile has answered its producers.
@@ -138,7 +138,7 @@ impl PartitionWorker {
     }
 
     /// What the committer has made durable.
-    pub(super) fn synced(&mut self, synced: Synced) {
+    pub fn synced(&mut self, synced: Synced) {
         let now = self.now();
         for (key, ticket, end) in synced.tickets {
             self.step(key, now, |replica, around| replica.synced(ticket, end, around));
@@ -156,7 +156,7 @@ impl PartitionWorker {
     }
 
     /// Carries out what [`carry_out`] has left.
-    pub(super) fn carry_out_rest(&mut self, key: PartitionKey) {
+    pub fn carry_out_rest(&mut self, key: PartitionKey) {
         if self.effects.effects.is_empty() {
             return;
         }
@@ -207,7 +207,7 @@ impl PartitionWorker {
 }
 
 /// What a step of a replica in this directory needs.
-pub(super) fn surroundings<'a>(
+pub fn surroundings<'a>(
     now: Moment,
     (directory, files): (usize, &'a mut FilePool),
     journaled: &'a mut Journaled,
@@ -225,7 +225,7 @@ pub(super) fn surroundings<'a>(
 
 /// Carries out what a replica asks for and needs no other part of the worker; [`PartitionWorker::carry_out_rest`] does
 /// what is left. Where the replica is gone, its producers are answered still.
-pub(super) fn carry_out(
+pub fn carry_out(
     outbox: &mut Outbox,
     tickets: &mut Tickets,
     node: &Node,

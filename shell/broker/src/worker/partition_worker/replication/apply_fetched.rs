@@ -3,15 +3,16 @@
 //!
 //! Always true: nothing is appended that was asked for from another place than where the log ends, or in another epoch.
 //!
-//! Neighbours: following.rs, which asks; truncation.rs, which truncates; core/replica/src/fetch_append.rs, which
+//! Neighbours: replica_fetcher.rs, which asks; truncation.rs, which truncates; core/replica/src/fetch_append.rs, which
 //! appends.
 //!
 //! Source: Kafka `AbstractFetcherThread.processFetchRequest`.
 
-use super::PartitionWorker;
-use super::rounds::{carry_out, surroundings};
 use crate::log_dirs::full;
 use crate::mailbox::PartitionKey;
+use crate::worker::partition_worker::PartitionWorker;
+use crate::worker::partition_worker::appends::rounds::carry_out;
+use crate::worker::partition_worker::appends::rounds::surroundings;
 use crate::worker::replica::Hosted;
 use barnabas_api::replication::fetch;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
@@ -22,7 +23,7 @@ use barnabas_wire::messages::FetchResponse;
 use bytes::Bytes;
 
 impl PartitionWorker {
-    pub(super) fn fetched(&mut self, at: FetcherId, answer: Result<Box<FetchResponse>, LinkError>) {
+    pub fn fetched(&mut self, at: FetcherId, answer: Result<Box<FetchResponse>, LinkError>) {
         let now = self.node.clock.monotonic();
         let Some(fetcher) = self.following.fetcher(at) else { return };
         let response = match answer {
@@ -169,7 +170,7 @@ impl PartitionWorker {
     }
 
     /// The leader's start counts here once that is safe.
-    pub(super) fn follow_start(&mut self, key: PartitionKey) {
+    pub fn follow_start(&mut self, key: PartitionKey) {
         let lags = |replica: &Hosted| replica.leader_start > replica.partition.log_start();
         if self.replicas.get(&key).is_some_and(lags) {
             let now = self.now();

@@ -1,18 +1,18 @@
 //! What the cluster decided: new leaders, changed settings, deleted topics (deleting.rs), and directories that failed.
 
-use super::PartitionWorker;
 use crate::mailbox::ImageChange;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::node::Node;
 use crate::node::peers::replication::throttles::Throttled;
 use crate::node::topic_settings;
+use crate::worker::partition_worker::PartitionWorker;
 use crate::worker::replica::Hosted;
 use barnabas_base::{DurationMs, Text, TopicPartition};
 use barnabas_metadata::{Image, Partition as Row, ResourceType};
 use barnabas_replica::{Outbox, RoleChange, RoleView};
 
 /// Gives a replica the role that the image says, where it has another one.
-pub(super) fn take_role(hosted: &mut Hosted, row: &Row, node: &Node, image: &Image, effects: &mut Outbox) {
+pub fn take_role(hosted: &mut Hosted, row: &Row, node: &Node, image: &Image, effects: &mut Outbox) {
     let view = RoleView {
         me: node.identity.broker_id,
         image,
@@ -29,7 +29,7 @@ pub(super) fn take_role(hosted: &mut Hosted, row: &Row, node: &Node, image: &Ima
 }
 
 impl PartitionWorker {
-    pub(super) fn image_changed(&mut self, change: &ImageChange) {
+    pub fn image_changed(&mut self, change: &ImageChange) {
         if change.changes.everything {
             let open: Vec<PartitionKey> = self.replicas.keys().copied().collect();
             for key in open {
@@ -80,7 +80,7 @@ impl PartitionWorker {
         has_replica(&change.before) == Some(true) && has_replica(&change.image) == Some(false)
     }
 
-    pub(super) fn partition_changed(&mut self, image: &Image, key: PartitionKey) {
+    pub fn partition_changed(&mut self, image: &Image, key: PartitionKey) {
         let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
         let Some(row) = row else { return };
         let Self { replicas, effects, node, following, .. } = self;
@@ -124,7 +124,7 @@ impl PartitionWorker {
     }
 
     /// A directory is offline for good: its partitions refuse everything.
-    pub(super) fn directory_failed(&mut self, directory: usize) {
+    pub fn directory_failed(&mut self, directory: usize) {
         let keys: Vec<PartitionKey> = self
             .replicas
             .values()

@@ -2,17 +2,17 @@
 //!
 //! None of it blocks for a sync: the swap is a few renames, and the cleaner itself waits until they are durable.
 
-use super::PartitionWorker;
-use super::upkeep::named;
 use crate::mailbox::CleanCommand;
 use crate::mailbox::PartitionKey;
 use crate::mailbox::cleaning::{Begun, Looked, Waiting};
+use crate::worker::partition_worker::PartitionWorker;
+use crate::worker::partition_worker::upkeep::named;
 use barnabas_base::{Map, Offset, ProducerId};
 use barnabas_storage::cleaner::{LastRecord, Replaced, Replacement};
 use barnabas_storage::{CleanBounds, StorageError};
 
 impl PartitionWorker {
-    pub(super) fn clean(&mut self, command: CleanCommand) {
+    pub fn clean(&mut self, command: CleanCommand) {
         // Answers that nobody waits for any more are dropped.
         match command {
             CleanCommand::Look { partitions, reply } => {

@@ -7,12 +7,12 @@
 //!
 //! Neighbours: partition_worker.rs, which opens; journaled.rs, which is ordered to lay.
 
-use super::PartitionWorker;
 use crate::mailbox::{Declined, LogSize, PartitionKey};
 use crate::node::log_dirs::pending::name_of;
 use crate::upkeep::placement::give_up;
 use crate::upkeep::placement::locate::{Nowhere, Place, locate};
 use crate::upkeep::replay::{belongs_here, keep_aside};
+use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::TopicPartition;
 use barnabas_replica::OpenError;
 use barnabas_storage::StorageError;
@@ -20,11 +20,11 @@ use barnabas_storage::journal::{JournalPartition, PartitionReplay};
 use std::sync::Arc;
 
 /// What waits, and for which directory.
-pub(super) type Waiting = Option<(usize, Arc<PartitionReplay>)>;
+pub type Waiting = Option<(usize, Arc<PartitionReplay>)>;
 
 impl PartitionWorker {
     /// Where a partition lies or may begin, and what waits for it there.
-    pub(super) fn locate_waiting(
+    pub fn locate_waiting(
         &mut self,
         key: PartitionKey,
         name: &TopicPartition,
@@ -56,11 +56,7 @@ impl PartitionWorker {
     }
 
     /// The operator has given the partition's records up: what waits for it goes with them.
-    pub(super) fn give_up_where_told(
-        &mut self,
-        key: PartitionKey,
-        name: &TopicPartition,
-    ) -> Result<(), Declined> {
+    pub fn give_up_where_told(&mut self, key: PartitionKey, name: &TopicPartition) -> Result<(), Declined> {
         let told = give_up::where_told(&self.node, name, key.topic);
         if told.is_empty() {
             return Ok(());
@@ -125,7 +121,7 @@ impl PartitionWorker {
     }
 
     /// Keeps aside what waits for a partition that cannot take it.
-    pub(super) fn give_up_waiting(
+    pub fn give_up_waiting(
         &mut self,
         directory: usize,
         key: PartitionKey,
@@ -150,7 +146,7 @@ impl PartitionWorker {
     }
 
     /// The journal wants laid what waits for this partition. `false`: not now.
-    pub(super) fn open_to_lay(&mut self, directory: usize, key: PartitionKey) -> bool {
+    pub fn open_to_lay(&mut self, directory: usize, key: PartitionKey) -> bool {
         // Whether it is refused or failed, nothing of it waits any more if that is for good.
         let _ = self.open_known(key);
         !self.node.log_dirs.pending.has(directory, key)
@@ -158,7 +154,7 @@ impl PartitionWorker {
 
     /// Before the node stops: so that everything is in segments. A directory in which something is left is not vouched
     /// for.
-    pub(super) fn open_all_waiting(&mut self) {
+    pub fn open_all_waiting(&mut self) {
         let (workers, me) = (self.node.workers.count, self.id);
         for directory in 0..self.node.log_dirs.directories.len() {
             for (key, _) in self.node.log_dirs.pending.all(directory, |key| key.owner(workers) == me) {
@@ -180,7 +176,7 @@ impl PartitionWorker {
     }
 
     /// A deleted partition's. Returns where something was waiting.
-    pub(super) fn forget_waiting(&mut self, key: PartitionKey) -> Waiting {
+    pub fn forget_waiting(&mut self, key: PartitionKey) -> Waiting {
         let found = self.node.log_dirs.pending.find(key);
         for (directory, _) in &found {
             self.node.log_dirs.pending.remove(&self.node.log_dirs.directories, *directory, key, 0);
@@ -190,7 +186,7 @@ impl PartitionWorker {
 
     /// What has not been opened counts with what its folder has and with what waits; of a crash in the middle of
     /// laying, a little of that twice.
-    pub(super) fn sizes_of_waiting(&self) -> Vec<LogSize> {
+    pub fn sizes_of_waiting(&self) -> Vec<LogSize> {
         let (workers, me) = (self.node.workers.count, self.id);
         let mut sizes = Vec::new();
         for (directory, each) in self.node.log_dirs.directories.iter().enumerate() {

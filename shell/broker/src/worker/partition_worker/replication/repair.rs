@@ -5,15 +5,15 @@
 //! node/log_dirs/not_to_lead.rs, which asks the controller;
 //! core/replica/src/repair.rs.
 
-use super::PartitionWorker;
 use crate::mailbox::PartitionKey;
 use crate::node::topic_settings;
+use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::{BrokerId, DurationMs, Offset};
 use barnabas_replica::{RepairStep, RepairView};
 
 impl PartitionWorker {
     /// The scrub found damage, maybe where no reader has met it yet.
-    pub(super) fn scrub_met_damage(&mut self, key: PartitionKey, offset: Offset) {
+    pub fn scrub_met_damage(&mut self, key: PartitionKey, offset: Offset) {
         if self.has_other_replicas(key) {
             // A partition that cannot be opened has a line in the log already.
             let _ = self.open(key);
@@ -26,7 +26,7 @@ impl PartitionWorker {
     }
 
     /// Damage was found in this partition's log, at `offset`.
-    pub(super) fn met_damage(&mut self, key: PartitionKey, offset: Offset) {
+    pub fn met_damage(&mut self, key: PartitionKey, offset: Offset) {
         let has_others = self.has_other_replicas(key);
         let Self { replicas, node, following, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
@@ -44,14 +44,14 @@ impl PartitionWorker {
         }
     }
 
-    pub(super) fn has_other_replicas(&self, key: PartitionKey) -> bool {
+    pub fn has_other_replicas(&self, key: PartitionKey) -> bool {
         let image = self.node.cluster.image.load();
         let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
         row.is_some_and(|row| row.replicas().len() > 1)
     }
 
     /// Goes on with a replica that is damaged and follows. Costs nothing where none is.
-    pub(super) fn repair(&mut self, key: PartitionKey) {
+    pub fn repair(&mut self, key: PartitionKey) {
         let Self { replicas, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let Some(leader) = replica.repair.damaged_from().map(|_| replica.following) else { return };
@@ -92,7 +92,7 @@ impl PartitionWorker {
     }
 
     /// No damage is known in it any more.
-    pub(super) fn repaired(&mut self, key: PartitionKey) {
+    pub fn repaired(&mut self, key: PartitionKey) {
         if let Some(replica) = self.replicas.get_mut(&key) {
             replica.forget_damage();
         }
@@ -101,7 +101,7 @@ impl PartitionWorker {
 
     /// What its leader has from `offset` on is damaged, as it says or as it looks here. It is asked for again, with a
     /// pause.
-    pub(super) fn warn_of_leader(&self, key: PartitionKey, offset: Offset, what: &str) {
+    pub fn warn_of_leader(&self, key: PartitionKey, offset: Offset, what: &str) {
         let me = self.node.identity.broker_id;
         let Some(replica) = self.replicas.get(&key) else { return };
         self.node.workers.meter.fetches_damaged.one();

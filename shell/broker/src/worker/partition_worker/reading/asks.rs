@@ -5,11 +5,11 @@
 //! commands that wait. A command gets one answer in the turn in which it arrives in any case, which is all of it for
 //! most.
 
-use super::PartitionWorker;
 use crate::mailbox::{
     AskCommand, AskItem, AskOutcome, Declined, PartitionKey, Question, Said, Search, Searched,
 };
 use crate::node::workers::unpacking::Spare;
+use crate::worker::partition_worker::PartitionWorker;
 use crate::worker::replica::Replica;
 use barnabas_base::Offset;
 use barnabas_partition::Refusal;
@@ -33,7 +33,7 @@ struct Asking {
 ///
 /// Bounded by the requests that connections may have open: each waits for one command of each worker at a time.
 #[derive(Debug, Default)]
-pub(super) struct Asks {
+pub struct Asks {
     waiting: VecDeque<Asking>,
     /// Spent in this turn.
     spent: Duration,
@@ -82,7 +82,7 @@ impl From<StorageError> for Unanswered {
 }
 
 impl PartitionWorker {
-    pub(super) fn ask(&mut self, command: AskCommand) {
+    pub fn ask(&mut self, command: AskCommand) {
         let outcomes = Vec::with_capacity(command.items.len());
         self.answer_in_turn(Asking { command, outcomes });
     }

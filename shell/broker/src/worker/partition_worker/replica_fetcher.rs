@@ -1,7 +1,7 @@
 //! What this worker's replicas follow: whom they ask, and when they may ask again.
 //!
 //! core/partition's `Fetchers` says what is asked next; a [`Line`] for each of them asks. What a leader has sent
-//! (taking.rs) is durable before it is asked for what comes next, which is the follower's acknowledgement.
+//! (apply_fetched.rs) is durable before it is asked for what comes next, which is the follower's acknowledgement.
 //!
 //! Partitions that this broker follows are opened as soon as the image names them, a few in a turn, since nobody else
 //! asks for them.
@@ -10,12 +10,12 @@
 //! 1. a replica asks from where all that it has is durable (by
 //!    [`Partition::fetch_position`](barnabas_partition::Partition::fetch_position))
 //! 2. what a leader sends is appended by the worker that owns the replica, while it follows that leader in that epoch
-//!    (taking.rs)
+//!    (apply_fetched.rs)
 //! 3. while a journal has too much to write, nobody is asked; while what room it has is for producers, nobody is asked
 //!    for what is not in sync
 //!
-//! Neighbours: replica/line.rs, which asks; taking.rs, which takes what is answered; truncation.rs, which cuts what the
-//! leader does not have; changes.rs, which says whom to follow.
+//! Neighbours: replica/line.rs, which asks; apply_fetched.rs, which takes what is answered; truncation.rs, which cuts
+//! what the leader does not have; changes.rs, which says whom to follow.
 //!
 //! Source: Kafka `ReplicaFetcherThread`, `AbstractFetcherThread`.
 

@@ -1,7 +1,7 @@
 //! Says in the log who is in sync now: a line for each partition where a turn has few, one line for all of them where
 //! it has many, as when a broker goes that followed thousands.
 
-use super::PartitionWorker;
+use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::BrokerId;
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ const NAMED: usize = 4;
 
 /// What this turn has heard from the controller.
 #[derive(Debug, Default)]
-pub(super) struct InSync {
+pub struct InSync {
     named: Vec<(String, Vec<i32>)>,
     count: usize,
 }
@@ -43,7 +43,7 @@ impl InSync {
 
 impl PartitionWorker {
     /// To be called at the end of a turn.
-    pub(super) fn tell_who_is_in_sync(&mut self) {
+    pub fn tell_who_is_in_sync(&mut self) {
         if self.leading.in_sync.count > 0 {
             self.leading.in_sync.lines().iter().for_each(|line| tracing::info!("{line}"));
         }

@@ -4,16 +4,16 @@
 //! Neighbours: changes.rs, which gives roles; followers.rs and reads.rs, whose refusals are kept back here;
 //! core/replica/src/await_metadata.rs.
 
-use super::PartitionWorker;
 use crate::mailbox::{AppendItem, Declined, ReadCommand, ReadOutcome};
 use crate::node::peers::broker_links::FORWARD_FOR;
+use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::MonotonicMs;
 use barnabas_partition::{Acks, Refusal, Ticket};
 use barnabas_replica::{APPEND_TIMEOUT, AwaitMetadata, READ_TIMEOUT};
 
 /// What waits for the image.
 #[derive(Debug)]
-pub(super) struct Early {
+pub struct Early {
     appends: AwaitMetadata<EarlyAppend>,
     reads: AwaitMetadata<ReadCommand>,
 }
@@ -45,7 +45,7 @@ impl Early {
 
 impl PartitionWorker {
     /// Holds a batch that comes before its partition's election does. Returns it if it does not.
-    pub(super) fn hold_early(
+    pub fn hold_early(
         &mut self,
         item: AppendItem,
         ticket: Ticket,
@@ -67,11 +67,7 @@ impl PartitionWorker {
     }
 
     /// Holds a fetch that names an epoch which is not known here yet. Returns it if it does not.
-    pub(super) fn hold_early_read(
-        &mut self,
-        command: ReadCommand,
-        outcomes: &[ReadOutcome],
-    ) -> Option<ReadCommand> {
+    pub fn hold_early_read(&mut self, command: ReadCommand, outcomes: &[ReadOutcome]) -> Option<ReadCommand> {
         let is_early = |outcome: &ReadOutcome| {
             matches!(outcome.result, Err(Declined::Refused(Refusal::UnknownEpoch { .. })))
         };
@@ -86,7 +82,7 @@ impl PartitionWorker {
     }
 
     /// Goes on with what has waited long enough, or for whose partition the image has something new.
-    pub(super) fn take_early(&mut self) {
+    pub fn take_early(&mut self) {
         if self.early.is_empty() {
             return;
         }

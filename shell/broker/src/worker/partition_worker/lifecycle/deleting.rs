@@ -3,12 +3,12 @@
 //! Before: changes.rs, which hears of the deletion. After: node/log_dirs/deleted.rs, whose thread puts their folders
 //! aside.
 
-use super::PartitionWorker;
 use crate::mailbox::ImageChange;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::node::log_dirs::deleted::{Closed, Then};
 use crate::node::topic_settings;
 use crate::upkeep::replay;
+use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::{PartitionIndex, TopicId, TopicPartition};
 use barnabas_metadata::TopicChange;
 use barnabas_storage::journal::JournalPartition;
@@ -20,13 +20,13 @@ const TURN: Duration = Duration::from_millis(2);
 
 /// A deleted topic's partitions of this worker: `closed.names` are all, those from `open` on may be open still.
 #[derive(Debug)]
-pub(super) struct Deleting {
+pub struct Deleting {
     closed: Closed,
     open: usize,
 }
 
 impl PartitionWorker {
-    pub(super) fn topic_deleted(&mut self, id: TopicId, topic: &TopicChange, change: &ImageChange) {
+    pub fn topic_deleted(&mut self, id: TopicId, topic: &TopicChange, change: &ImageChange) {
         self.node.log_dirs.compaction.candidates.topic_deleted(id);
         let (workers, me) = (self.node.workers.count, self.id);
         let is_mine = |partition: &PartitionIndex| {
@@ -69,12 +69,12 @@ impl PartitionWorker {
     }
 
     /// Before the node stops.
-    pub(super) fn close_all_deleted(&mut self) {
+    pub fn close_all_deleted(&mut self) {
         while self.close_some_deleted() {}
     }
 
     /// Another broker has the replica now: this one's log is closed, and its files go.
-    pub(super) fn leave_replica(&mut self, key: PartitionKey, name: TopicPartition) {
+    pub fn leave_replica(&mut self, key: PartitionKey, name: TopicPartition) {
         let delay = topic_settings::log_config(&self.node, &self.node.cluster.image.load(), &name.topic);
         tracing::info!(partition = %name, "this broker no longer has a replica of the partition");
         let then = Then::Deleted(self.node.clock.wall().plus(delay.file_delete_delay_ms));
@@ -83,7 +83,7 @@ impl PartitionWorker {
 
     /// The start found files of a partition whose replicas others have, since this node was down: its log is closed and
     /// put aside.
-    pub(super) fn put_stray_aside(&mut self, key: PartitionKey) {
+    pub fn put_stray_aside(&mut self, key: PartitionKey) {
         let image = self.node.cluster.image.load_full();
         let topic = image.topics.by_id(key.topic);
         let Some((topic, row)) = topic.and_then(|topic| Some((topic, topic.partition(key.partition)?)))

@@ -10,13 +10,13 @@
 //!
 //! Source: Kafka `Partition.fetchRecords`, `ReplicaManager.maybeShrinkIsr`.
 
-use super::PartitionWorker;
-use super::in_sync::InSync;
-use super::reads::request_of;
-use super::rounds::carry_out;
 use crate::mailbox::{Declined, FollowerLife, PartitionKey, Read, ReadItem, ReadOutcome};
 use crate::node::Node;
 use crate::node::peers::replication::throttles::Quota;
+use crate::worker::partition_worker::PartitionWorker;
+use crate::worker::partition_worker::appends::rounds::carry_out;
+use crate::worker::partition_worker::reading::reads::request_of;
+use crate::worker::partition_worker::replication::in_sync::InSync;
 use crate::worker::replica::registered;
 use barnabas_api::replication::alter_partition::Altered;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs};
@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 
 /// What a worker knows of the partitions that it leads and others follow.
 #[derive(Debug, Default)]
-pub(super) struct Leading {
+pub struct Leading {
     /// When followers that have fallen behind are looked for. `None`: there are no followers.
     pub check_at: Option<MonotonicMs>,
     /// Partitions for whose records followers wait, and that were appended to in this turn.
@@ -49,7 +49,7 @@ fn check_interval(node: &Node) -> DurationMs {
 
 impl PartitionWorker {
     /// What a follower is shown of one partition.
-    pub(super) fn read_for_follower(
+    pub fn read_for_follower(
         &mut self,
         item: &ReadItem,
         follower: FollowerLife,
@@ -125,7 +125,7 @@ impl PartitionWorker {
     }
 
     /// Followers that wait for what was appended in this turn are told.
-    pub(super) fn wake_followers(&mut self) {
+    pub fn wake_followers(&mut self) {
         if self.leading.to_wake.is_empty() {
             return;
         }
@@ -168,7 +168,7 @@ impl PartitionWorker {
     }
 
     /// What the controller said to a question.
-    pub(super) fn altered(&mut self, key: PartitionKey, number: u32, answer: Result<Altered, ErrorCode>) {
+    pub fn altered(&mut self, key: PartitionKey, number: u32, answer: Result<Altered, ErrorCode>) {
         let now = self.node.clock.monotonic();
         let Self { replicas, effects, tickets, node, leading, following, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
@@ -196,7 +196,7 @@ impl PartitionWorker {
     }
 
     /// Brokers were registered anew, fenced, or may serve again: the high watermark does not wait for who cannot join.
-    pub(super) fn brokers_changed(&mut self, image: &Image, brokers: &BTreeSet<BrokerId>) {
+    pub fn brokers_changed(&mut self, image: &Image, brokers: &BTreeSet<BrokerId>) {
         if self.leading.check_at.is_none() {
             return;
         }

@@ -4,13 +4,14 @@
 //! Neighbours: waiting.rs, which finds what waits in the journal; placement/locate.rs, which finds the directory;
 //! core/replica/src/opening.rs.
 
-use super::{PartitionWorker, changes};
 use crate::mailbox::{Declined, PartitionKey};
 use crate::node::peers::replication::throttles::Throttled;
 use crate::node::topic_settings;
 use crate::upkeep::placement::give_up;
 use crate::upkeep::placement::locate::Place;
 use crate::upkeep::placement::reports;
+use crate::worker::partition_worker::PartitionWorker;
+use crate::worker::partition_worker::lifecycle::changes;
 use crate::worker::replica::{Hosted, Replica};
 use barnabas_base::TopicPartition;
 use barnabas_metadata::{Image, Partition as Row};
@@ -22,7 +23,7 @@ use std::sync::Arc;
 
 impl PartitionWorker {
     /// Opens a partition that this broker leads, unless it is open already.
-    pub(super) fn open(&mut self, key: PartitionKey) -> Result<(), Declined> {
+    pub fn open(&mut self, key: PartitionKey) -> Result<(), Declined> {
         if let Some(replica) = self.replicas.get(&key) {
             let directory = &self.node.log_dirs.directories[replica.directory];
             if !replica.partition.is_failed() || !directory.is_online() {
@@ -45,7 +46,7 @@ impl PartitionWorker {
     }
 
     /// Opens a partition that is not open, whoever leads it.
-    pub(super) fn open_known(&mut self, key: PartitionKey) -> Result<(), Declined> {
+    pub fn open_known(&mut self, key: PartitionKey) -> Result<(), Declined> {
         if self.replicas.contains_key(&key) {
             return Ok(());
         }
@@ -141,7 +142,7 @@ impl PartitionWorker {
     }
 
     /// A partition is an offline replica until the next start. Why is logged already.
-    pub(super) fn stays_offline(&mut self, key: PartitionKey) {
+    pub fn stays_offline(&mut self, key: PartitionKey) {
         self.node.workers.meter.partitions_failed.one();
         self.failed.insert(key);
         self.node.log_dirs.not_to_lead.offline(key);

@@ -3,9 +3,9 @@
 //!
 //! Neighbours: rounds.rs, which carries out effects; journal_thread.rs; core/replica/src/write_back.rs.
 
-use super::PartitionWorker;
 use crate::mailbox::LayOrder;
 use crate::mailbox::{Command, PartitionKey};
+use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::Offset;
 use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
 use barnabas_storage::{StorageError, TailMemory};
@@ -23,9 +23,9 @@ const HELD_BYTES_MAX: usize = 32 << 20;
 
 /// What a worker owes the journals and what they owe it.
 #[derive(Debug, Default)]
-pub(super) struct Journaled {
+pub struct Journaled {
     /// For each directory: entries of this round.
-    pub(super) entries: Vec<Vec<Entry>>,
+    pub entries: Vec<Vec<Entry>>,
     /// For each directory: partitions that are laid and synced as ordered.
     laid: Vec<Vec<Arc<JournalPartition>>>,
     orders: VecDeque<LayOrder>,
@@ -34,14 +34,14 @@ pub(super) struct Journaled {
     /// Appends that wait for room, in their order.
     held: VecDeque<Command>,
     held_bytes: usize,
-    pub(super) memory: TailMemory,
+    pub memory: TailMemory,
     /// What is in memory and in segments, oldest first.
     cached: VecDeque<(PartitionKey, Offset, u64)>,
     cached_bytes: u64,
 }
 
 impl Journaled {
-    pub(super) fn new(directories: usize, memory: TailMemory) -> Self {
+    pub fn new(directories: usize, memory: TailMemory) -> Self {
         Self {
             memory,
             entries: (0..directories).map(|_| Vec::new()).collect(),
@@ -53,7 +53,7 @@ impl Journaled {
 
 impl PartitionWorker {
     /// Whether an append has to wait for room in a journal; it is kept then.
-    pub(super) fn hold(&mut self, command: Command) -> Option<Command> {
+    pub fn hold(&mut self, command: Command) -> Option<Command> {
         let Command::Append(append) = &command else { return Some(command) };
         let is_over = || self.node.log_dirs.directories.iter().any(|directory| directory.journal.is_over());
         if self.journaled.held.is_empty() && !is_over() {
@@ -84,7 +84,7 @@ impl PartitionWorker {
         }
     }
 
-    pub(super) fn ordered_to_lay(&mut self, orders: Vec<LayOrder>) {
+    pub fn ordered_to_lay(&mut self, orders: Vec<LayOrder>) {
         self.journaled.orders.extend(orders);
     }
 
@@ -156,13 +156,13 @@ impl PartitionWorker {
     ///
     /// # Errors
     /// A full disk, with the log as it was; or the directory has failed, which is dealt with already.
-    pub(super) fn lay_all(&mut self, key: PartitionKey) -> Result<(), StorageError> {
+    pub fn lay_all(&mut self, key: PartitionKey) -> Result<(), StorageError> {
         let now = self.now();
         self.step(key, now, |replica, around| replica.write_back_all(around)).unwrap_or(Ok(()))
     }
 
     /// So many bytes below `end` are in memory and in the segments: keeps the cache of recent batches within its bound.
-    pub(super) fn cache(&mut self, key: PartitionKey, end: Offset, bytes: u64) {
+    pub fn cache(&mut self, key: PartitionKey, end: Offset, bytes: u64) {
         self.journaled.cached.push_back((key, end, bytes));
         self.journaled.cached_bytes += bytes;
         let bound = self.node.cache_share();
@@ -177,7 +177,7 @@ impl PartitionWorker {
     }
 
     /// Answers the order to write back once the segments are synced that far; asks for the sync before.
-    pub(super) fn settle_write_back(&mut self, key: PartitionKey) {
+    pub fn settle_write_back(&mut self, key: PartitionKey) {
         if let Some(replica) = self.replicas.get_mut(&key) {
             replica.settle_write_back(&mut self.effects);
             self.apply_effects(key);
@@ -185,7 +185,7 @@ impl PartitionWorker {
     }
 
     /// Says of large appends to the journal that they are synced.
-    pub(super) fn note_ranges(&mut self, key: PartitionKey) {
+    pub fn note_ranges(&mut self, key: PartitionKey) {
         let Self { replicas, journaled, .. } = self;
         if let Some(replica) = replicas.get_mut(&key) {
             let directory = replica.directory;
@@ -194,24 +194,24 @@ impl PartitionWorker {
     }
 
     /// The partition has left the directory, durably: nothing of it is to be replayed there.
-    pub(super) fn journal_removed(&mut self, directory: usize, name: Arc<JournalPartition>) {
+    pub fn journal_removed(&mut self, directory: usize, name: Arc<JournalPartition>) {
         let leader_epoch = barnabas_base::LeaderEpoch::NONE;
         let entry = Entry { partition: name, leader_epoch, kind: EntryKind::Remove };
         self.journaled.entries[directory].push(entry);
     }
 
     /// What this round has for the journal beside its records.
-    pub(super) fn journal_entry(&mut self, directory: usize, entry: Entry) {
+    pub fn journal_entry(&mut self, directory: usize, entry: Entry) {
         self.journaled.entries[directory].push(entry);
     }
 
     /// An order that is answered otherwise than by a sync: the partition is gone, or was synced by somebody else.
-    pub(super) fn laid_otherwise(&mut self, directory: usize, partition: Arc<JournalPartition>) {
+    pub fn laid_otherwise(&mut self, directory: usize, partition: Arc<JournalPartition>) {
         self.journaled.laid[directory].push(partition);
     }
 
     /// Hands the round to the journals. It may write the round itself where it is for one of them alone.
-    pub(super) fn submit_to_journals(&mut self) {
+    pub fn submit_to_journals(&mut self) {
         let Self { id, journaled, node, .. } = self;
         let is_for_one = journaled.entries.iter().filter(|entries| !entries.is_empty()).count() == 1;
         let lists = journaled.entries.iter_mut().zip(&mut journaled.laid);
@@ -225,7 +225,7 @@ impl PartitionWorker {
     }
 
     /// Nothing of this directory is laid, or said to be, any more.
-    pub(super) fn forget_orders(&mut self, directory: usize) {
+    pub fn forget_orders(&mut self, directory: usize) {
         self.journaled.orders.retain(|order| order.directory != directory);
         self.journaled.postponed.retain(|order| order.directory != directory);
         self.journaled.entries[directory].clear();

@@ -1,11 +1,11 @@
 //! Truncations, carried out: the note goes to the journal, checkpoints are lowered, files that are out of use are
 //! deleted later. core/replica's `truncation` decides what comes when.
 //!
-//! Neighbours: following.rs, which hears from the leader; repair.rs, which gives up damaged segments;
+//! Neighbours: replica_fetcher.rs, which hears from the leader; repair.rs, which gives up damaged segments;
 //! core/replica/src/truncation.rs.
 
-use super::PartitionWorker;
 use crate::mailbox::PartitionKey;
+use crate::worker::partition_worker::PartitionWorker;
 use crate::worker::replica::Hosted;
 use barnabas_partition::Cut;
 use barnabas_replica::{Truncated, is_of_the_log_alone};
@@ -13,7 +13,7 @@ use barnabas_storage::StorageError;
 
 impl PartitionWorker {
     /// Begins to truncate. All that the replica has is durable.
-    pub(super) fn truncate(&mut self, key: PartitionKey, cut: Cut) {
+    pub fn truncate(&mut self, key: PartitionKey, cut: Cut) {
         if cut == Cut::Nothing {
             return self.settle(key);
         }
@@ -30,7 +30,7 @@ impl PartitionWorker {
 
     /// Notes where the log is truncated; once that is durable it is. `is_repair`: at the base of a segment, and what
     /// goes is damaged.
-    pub(super) fn note_truncation(&mut self, key: PartitionKey, cut: Cut, is_repair: bool) {
+    pub fn note_truncation(&mut self, key: PartitionKey, cut: Cut, is_repair: bool) {
         let Self { replicas, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let directory = replica.directory;
@@ -41,7 +41,7 @@ impl PartitionWorker {
     }
 
     /// The truncation is noted: no crash brings back what goes now.
-    pub(super) fn truncate_now(&mut self, key: PartitionKey) {
+    pub fn truncate_now(&mut self, key: PartitionKey) {
         let truncated = self.carry_out_truncation(key);
         self.apply_effects(key);
         match truncated {

@@ -1,15 +1,15 @@
 //! Fetches: what of a partition a reader may see, and who is noted to be woken when more comes.
 
-use super::PartitionWorker;
 use crate::mailbox::{Declined, PartitionKey, Read, ReadCommand, ReadItem, ReadOutcome};
 use crate::upkeep::scrub::name_damage;
+use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::BrokerId;
 use barnabas_partition::{Bounds, Isolation};
 use barnabas_replica::ReadRequest;
 use barnabas_storage::StorageError;
 
 impl PartitionWorker {
-    pub(super) fn read(&mut self, command: ReadCommand) {
+    pub fn read(&mut self, command: ReadCommand) {
         let at_least_one = command.at_least_one;
         let follower = command.follower.map(|life| (life, self.node.clock.monotonic()));
         let mut left = command.max_bytes;
@@ -87,7 +87,7 @@ impl PartitionWorker {
         Some((broker, bounds))
     }
 
-    pub(super) fn read_within(
+    pub fn read_within(
         &mut self,
         item: &ReadItem,
         (isolation, from_any): (Isolation, bool),
@@ -108,7 +108,7 @@ impl PartitionWorker {
     }
 
     /// A read met an error: damage is named, and noted with its partition.
-    pub(super) fn read_failed(&mut self, key: PartitionKey, error: &StorageError) {
+    pub fn read_failed(&mut self, key: PartitionKey, error: &StorageError) {
         name_damage(&self.node, error);
         if let StorageError::Damaged { offset, .. } = error {
             self.met_damage(key, *offset);
@@ -117,7 +117,7 @@ impl PartitionWorker {
 }
 
 /// An item of a fetch that has so many bytes left; `is_first`: its first batch comes whole.
-pub(super) fn request_of(
+pub fn request_of(
     item: &ReadItem,
     (isolation, from_any): (Isolation, bool),
     left: usize,

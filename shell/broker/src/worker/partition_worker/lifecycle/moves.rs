@@ -4,18 +4,18 @@
 //! left to copy is little, and the rest is one sync of the new files and two renames. Its order is what a crash in the
 //! middle rests on (moves.rs).
 
-use super::PartitionWorker;
 use crate::log_dirs::directories::random_uuid;
 use crate::mailbox::moves::{Begun, SwapFailure};
 use crate::mailbox::{Copying, MoveCommand};
 use crate::mailbox::{Declined, PartitionKey};
 use crate::upkeep::placement::reports;
+use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::Offset;
 use barnabas_replica::{CopyVerdict, LogPiece, MoveBegins};
 use barnabas_storage::StorageError;
 
 impl PartitionWorker {
-    pub(super) fn take_move(&mut self, command: MoveCommand) {
+    pub fn take_move(&mut self, command: MoveCommand) {
         // Whoever asked may have ended.
         match command {
             MoveCommand::Begin { key, to, reply } => drop(reply.send(self.begin_move(key, to))),

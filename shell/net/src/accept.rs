@@ -4,13 +4,13 @@
 //! A connection over a limit on numbers, or over its address's rate, is closed at once (Kafka closes it too, or lets
 //! another wait in the backlog); one over the rate of all addresses waits. Where the operator has set no limit for an
 //! address, one has at most [`SHARE`] times as many connections as are free: others find a place whatever it does.
-//! Listeners of brokers and controllers have places that clients do not take (as in KIP-402). Running out of
-//! descriptors pauses accepting instead of spinning on the error (Kafka logged it 32,495 times in seconds,
+//! Listeners of brokers and controllers have places that clients do not take (as in KIP-402); half of them are for the
+//! addresses of the cluster's other nodes ([`Gate::set_peers`]). Running out of descriptors pauses accepting instead of spinning on the error (Kafka logged it 32,495 times in seconds,
 //! PEER-BASELINE e).
 //!
 //! Sources: KIP-308, KIP-402, KIP-612; Kafka `ConnectionQuotas`.
 
-use barnabas_base::{ConnectionNumber, Map};
+use barnabas_base::{ConnectionNumber, Map, Set};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -116,15 +116,44 @@ impl Second {
     }
 }
 
+/// Who has a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Client,
+    /// Of a listener of brokers and controllers, from the address of one.
+    Peer,
+    /// Of such a listener, from another address.
+    Stranger,
+}
+
 #[derive(Debug, Default)]
 struct Counts {
     /// All there ever were.
     accepted: u64,
-    /// Of clients, and of brokers and controllers.
-    clients: usize,
-    reserved: usize,
+    /// By [`Kind`].
+    held: [usize; 3],
     per_ip: Map<IpAddr, usize>,
     second: Second,
+    /// Addresses of the cluster's other nodes.
+    peers: Set<IpAddr>,
+}
+
+impl Counts {
+    /// How many places are free for one of this kind, and how many it has at most.
+    fn free(&self, kind: Kind, limits: &ConnectionLimits) -> (usize, usize) {
+        let all = limits.connections_max.saturating_add(limits.reserved_max);
+        let left = all - self.held.iter().sum::<usize>();
+        // What the other nodes have not taken of their half stays theirs.
+        let kept = (limits.reserved_max / 2).saturating_sub(self.held[Kind::Peer as usize]);
+        match kind {
+            Kind::Peer => (left, all),
+            Kind::Stranger => (left.saturating_sub(kept), all - limits.reserved_max / 2),
+            Kind::Client => {
+                let clients = limits.connections_max - self.held[Kind::Client as usize];
+                (left.saturating_sub(kept).min(clients), limits.connections_max)
+            }
+        }
+    }
 }
 
 /// Counts the connections of all listeners. Cheap to clone.
@@ -147,7 +176,7 @@ struct Bucket {
 pub struct ConnectionSlot {
     gate: Gate,
     ip: IpAddr,
-    is_reserved: bool,
+    kind: Kind,
     number: ConnectionNumber,
 }
 
@@ -175,13 +204,17 @@ impl Gate {
     }
 
     pub fn connections(&self) -> usize {
-        let counts = self.counts();
-        counts.clients + counts.reserved
+        self.counts().held.iter().sum()
+    }
+
+    /// The addresses of the cluster's other nodes.
+    pub fn set_peers(&self, peers: &[IpAddr]) {
+        self.counts().peers = peers.iter().map(IpAddr::to_canonical).collect();
     }
 
     /// Whether more than half of the places are taken.
     pub fn is_crowded(&self) -> bool {
-        self.counts().clients > self.limits.connections_max / 2
+        self.counts().held[Kind::Client as usize] > self.limits.connections_max / 2
     }
 
     /// A connection to a listener; `is_reserved`: of brokers or controllers.
@@ -200,29 +233,30 @@ impl Gate {
         if !is_reserved && rate < u32::MAX && !counts.second.admits(ip, rate, now) {
             return Err(Refused::Rate(rate));
         }
-        let all = limits.connections_max.saturating_add(limits.reserved_max);
-        let free = (all - counts.clients - counts.reserved).min(if is_reserved {
-            usize::MAX
-        } else {
-            limits.connections_max - counts.clients
-        });
+        let kind = match (is_reserved, counts.peers.contains(&ip)) {
+            (false, _) => Kind::Client,
+            (true, true) => Kind::Peer,
+            (true, false) => Kind::Stranger,
+        };
+        let (free, most) = counts.free(kind, limits);
         if free == 0 {
-            return Err(Refused::Total(if is_reserved { all } else { limits.connections_max }));
+            return Err(Refused::Total(most));
         }
         let overridden = limits.connections_per_ip_overrides.iter().find(|(known, _)| *known == ip);
         let held = counts.per_ip.get(&ip).copied().unwrap_or(0);
         match overridden.map(|&(_, max)| max).or(limits.connections_per_ip_max) {
             Some(max) if held >= max => return Err(Refused::PerIp(max)),
-            None if held >= SHARE_MIN && held >= free.saturating_mul(SHARE) => {
+            // What clients hold of a node's machine keeps the node itself out of nothing.
+            None if kind != Kind::Peer && held >= SHARE_MIN && held >= free.saturating_mul(SHARE) => {
                 return Err(Refused::Share { held, free });
             }
             _ => {}
         }
-        *(if is_reserved { &mut counts.reserved } else { &mut counts.clients }) += 1;
+        counts.held[kind as usize] += 1;
         counts.accepted += 1;
         counts.per_ip.insert(ip, held + 1);
         let number = ConnectionNumber(counts.accepted);
-        Ok(ConnectionSlot { gate: self.clone(), ip, is_reserved, number })
+        Ok(ConnectionSlot { gate: self.clone(), ip, kind, number })
     }
 
     /// How long the next connection has to wait to keep the rate.
@@ -243,7 +277,7 @@ impl Gate {
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut counts = self.gate.counts();
-        *(if self.is_reserved { &mut counts.reserved } else { &mut counts.clients }) -= 1;
+        counts.held[self.kind as usize] -= 1;
         let held = counts.per_ip.get(&self.ip).copied().unwrap_or(1);
         if held > 1 {
             counts.per_ip.insert(self.ip, held - 1);
@@ -282,6 +316,10 @@ impl Acceptor {
     pub fn reserved(mut self, is_reserved: bool) -> Self {
         self.is_reserved = is_reserved;
         self
+    }
+
+    pub fn gate(&self) -> &Gate {
+        &self.gate
     }
 
     pub fn local_addr(&self) -> SocketAddr {
@@ -456,6 +494,7 @@ mod tests {
             ..Default::default()
         };
         let gate = Gate::new(limits);
+        gate.set_peers(&[ip(2)]);
         let mut clients: Vec<_> = (0..4).map(|_| gate.enter(ip(1), false).expect("room")).collect();
         assert_eq!(gate.enter(ip(1), false).err(), Some(Refused::Total(4)));
         let brokers: Vec<_> = (0..2).map(|_| gate.enter(ip(2), true).expect("reserved")).collect();
@@ -465,6 +504,24 @@ mod tests {
         assert_eq!(gate.enter(ip(1), false).err(), Some(Refused::Total(4)));
         drop((third, brokers));
         assert_eq!(gate.connections(), 3);
+    }
+
+    #[test]
+    fn strangers_leave_half_of_the_reserved_places_to_peers() {
+        let limits = ConnectionLimits { connections_max: 100, reserved_max: 20, ..Default::default() };
+        let gate = Gate::new(limits);
+        gate.set_peers(&[ip(1)]);
+        let mut held = Vec::new();
+        for last in 2..=250 {
+            held.extend(std::iter::from_fn(|| gate.enter(ip(last), true).ok()));
+            held.extend(std::iter::from_fn(|| gate.enter(ip(last), false).ok()));
+        }
+        assert_eq!(gate.connections(), 110);
+        assert!(matches!(gate.enter(ip(9), true), Err(Refused::Total(110))));
+        held.extend((0..10).map(|_| gate.enter(ip(1), true).expect("a peer's place")));
+        assert_eq!(gate.enter(ip(1), true).err(), Some(Refused::Total(120)));
+        drop(held);
+        assert_eq!(gate.connections(), 0);
     }
 
     #[test]

@@ -3,11 +3,14 @@
 //! A connection claims bytes as its frame arrives and gives them back when the request is answered. When the budget is
 //! spent, connections stop reading: the sender's own socket fills and it slows down.
 //!
-//! Two pools. Clients share the first. The second is an eighth on top, which only replication claims, when the first
-//! has no room: producers that wait for followers (`acks=all`) cannot keep the followers' requests out.
+//! Clients share the first pool. An eighth on top is replication's reserve, which only replication claims, when the
+//! first pool has no room: producers that wait for followers (`acks=all`) cannot keep the followers' requests out. Three
+//! quarters of the reserve belong to the cluster's other nodes: each of their addresses ([`Budget::set_peers`]) has an
+//! equal slot, which no other address claims. The last quarter is for replication's requests from other addresses:
+//! nothing proves who sent them.
 //!
-//! One address never takes all of a pool: its claims are at most [`SHARE`] times what it leaves free. Large frames and
-//! answers leave a quarter of the pool to small ones.
+//! One address never takes all of a shared pool: its claims are at most [`SHARE`] times what it leaves free. Large
+//! frames and answers leave a quarter of the pool, or of the slot, to small ones.
 //!
 //! A claim that waits presses: half-read frames that stall, and answers that are not read, are then given up
 //! after seconds instead of minutes ([`Claim::press_on`]; pace.rs).
@@ -18,7 +21,7 @@
 //!    wait for each other for ever
 //! 2. passes are given in the order in which frames began to wait
 //! 3. what was claimed is given back when the claim is dropped
-//! 4. clients claim nothing of replication's pool
+//! 4. clients claim nothing of replication's reserve, and one address nothing of another one's slot
 
 mod account;
 
@@ -50,7 +53,7 @@ pub enum Standing {
     /// The first bytes of a frame, or a Fetch that is not large: a follower may have sent it. A sixteenth more than
     /// there is.
     Unknown,
-    /// A follower's request, or the answer to it.
+    /// A request of replication, or the answer to it.
     Replication,
 }
 
@@ -74,10 +77,15 @@ pub enum Press {
 /// Who holds less is left alone while claims wait: it would make no room.
 const PRESSED_BYTES_MIN: u64 = 16 << 10;
 
+/// Of a slot, what is larger leaves a quarter free: answers to a follower keep no heartbeat of its node out.
+const SLOT_SMALL_BYTES_MAX: u64 = 64 << 10;
+
 const CLIENTS: usize = 0;
-const REPLICATION: usize = 1;
+/// Replication's reserve: the slots of the other nodes' addresses, and what is left for replication from elsewhere.
+const PEERS: usize = 1;
+const STRANGERS: usize = 2;
 /// What the holders of the passes claim: it keeps nothing from others.
-const BEYOND: usize = 2;
+const BEYOND: usize = 3;
 
 #[derive(Debug)]
 struct Pool {
@@ -94,7 +102,7 @@ impl Pool {
 
 #[derive(Debug)]
 struct Shared {
-    pools: [Pool; 3],
+    pools: [Pool; 4],
     accounts: Accounts,
     pressure: Pressure,
     waiting: AtomicUsize,
@@ -110,8 +118,10 @@ pub struct Budget {
 impl Budget {
     /// `limit_bytes` for clients, and an eighth more for replication.
     pub fn new(limit_bytes: u64) -> Self {
+        let reserve = limit_bytes / 8;
+        let slots = reserve - reserve / 4;
         let shared = Shared {
-            pools: [limit_bytes, limit_bytes / 8, u64::MAX].map(Pool::new),
+            pools: [limit_bytes, slots, reserve - slots, u64::MAX].map(Pool::new),
             accounts: Accounts::default(),
             pressure: Pressure::default(),
             waiting: AtomicUsize::new(0),
@@ -132,6 +142,11 @@ impl Budget {
     /// What the connections of one address hold together.
     pub fn account(&self, ip: IpAddr) -> Arc<Account> {
         self.shared.accounts.of(ip.to_canonical())
+    }
+
+    /// The addresses of the cluster's other nodes: each gets an equal part of what replication has.
+    pub fn set_peers(&self, peers: &[IpAddr]) {
+        self.shared.accounts.set_peers(peers, self.shared.pools[PEERS].limit);
     }
 
     /// An empty claim, to be grown. With an account, it keeps to its address's share.
@@ -191,7 +206,9 @@ impl Claim {
         if self.has_pass() {
             return Press::Pass;
         }
-        let is_felt = bytes >= PRESSED_BYTES_MIN && self.is_pressed();
+        // Nothing is too little to be missed in the reserve.
+        let is_worth_it = bytes >= PRESSED_BYTES_MIN || self.is_in_reserve();
+        let is_felt = is_worth_it && self.is_pressed();
         if is_felt { Press::Felt } else { Press::None }
     }
 
@@ -217,7 +234,7 @@ impl Claim {
         let shared = self.budget.shared.clone();
         let _waits = Waits::new(&shared.waiting);
         // Kept while it waits: its place in the order.
-        let mut pass = pin!(shared.pools[self.pool].pass.clone().acquire_owned());
+        let mut pass = pin!(shared.pools[self.queue()].pass.clone().acquire_owned());
         loop {
             let mut freed = pin!(shared.freed.notified());
             freed.as_mut().enable();
@@ -261,6 +278,20 @@ impl Claim {
         part
     }
 
+    fn is_in_reserve(&self) -> bool {
+        matches!(self.pool, PEERS | STRANGERS)
+    }
+
+    /// The part of the reserve that its address may claim.
+    fn reserve(&self) -> usize {
+        if self.account.as_ref().is_none_or(|account| account.slot() > 0) { PEERS } else { STRANGERS }
+    }
+
+    /// The pool for whose pass it waits: the other nodes do not stand in the clients' queue.
+    fn queue(&self) -> usize {
+        if self.standing == Standing::Replication && self.reserve() == PEERS { PEERS } else { CLIENTS }
+    }
+
     fn may_pass(&self) -> bool {
         self.pass.is_none() && (self.bytes > 0 || self.standing != Standing::Unknown)
     }
@@ -295,13 +326,14 @@ impl Claim {
             self.bytes = bytes;
             return true;
         }
-        if self.try_add(self.pool, more) {
+        let is_replication = self.standing == Standing::Replication;
+        if (is_replication || !self.is_in_reserve()) && self.try_add(self.pool, more, bytes) {
             self.bytes = bytes;
             return true;
         }
-        // What stands for replication has a second pool: all of it goes there, or back.
-        let other = if self.pool == CLIENTS { REPLICATION } else { CLIENTS };
-        if self.standing == Standing::Replication && self.try_add(other, bytes) {
+        // All of it goes into the reserve, or back.
+        let other = if self.pool == CLIENTS { self.reserve() } else { CLIENTS };
+        if (is_replication || other == CLIENTS) && other != self.pool && self.try_add(other, bytes, bytes) {
             self.give_back(self.pool, self.bytes);
             self.pool = other;
             self.bytes = bytes;
@@ -310,9 +342,16 @@ impl Claim {
         false
     }
 
-    /// Claims `more` if the limits allow it.
-    fn try_add(&self, place: usize, more: u64) -> bool {
+    /// Claims `more`, with which the claim has `bytes`, if the limits allow it.
+    fn try_add(&self, place: usize, more: u64, bytes: u64) -> bool {
         let pool = &self.budget.shared.pools[place];
+        if place == PEERS
+            && let Some(account) = &self.account
+        {
+            let is_granted = account.try_add_to_slot(place, more, bytes > SLOT_SMALL_BYTES_MAX);
+            pool.claimed.fetch_add(if is_granted { more } else { 0 }, Ordering::SeqCst);
+            return is_granted;
+        }
         let above = if self.standing == Standing::Unknown { pool.limit / 16 } else { 0 };
         let limit = match self.standing {
             Standing::Large if place == CLIENTS => pool.limit - pool.limit / 4,

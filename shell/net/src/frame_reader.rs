@@ -44,6 +44,8 @@ const ALONE_BYTES_MIN: usize = 128 * 1024;
 const FETCH: i16 = 1;
 /// A follower's first Fetch, which names all its partitions. Its next ones name what changed.
 const FETCH_BYTES_MAX: usize = 1 << 20;
+/// What is larger stands as a client's: a first Fetch of tens of thousands of partitions fits.
+const REPLICATION_BYTES_MAX: usize = FETCH_BYTES_MAX;
 /// How long the first request may take to come; Kafka's clients send one as soon as they are connected.
 const FIRST: Duration = Duration::from_secs(30);
 const FIRST_WHILE_CROWDED: Duration = Duration::from_secs(3);
@@ -93,8 +95,8 @@ pub struct FrameReader {
     expected_bytes: usize,
     /// How fast a client goes on; `None`: it is no client, and may take its time.
     pace: Option<ClientPace>,
-    /// A follower is at the other end.
-    is_follower: bool,
+    /// The APIs whose frames claim replication's reserve here.
+    replicates: Option<fn(i16) -> bool>,
 }
 
 impl FrameReader {
@@ -108,7 +110,7 @@ impl FrameReader {
             read_bytes: READ_BYTES_MIN,
             expected_bytes: 0,
             pace: None,
-            is_follower: false,
+            replicates: None,
         }
     }
 
@@ -120,9 +122,9 @@ impl FrameReader {
         self
     }
 
-    /// Whether a follower is at the other end: its requests have room that clients cannot take.
-    pub fn follows(&mut self, is_follower: bool) {
-        self.is_follower = is_follower;
+    /// Whether a follower or another node is at the other end: frames of these APIs have room that clients cannot take.
+    pub fn replicates(&mut self, apis: Option<fn(i16) -> bool>) {
+        self.replicates = apis;
     }
 
     /// The next frame without its length, and its share of the budget. `None` when the peer has closed between frames.
@@ -204,6 +206,8 @@ impl FrameReader {
         if self.buffer.len() < 4 + length {
             return Ok(None);
         }
+        // What it is for is known now: a client's frame grows no further in the reserve.
+        self.claim.stand(self.standing(4 + length));
         self.buffer.advance(4);
         let frame = self.buffer.split_to(length).freeze();
         let claim = self.claim.split(4 + length as u64);
@@ -245,8 +249,11 @@ impl FrameReader {
 
     /// What the frame that has begun will hold, as far as one can tell.
     fn standing(&self, bytes: usize) -> Standing {
-        match self.key() {
-            _ if self.is_follower => Standing::Replication,
+        let key = self.key();
+        let has_reserve =
+            self.replicates.is_some_and(|apis| bytes <= REPLICATION_BYTES_MAX && key.is_none_or(apis));
+        match key {
+            _ if has_reserve => Standing::Replication,
             Some(FETCH) if bytes <= FETCH_BYTES_MAX => Standing::Unknown,
             None if bytes <= READ_BYTES_MIN => Standing::Unknown,
             _ => Standing::of(bytes as u64),

@@ -88,6 +88,12 @@ impl Workers {
         session_memory::share(&self.session_memory, ip, is_follower)
     }
 
+    /// The addresses of the cluster's other nodes, which replication's reserve is kept for.
+    pub fn set_peers(&self, peers: &[IpAddr]) {
+        self.budget.set_peers(peers);
+        self.session_memory.set_peers(peers);
+    }
+
     /// The sessions of share groups' members.
     pub fn share_sessions(&self) -> MutexGuard<'_, ShareSessions> {
         self.share_sessions.lock().unwrap_or_else(PoisonError::into_inner)

@@ -144,6 +144,7 @@ async fn read_half(
         if room(session, queue).await || !reader.has_frame() {
             started = None;
         }
+        reader.replicates(session.replicates(queue.borrow().len()));
         let (frame, claim) = match reader.next(stream).await {
             Ok(Some(next)) => next,
             Ok(None) => return End::Closed,
@@ -170,7 +171,6 @@ async fn read_half(
         started = Some(begun);
         answers::settle(session, &mut waiting);
         queue.borrow_mut().push_back(waiting);
-        reader.follows(session.is_follower.get() || session.is_reserved);
         worked += begun.since(read);
         if worked >= TURN_NS {
             (worked, started) = (0, None);

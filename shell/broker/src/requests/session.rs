@@ -15,9 +15,9 @@ use crate::mailbox::NewConnection;
 use crate::node::Node;
 use crate::requests::decode::Unclaimed;
 use affinity::Foreign;
-use barnabas_api::Client;
 use barnabas_api::k01_fetch::FetchSessions;
 use barnabas_api::share::Connection as ShareConnection;
+use barnabas_api::{Client, k58_envelope};
 use barnabas_base::{BrokerEpoch, BrokerId, ConnectionNumber, Text};
 use barnabas_metrics::clients::OTHER;
 use barnabas_metrics::{Passed, Recorder, Stamp, Track, Tracks};
@@ -34,6 +34,10 @@ use std::task::{Context, Waker};
 /// Requests in a row until the first move. Each move makes the next one four times as hard, so that a producer that
 /// wanders over partitions is not carried after them.
 pub const MOVE_PATIENCE: u32 = 32;
+
+/// Requests of one connection that may hold replication's reserve at a time. Followers and quorum members send one or a
+/// few.
+const REPLICATION_IN_FLIGHT_MAX: usize = 4;
 
 /// How many connections more than its own worker another one may have that a connection moves to by choice.
 const UNEVEN_MAX: u64 = 8;
@@ -68,7 +72,7 @@ pub struct Session {
     /// And the cluster knows it.
     pub is_follower: Cell<bool>,
     /// Only brokers or controllers connect to the listener.
-    pub(super) is_reserved: bool,
+    is_reserved: bool,
     /// What the address of the peer holds of the memory budget.
     account: Arc<Account>,
     pub(super) unclaimed: Unclaimed,
@@ -183,6 +187,12 @@ impl Session {
         self.node.workers.fetch_sessions.of(id, self.worker)
     }
 
+    /// The APIs whose next frame may claim replication's reserve, while so many requests wait for their answers.
+    pub(super) fn replicates(&self, in_flight: usize) -> Option<fn(i16) -> bool> {
+        let is_replication = self.is_follower.get() || self.is_reserved;
+        (is_replication && in_flight < REPLICATION_IN_FLIGHT_MAX).then_some(is_of_replication)
+    }
+
     /// An empty share of the memory budget.
     pub fn claim(&self) -> Claim {
         self.node.workers.budget.claim(Some(self.account.clone()))
@@ -222,6 +232,27 @@ impl Drop for Session {
             self.node.workers.metering.client_left(place);
         }
     }
+}
+
+/// What brokers and controllers send each other in their own names. An Envelope is not among them: a client decides how
+/// large it is.
+fn is_of_replication(key: i16) -> bool {
+    ApiKey::from_number(key).is_some_and(|api| {
+        k58_envelope::is_own(api)
+            || matches!(
+                api,
+                ApiKey::ApiVersions
+                    | ApiKey::Fetch
+                    | ApiKey::FetchSnapshot
+                    | ApiKey::ListOffsets
+                    | ApiKey::OffsetForLeaderEpoch
+                    | ApiKey::WriteTxnMarkers
+                    | ApiKey::Vote
+                    | ApiKey::BeginQuorumEpoch
+                    | ApiKey::EndQuorumEpoch
+                    | ApiKey::UpdateRaftVoter
+            )
+    })
 }
 
 /// The two halves of a connection's task, which wake each other.

@@ -8,6 +8,7 @@ use super::lifecycle::{self, Lifecycle};
 use super::listeners::{accept_controllers, bind};
 use super::membership::{Joining, Member, wait_for_image};
 use super::memory;
+use super::peer_addresses;
 use super::signals::Signals;
 use super::threads::{Threads, start_committers, start_journals, start_settling, start_workers};
 use super::{Failure, Running};
@@ -111,6 +112,9 @@ fn run(
     let workers = start_workers(&node, inboxes)?;
     let committers = start_committers(&node)?;
     let quorum = quorum_worker::start(member.quorum, member.files, member.requests, node.clone())?;
+    if let Some(acceptor) = acceptors.first() {
+        peer_addresses::watch(&node, acceptor.gate().clone());
+    }
     let (accepting, acceptors) = accept_controllers(&node, acceptors);
     if let Some(registration) = member.controller {
         lifecycle::register_controller(&node, registration);

@@ -62,6 +62,7 @@ mod refused_starts;
 mod repeated_entries;
 mod replicated_transactions;
 mod replication;
+mod replication_reserve;
 mod retries;
 mod scrub;
 mod session_memory;

@@ -41,12 +41,95 @@ async fn replication_pool_is_closed_to_clients_with_the_pass() {
         small.try_grow_to(1600) && !small.try_grow_to(1601),
         "the frame beyond keeps nothing from others"
     );
-    assert!(follower.try_grow_to(200) && !follower.try_grow_to(201));
+    assert!(follower.try_grow_to(150) && !follower.try_grow_to(151));
     drop((client, small));
     // There is room for it among the clients now.
     assert!(follower.try_grow_to(1600));
     drop(follower);
     assert_eq!(budget.claimed_bytes(), 0);
+}
+
+/// A budget whose clients' pool is taken, with the addresses of two other nodes; 64 MiB, so that a slot has 3 MiB.
+fn full_with_two_peers() -> (Budget, Claim) {
+    let budget = Budget::new(64 << 20);
+    budget.set_peers(&[1, 2].map(|last| IpAddr::from(Ipv4Addr::new(10, 0, 0, last))));
+    let mut clients = claim(&budget, Standing::Small);
+    assert!(clients.try_grow_to(64 << 20));
+    (budget, clients)
+}
+
+fn replication_of(budget: &Budget, last: u8) -> Claim {
+    let mut claim = budget.claim(account(budget, last));
+    claim.stand(Standing::Replication);
+    claim
+}
+
+#[test]
+fn strangers_and_other_peers_leave_a_peers_slot_alone() {
+    let (budget, _clients) = full_with_two_peers();
+    let mut strangers: Vec<Claim> = Vec::new();
+    for last in (3..250).chain([1]) {
+        for _ in 0..100 {
+            let mut claim = replication_of(&budget, last);
+            if !claim.try_grow_to(60 << 10) {
+                break;
+            }
+            strangers.push(claim);
+        }
+    }
+    let held: u64 = strangers.iter().map(Claim::bytes).sum();
+    assert!(held <= 5 << 20, "the strangers' quarter and the first peer's slot, not {held}");
+    let mut second = replication_of(&budget, 2);
+    assert!(second.try_grow_to(3 << 20 >> 2 << 1), "a peer's slot is its own");
+    assert!(!replication_of(&budget, 1).try_grow_to(60 << 10), "the first has used its own up");
+    drop((strangers, second));
+    assert!(replication_of(&budget, 1).try_grow_to(60 << 10));
+}
+
+#[test]
+fn large_answers_leave_a_peer_room_for_heartbeats() {
+    let (budget, _clients) = full_with_two_peers();
+    let (mut answer, mut heartbeat) = (replication_of(&budget, 1), replication_of(&budget, 1));
+    assert!(answer.try_grow_to(9 << 18) && !answer.try_grow_to((9 << 18) + 1));
+    assert!(heartbeat.try_grow_to(64 << 10));
+}
+
+#[tokio::test]
+async fn peers_do_not_stand_in_the_clients_queue() {
+    let (budget, _clients) = full_with_two_peers();
+    let _pass = budget.claim_of_pass().await;
+    let mut waits = budget.claim(account(&budget, 9));
+    waits.stand(Standing::Small);
+    assert!(
+        timeout(Duration::from_millis(20), waits.grow_to(4 << 10)).await.is_err(),
+        "a client has the pass"
+    );
+    let mut peer = replication_of(&budget, 1);
+    timeout(Duration::from_secs(5), peer.grow_to(8 << 20)).await.expect("the peers' own pass");
+}
+
+#[tokio::test]
+async fn claim_that_is_no_longer_replications_leaves_the_reserve() {
+    let (budget, clients) = full_with_two_peers();
+    let mut frame = replication_of(&budget, 1);
+    assert!(frame.try_grow_to(4 << 10));
+    frame.stand(Standing::Small);
+    assert!(!frame.try_grow_to(8 << 10), "its API is a client's");
+    drop(clients);
+    assert!(frame.try_grow_to(8 << 10));
+    assert_eq!(budget.account(IpAddr::from(Ipv4Addr::new(10, 0, 0, 1))).held(PEERS), 0);
+}
+
+#[test]
+fn peer_that_left_has_no_slot() {
+    let (budget, _clients) = full_with_two_peers();
+    let mut before = replication_of(&budget, 1);
+    assert!(before.try_grow_to(60 << 10));
+    budget.set_peers(&[]);
+    assert!(!before.try_grow_to(70 << 10), "nothing more in the slot");
+    drop(before);
+    assert!(replication_of(&budget, 1).try_grow_to(60 << 10), "the strangers' part");
+    assert_eq!(budget.claimed_bytes(), 64 << 20);
 }
 
 #[test]

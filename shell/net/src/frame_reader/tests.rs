@@ -182,11 +182,28 @@ async fn follower_is_read_while_clients_hold_the_budget() {
     let (mut client, mut server) = pair().await;
     let mut reader =
         FrameReader::new(budget.claim(None), 100 << 20).paced(Gate::new(ConnectionLimits::default()));
-    reader.follows(true);
+    reader.replicates(Some(|api| api == FETCH));
     let mut halves = server.split();
     let _pass = budget.claim_of_pass().await;
     // A Fetch that names many partitions.
     client.write_all(&frame(&[&FETCH.to_be_bytes()[..], &[0; 100_000]].concat())).await.expect("writes");
     let wait = Duration::from_secs(5);
     assert!(tokio::time::timeout(wait, reader.next(&mut halves.0)).await.is_ok());
+}
+
+#[test]
+fn small_frames_of_replication_alone_have_its_reserve() {
+    const ENVELOPE: i16 = 58;
+    let standing = |key: Option<i16>, bytes: usize| {
+        let mut reader = FrameReader::new(Budget::new(1 << 20).claim(None), 100 << 20);
+        reader.replicates(Some(|api| api == FETCH));
+        reader.buffer.extend_from_slice(&(bytes as i32 - 4).to_be_bytes());
+        reader.buffer.extend(key.into_iter().flat_map(i16::to_be_bytes));
+        reader.standing(bytes)
+    };
+    assert_eq!(standing(Some(FETCH), 100_000), Standing::Replication);
+    assert_eq!(standing(None, 100_000), Standing::Replication, "it is not known yet");
+    assert_eq!(standing(Some(ENVELOPE), 100_000), Standing::Small);
+    assert_eq!(standing(Some(FETCH), REPLICATION_BYTES_MAX + 1), Standing::Small);
+    assert_eq!(standing(Some(FETCH), 50 << 20), Standing::Large);
 }

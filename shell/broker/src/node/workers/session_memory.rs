@@ -2,7 +2,7 @@
 //! sessions stay.
 //!
 //! Claims do not wait: what finds no room gets no session. An address holds at most three times what it leaves free;
-//! followers that the cluster knows have an eighth on top (shell/net/src/budget.rs).
+//! followers that the cluster knows have replication's reserve on top (shell/net/src/budget.rs).
 
 use barnabas_api::{Lender, SessionShare};
 use barnabas_net::{Budget, Claim, Standing};
@@ -42,6 +42,7 @@ mod tests {
         assert!(first.lend(300_000), "a session that shrinks gives back");
         assert_eq!(memory.claimed_bytes(), 300_000);
         assert!(share(&memory, one, false).lend(400_000));
+        memory.set_peers(&[one]);
         let follower = share(&memory, one, true);
         assert!(follower.lend(90_000), "replication has more");
         drop(first);

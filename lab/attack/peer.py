@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "compat"))
 from compat.raw import data, text  # noqa: E402
 
 
-def connect(port, within=10):
-    connection = socket.create_connection(("127.0.0.1", port), within)
+def connect(port, within=10, source="127.0.0.1"):
+    connection = socket.create_connection(("127.0.0.1", port), within, (source, 0))
     connection.settimeout(within)
     return connection
 

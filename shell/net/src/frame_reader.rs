@@ -21,7 +21,7 @@ mod stranger;
 pub use stranger::Stranger;
 
 use crate::pace::Pace;
-use crate::{Claim, Gate, Standing, spare_buffers};
+use crate::{Claim, FirstRequest, Standing, spare_buffers};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::future::{Future, poll_fn};
 use std::io;
@@ -67,6 +67,10 @@ pub enum FrameError {
     Truncated { got: usize, expected: usize },
     #[error("no request came within {seconds} s, only {got} bytes{}", if *.is_crowded { ", and there are hardly connections left for others" } else { "" })]
     NoRequest { got: usize, seconds: u64, is_crowded: bool },
+    #[error(
+        "no request came, only {got} bytes, and its address has as many connections as it may: a new one has its place"
+    )]
+    GaveWay { got: usize },
     #[error("a frame stalled: {got} of {expected} bytes have arrived, {late} of them in the last {seconds} s{}", if *.is_pressed { ", and others wait for the memory that it holds" } else { "" })]
     Stalled { got: usize, expected: usize, late: usize, seconds: u64, is_pressed: bool },
     #[error(transparent)]
@@ -76,7 +80,7 @@ pub enum FrameError {
 /// What is asked of a client.
 #[derive(Debug)]
 struct ClientPace {
-    gate: Gate,
+    place: FirstRequest,
     /// Until the first request is here: how long it was waited for.
     first: Option<Duration>,
     frame: Pace,
@@ -114,11 +118,11 @@ impl FrameReader {
         }
     }
 
-    /// For what clients send: the first request must come, and a frame that has begun must go on. Sooner where `gate`
-    /// is crowded.
+    /// For what clients send: the first request must come, and a frame that has begun must go on. Sooner where
+    /// places are short.
     #[must_use]
-    pub fn paced(mut self, gate: Gate) -> Self {
-        self.pace = Some(ClientPace { gate, first: Some(Duration::ZERO), frame: Pace::reading() });
+    pub fn paced(mut self, place: FirstRequest) -> Self {
+        self.pace = Some(ClientPace { place, first: Some(Duration::ZERO), frame: Pace::reading() });
         self
     }
 
@@ -168,9 +172,20 @@ impl FrameReader {
         if !self.pace.as_ref().is_some_and(waits) {
             return Ok(stream.readable().await?);
         }
+        let opening = self.pace.as_ref().filter(|pace| pace.first.is_some()).map(|pace| pace.place.clone());
         loop {
             let asked = barnabas_clock::now();
-            let readable = timeout(LOOK_EVERY, stream.readable()).await;
+            let gave_way = async {
+                match &opening {
+                    Some(place) => place.gave_way().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let readable = tokio::select! {
+                biased;
+                () = gave_way => return Err(FrameError::GaveWay { got: self.buffer.len() }),
+                readable = timeout(LOOK_EVERY, stream.readable()) => readable,
+            };
             self.waited(barnabas_clock::since(asked))?;
             if let Ok(readable) = readable {
                 return Ok(readable?);
@@ -184,7 +199,7 @@ impl FrameReader {
         let got = self.buffer.len();
         if let Some(waited) = &mut pace.first {
             *waited += time;
-            let is_crowded = pace.gate.is_crowded();
+            let is_crowded = pace.place.is_crowded();
             let patience = if is_crowded { FIRST_WHILE_CROWDED } else { FIRST };
             if *waited >= patience && got < FIRST_BYTES_MAX {
                 return Err(FrameError::NoRequest { got, seconds: waited.as_secs(), is_crowded });
@@ -206,6 +221,12 @@ impl FrameReader {
         if self.buffer.len() < 4 + length {
             return Ok(None);
         }
+        if let Some(pace) = &mut self.pace {
+            if pace.first.is_some() && !pace.place.came() {
+                return Err(FrameError::GaveWay { got: self.buffer.len() });
+            }
+            (pace.first, pace.frame) = (None, Pace::reading());
+        }
         // What it is for is known now: a client's frame grows no further in the reserve.
         self.claim.stand(self.standing(4 + length));
         self.buffer.advance(4);
@@ -213,9 +234,6 @@ impl FrameReader {
         let claim = self.claim.split(4 + length as u64);
         // Falls by half with each frame that is smaller.
         self.expected_bytes = (self.expected_bytes / 2).max(4 + length).min(EXPECTED_BYTES_MAX);
-        if let Some(pace) = &mut self.pace {
-            (pace.first, pace.frame) = (None, Pace::reading());
-        }
         Ok(Some((frame, claim)))
     }
 

@@ -7,7 +7,7 @@
 //!
 //! This is no authentication. A process on another node's machine has that node's address.
 //!
-//! Neighbours: shell/net/src/budget.rs and accept.rs, which are told.
+//! Neighbours: shell/net/src/budget.rs and gate.rs, which are told.
 
 use crate::node::Node;
 use barnabas_base::{BrokerId, Text};

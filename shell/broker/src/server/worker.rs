@@ -192,7 +192,7 @@ impl Worker {
                 let node = &self.node;
                 let fresh = || {
                     FrameReader::new(session.claim(), node.workers.request_bytes_max)
-                        .paced(new.slot.gate().clone())
+                        .paced(new.slot.first_request())
                 };
                 let reader = new.reader.unwrap_or_else(fresh);
                 tokio::task::spawn_local(serve(session, stream, Handover { slot: new.slot, reader }));

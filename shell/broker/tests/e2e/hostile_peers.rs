@@ -3,11 +3,12 @@
 //!
 //! A good producer of the same address is served all the while, and what the peer held comes back.
 
+use crate::harness::patience::eventually;
 use crate::harness::{Client, TestNode, batch};
 use barnabas_wire::ApiKey;
 use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use barnabas_wire::messages::{DescribeConfigsRequest, ProduceRequest, ResponseBody};
+use barnabas_wire::messages::{DescribeConfigsRequest, MetadataRequest, ProduceRequest, ResponseBody};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -151,13 +152,47 @@ fn connections_of_one_address_leave_room_for_others() {
     let mut length = [0; 4];
     other.read_exact(&mut length).expect("an answer");
     // Those that are one too many, and the rest of the last half, are closed: the same address is served again.
-    assert!(silent.split_off(99).iter_mut().all(is_closed));
+    silent.iter().for_each(|stream| stream.set_nonblocking(true).expect("a socket"));
+    let closed =
+        |silent: &mut Vec<TcpStream>| silent.iter_mut().map(is_closed).filter(|is_so| *is_so).count();
+    eventually("half of the places are free", || closed(&mut silent) >= 200);
     produce(&mut node.client());
     let log = node.log();
     let lines =
         log.lines().filter(|line| line.contains("connection refused") || line.contains("connection closed"));
     assert!(lines.count() <= 4, "{log}");
-    assert!(log.contains("for other addresses") && log.contains("no request came"), "{log}");
+    let is_refused = log.contains("for other addresses") || log.contains("a new one has its place");
+    assert!(is_refused && log.contains("no request came"), "{log}");
+    assert!(node.stop().success());
+}
+
+/// While not half of all places are taken, a connection may be silent for half a minute.
+#[test]
+fn silent_connections_give_way_to_a_client_of_their_address() {
+    const PER_ADDRESS: usize = 20;
+    let limit = format!("max.connections.per.ip={PER_ADDRESS}");
+    let mut node = TestNode::start_with(&[&limit, "max.connections=1000"]);
+    node.client().create_topic("t", 1, &[]);
+    let mut silent: Vec<TcpStream> = (0..2 * PER_ADDRESS)
+        .map(|_| {
+            let mut stream = connect(&node, [127, 0, 0, 1]).expect("the kernel connects");
+            let _ = stream.write_all(&[0, 0]);
+            stream.set_nonblocking(true).expect("a socket");
+            stream
+        })
+        .collect();
+    let held = |silent: &mut Vec<TcpStream>| silent.iter_mut().map(is_closed).filter(|is_so| !is_so).count();
+    eventually("the others are refused", || held(&mut silent) <= PER_ADDRESS);
+    // Kafka's clients come back until they are served.
+    for _ in 0..5 {
+        eventually("it is served", || {
+            let client = Client::try_connect(node.port).ok();
+            client.is_some_and(|mut client| client.try_call(MetadataRequest::default(), 1).is_some())
+        });
+    }
+    assert!(held(&mut silent) > 0, "no more of them than have to go");
+    let log = node.log();
+    assert!(log.contains("a new one has its place") && !log.contains("no request came within"), "{log}");
     assert!(node.stop().success());
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Budget, ConnectionLimits};
+use crate::{Budget, ConnectionLimits, Gate};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -7,6 +7,11 @@ async fn pair() -> (TcpStream, TcpStream) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connects");
     (client, listener.accept().await.expect("accepts").0)
+}
+
+fn place() -> FirstRequest {
+    let gate = Gate::new(ConnectionLimits::default());
+    gate.enter([127, 0, 0, 1].into(), false).expect("room").first_request()
 }
 
 fn frame(body: &[u8]) -> Vec<u8> {
@@ -128,10 +133,7 @@ async fn fetch_is_read_while_producers_hold_the_budget() {
 async fn half_sent_frames_make_room_for_others() {
     let budget = Budget::new(16 << 20);
     let account = budget.account([127, 0, 0, 1].into());
-    let reader = || {
-        FrameReader::new(budget.claim(Some(account.clone())), 100 << 20)
-            .paced(Gate::new(ConnectionLimits::default()))
-    };
+    let reader = || FrameReader::new(budget.claim(Some(account.clone())), 100 << 20).paced(place());
     let attack = async {
         let attacks = (0..2).map(|_| async {
             let (mut client, mut server) = pair().await;
@@ -180,8 +182,7 @@ async fn follower_is_read_while_clients_hold_the_budget() {
     clients.stand(Standing::Small);
     assert!(clients.try_grow_to(1 << 20));
     let (mut client, mut server) = pair().await;
-    let mut reader =
-        FrameReader::new(budget.claim(None), 100 << 20).paced(Gate::new(ConnectionLimits::default()));
+    let mut reader = FrameReader::new(budget.claim(None), 100 << 20).paced(place());
     reader.replicates(Some(|api| api == FETCH));
     let mut halves = server.split();
     let _pass = budget.claim_of_pass().await;
@@ -206,4 +207,26 @@ fn small_frames_of_replication_alone_have_its_reserve() {
     assert_eq!(standing(Some(ENVELOPE), 100_000), Standing::Small);
     assert_eq!(standing(Some(FETCH), REPLICATION_BYTES_MAX + 1), Standing::Small);
     assert_eq!(standing(Some(FETCH), 50 << 20), Standing::Large);
+}
+
+#[tokio::test]
+async fn silent_connection_whose_place_is_taken_ends() {
+    let limits = ConnectionLimits { connections_per_ip_max: Some(1), ..Default::default() };
+    let gate = Gate::new(limits);
+    let ip = [127, 0, 0, 1].into();
+    let slot = gate.enter(ip, false).expect("room");
+    let (mut client, mut server) = pair().await;
+    client.write_all(&[0, 0]).await.expect("writes");
+    let mut reader = FrameReader::new(Budget::new(1 << 20).claim(None), 1 << 20).paced(slot.first_request());
+    let mut halves = server.split();
+    let newcomer = async {
+        loop {
+            if let Ok(new) = gate.enter(ip, false) {
+                return new;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let (ended, _new) = tokio::join!(reader.next(&mut halves.0), newcomer);
+    assert!(matches!(ended, Err(FrameError::GaveWay { .. })), "{ended:?}");
 }

@@ -1,0 +1,338 @@
+//! Who may have a connection: how many in all, how many from one address, how many a second of each and of all.
+//!
+//! A connection over a limit on numbers, or over its address's rate, is closed at once (Kafka closes it too, or lets
+//! another wait in the backlog); one over the rate of all addresses waits. Where the operator has set no limit for an
+//! address, one has at most [`SHARE`] times as many connections as are free: others find a place whatever it does.
+//! Listeners of brokers and controllers have places that clients do not take (as in KIP-402); half of them are for the
+//! addresses of the cluster's other nodes ([`Gate::set_peers`]).
+//!
+//! At a limit on numbers, the oldest connection of the same address that has sent no request gives way to the new one:
+//! connections that are only held keep no client of the same machine out.
+//!
+//! Always true: a place belongs to one connection; who gave way frees none.
+//!
+//! Sources: KIP-308, KIP-402, KIP-612; Kafka `ConnectionQuotas`.
+
+mod opening;
+
+pub use opening::FirstRequest;
+
+use barnabas_base::{ConnectionNumber, Map, Set};
+use opening::Opening;
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// An address has at most so many times the connections that are free: alone, three quarters of all.
+const SHARE: usize = 3;
+/// So many an address has in any case, where there are any.
+const SHARE_MIN: usize = 16;
+/// A connection without a request gives way no sooner: Kafka's clients send one as soon as they are connected.
+const SILENT_MIN: Duration = Duration::from_millis(500);
+
+/// What the operator allows.
+#[derive(Debug, Clone)]
+pub struct ConnectionLimits {
+    pub connections_max: usize,
+    /// Beside those, for listeners of brokers and controllers alone.
+    pub reserved_max: usize,
+    /// `None`: an address leaves a quarter free.
+    pub connections_per_ip_max: Option<usize>,
+    pub connections_per_ip_overrides: Vec<(IpAddr, usize)>,
+    /// New connections a second, over all listeners.
+    pub creation_rate_max: u32,
+    /// From one address in a second, listeners of brokers and controllers left out.
+    pub per_ip_second_max: u32,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self {
+            connections_max: usize::MAX,
+            reserved_max: 0,
+            connections_per_ip_max: None,
+            connections_per_ip_overrides: Vec::new(),
+            creation_rate_max: u32::MAX,
+            per_ip_second_max: u32::MAX,
+        }
+    }
+}
+
+/// Why a connection was turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error(
+        "{0} connections are open, as many as max.connections or the process's limit of open files (ulimit -n) allows"
+    )]
+    Total(usize),
+    #[error("the limit of connections from one address ({0}) is reached")]
+    PerIp(usize),
+    #[error(
+        "this address has made {0} connections within a second, as many as connections.per.ip.second.max allows"
+    )]
+    Rate(u32),
+    #[error(
+        "this address has {held} connections, and the {free} that are left are for other addresses. To let one address have more, set \
+         max.connections.per.ip"
+    )]
+    Share { held: usize, free: usize },
+}
+
+/// New connections of each address in one second. It holds as many addresses as connections are made in a second.
+#[derive(Debug)]
+struct Second {
+    began: Instant,
+    of: Map<IpAddr, u32>,
+}
+
+impl Default for Second {
+    fn default() -> Self {
+        Self { began: barnabas_clock::now(), of: Map::default() }
+    }
+}
+
+impl Second {
+    /// Counts one more connection; `false`: it is more than `max`.
+    fn admits(&mut self, ip: IpAddr, max: u32, now: Instant) -> bool {
+        if now.saturating_duration_since(self.began) >= Duration::from_secs(1) {
+            self.began = now;
+            // Memory that a flood of addresses took goes with it.
+            self.of = Map::default();
+        }
+        let count = self.of.entry(ip).or_default();
+        let is_admitted = *count < max;
+        *count += u32::from(is_admitted);
+        is_admitted
+    }
+}
+
+/// Who has a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Client,
+    /// Of a listener of brokers and controllers, from the address of one.
+    Peer,
+    /// Of such a listener, from another address.
+    Stranger,
+}
+
+/// What one address has.
+#[derive(Debug, Default)]
+struct Held {
+    connections: usize,
+    /// Those that may be silent yet, oldest first. Others among them are left out when they are met.
+    openings: VecDeque<(Kind, Arc<Opening>)>,
+}
+
+impl Held {
+    /// Makes the oldest connection that has sent no request give its place to a new one of its kind.
+    fn gives_way(&mut self, kind: Kind, now: Instant) -> bool {
+        while let Some((of, oldest)) = self.openings.front() {
+            if oldest.is_silent() && (*of != kind || oldest.age(now) < SILENT_MIN) {
+                return false;
+            }
+            if let Some((_, oldest)) = self.openings.pop_front()
+                && oldest.give_way()
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn opened(&mut self, kind: Kind, opening: Arc<Opening>) {
+        if self.openings.len() > 2 * self.connections + SHARE_MIN {
+            self.openings.retain(|(_, opening)| opening.is_silent());
+        }
+        self.openings.push_back((kind, opening));
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// All there ever were.
+    accepted: u64,
+    /// By [`Kind`].
+    held: [usize; 3],
+    per_ip: Map<IpAddr, Held>,
+    second: Second,
+    /// Addresses of the cluster's other nodes.
+    peers: Set<IpAddr>,
+}
+
+impl Counts {
+    /// The limit that keeps a connection of this kind out.
+    fn refusal(&self, ip: IpAddr, kind: Kind, limits: &ConnectionLimits) -> Option<Refused> {
+        let (free, most) = self.free(kind, limits);
+        if free == 0 {
+            return Some(Refused::Total(most));
+        }
+        let overridden = limits.connections_per_ip_overrides.iter().find(|(known, _)| *known == ip);
+        let held = self.per_ip.get(&ip).map_or(0, |held| held.connections);
+        match overridden.map(|&(_, max)| max).or(limits.connections_per_ip_max) {
+            Some(max) => (held >= max).then_some(Refused::PerIp(max)),
+            // What clients hold of a node's machine keeps the node itself out of nothing.
+            None if kind == Kind::Peer || held < SHARE_MIN => None,
+            None => (held >= free.saturating_mul(SHARE)).then_some(Refused::Share { held, free }),
+        }
+    }
+
+    /// How many places are free for one of this kind, and how many it has at most.
+    fn free(&self, kind: Kind, limits: &ConnectionLimits) -> (usize, usize) {
+        let all = limits.connections_max.saturating_add(limits.reserved_max);
+        let left = all - self.held.iter().sum::<usize>();
+        // What the other nodes have not taken of their half stays theirs.
+        let kept = (limits.reserved_max / 2).saturating_sub(self.held[Kind::Peer as usize]);
+        match kind {
+            Kind::Peer => (left, all),
+            Kind::Stranger => (left.saturating_sub(kept), all - limits.reserved_max / 2),
+            Kind::Client => {
+                let clients = limits.connections_max - self.held[Kind::Client as usize];
+                (left.saturating_sub(kept).min(clients), limits.connections_max)
+            }
+        }
+    }
+}
+
+/// Counts the connections of all listeners. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Gate {
+    limits: Arc<ConnectionLimits>,
+    counts: Arc<Mutex<Counts>>,
+    bucket: Arc<Mutex<Bucket>>,
+}
+
+/// A token bucket of one second.
+#[derive(Debug)]
+struct Bucket {
+    tokens: f64,
+    filled: Instant,
+}
+
+/// One connection's place in the count; dropping it frees the place.
+#[derive(Debug)]
+pub struct ConnectionSlot {
+    gate: Gate,
+    ip: IpAddr,
+    kind: Kind,
+    number: ConnectionNumber,
+    opening: Arc<Opening>,
+}
+
+impl ConnectionSlot {
+    /// Over all listeners. Given out before the client hears anything on the connection, so that one which it opened
+    /// after that has a higher one.
+    pub fn number(&self) -> ConnectionNumber {
+        self.number
+    }
+
+    /// For whoever reads from it.
+    pub fn first_request(&self) -> FirstRequest {
+        FirstRequest { gate: self.gate.clone(), opening: self.opening.clone() }
+    }
+}
+
+impl Gate {
+    pub fn new(limits: ConnectionLimits) -> Self {
+        let tokens = f64::from(limits.creation_rate_max);
+        let bucket = Bucket { tokens, filled: barnabas_clock::now() };
+        Self { limits: Arc::new(limits), counts: Arc::default(), bucket: Arc::new(Mutex::new(bucket)) }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn connections(&self) -> usize {
+        self.counts().held.iter().sum()
+    }
+
+    /// The addresses of the cluster's other nodes.
+    pub fn set_peers(&self, peers: &[IpAddr]) {
+        self.counts().peers = peers.iter().map(IpAddr::to_canonical).collect();
+    }
+
+    /// Whether more than half of the places are taken.
+    pub fn is_crowded(&self) -> bool {
+        self.counts().held[Kind::Client as usize] > self.limits.connections_max / 2
+    }
+
+    /// A connection to a listener; `is_reserved`: of brokers or controllers.
+    ///
+    /// # Errors
+    /// The limit that is reached.
+    pub fn enter(&self, ip: IpAddr, is_reserved: bool) -> Result<ConnectionSlot, Refused> {
+        self.enter_at(ip, is_reserved, barnabas_clock::now())
+    }
+
+    fn enter_at(&self, ip: IpAddr, is_reserved: bool, now: Instant) -> Result<ConnectionSlot, Refused> {
+        let ip = ip.to_canonical();
+        let mut counts = self.counts();
+        let limits = &self.limits;
+        let rate = limits.per_ip_second_max;
+        if !is_reserved && rate < u32::MAX && !counts.second.admits(ip, rate, now) {
+            return Err(Refused::Rate(rate));
+        }
+        let kind = match (is_reserved, counts.peers.contains(&ip)) {
+            (false, _) => Kind::Client,
+            (true, true) => Kind::Peer,
+            (true, false) => Kind::Stranger,
+        };
+        let refusal = counts.refusal(ip, kind, limits);
+        let Counts { per_ip, held: of_kind, accepted, .. } = &mut *counts;
+        let held = per_ip.entry(ip).or_default();
+        match refusal {
+            // Its place is taken over.
+            Some(_) if held.gives_way(kind, now) => {}
+            Some(refused) => {
+                if held.connections == 0 {
+                    per_ip.remove(&ip);
+                }
+                return Err(refused);
+            }
+            None => {
+                of_kind[kind as usize] += 1;
+                held.connections += 1;
+            }
+        }
+        *accepted += 1;
+        let opening = Arc::new(Opening::new(now));
+        held.opened(kind, opening.clone());
+        Ok(ConnectionSlot { gate: self.clone(), ip, kind, number: ConnectionNumber(*accepted), opening })
+    }
+
+    /// How long the next connection has to wait to keep the rate.
+    pub(crate) fn delay(&self) -> Duration {
+        if self.limits.creation_rate_max == u32::MAX {
+            return Duration::ZERO;
+        }
+        let rate = f64::from(self.limits.creation_rate_max.max(1));
+        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = barnabas_clock::now();
+        let refill = now.duration_since(bucket.filled).as_secs_f64() * rate;
+        bucket.tokens = (bucket.tokens + refill).min(rate) - 1.0;
+        bucket.filled = now;
+        if bucket.tokens >= 0.0 { Duration::ZERO } else { Duration::from_secs_f64(-bucket.tokens / rate) }
+    }
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        let mut counts = self.gate.counts();
+        if self.opening.ends() {
+            // Another connection has the place.
+            return;
+        }
+        counts.held[self.kind as usize] -= 1;
+        if let Some(held) = counts.per_ip.get_mut(&self.ip) {
+            held.connections -= 1;
+            if held.connections == 0 {
+                counts.per_ip.remove(&self.ip);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+use super::*;
+
+fn ip(last: u8) -> IpAddr {
+    IpAddr::from([10, 0, 0, last])
+}
+
+#[test]
+fn places_are_counted_and_freed() {
+    let limits = ConnectionLimits {
+        connections_max: 3,
+        connections_per_ip_max: Some(2),
+        connections_per_ip_overrides: vec![(ip(9), 0)],
+        ..Default::default()
+    };
+    let gate = Gate::new(limits);
+    let one = gate.enter(ip(1), false).expect("room");
+    let _two = gate.enter(ip(1), false).expect("room");
+    assert_eq!(gate.enter(ip(1), false).err(), Some(Refused::PerIp(2)));
+    assert_eq!(gate.enter(ip(9), false).err(), Some(Refused::PerIp(0)));
+    let _three = gate.enter(ip(2), false).expect("room");
+    assert_eq!(gate.enter(ip(3), false).err(), Some(Refused::Total(3)));
+    drop(one);
+    assert_eq!(gate.connections(), 2);
+    assert!(gate.enter(ip(1), false).is_ok());
+}
+
+#[test]
+fn address_without_a_limit_leaves_a_quarter_to_others() {
+    let gate = Gate::new(ConnectionLimits { connections_max: 1_000, ..Default::default() });
+    let all_of = |last: u8| std::iter::from_fn(|| gate.enter(ip(last), false).ok()).collect::<Vec<_>>();
+    let first = all_of(1);
+    assert_eq!((first.len(), gate.is_crowded()), (750, true));
+    assert_eq!(gate.enter(ip(1), false).err(), Some(Refused::Share { held: 750, free: 250 }));
+    let second = all_of(2);
+    assert_eq!(second.len(), 188);
+    // With 62 left there is room for a third address, and a fourth.
+    assert!(all_of(3).len() > 16 && all_of(4).len() > 16);
+    drop(first);
+    assert!(!gate.is_crowded());
+    assert!(gate.enter(ip(1), false).is_ok());
+}
+
+#[test]
+fn few_places_go_to_one_address() {
+    let gate = Gate::new(ConnectionLimits { connections_max: 5, ..Default::default() });
+    let all: Vec<_> =
+        (0..5).map(|_| gate.enter(ip(1), false).expect("max.connections alone counts")).collect();
+    assert_eq!((all.len(), gate.enter(ip(1), false).err()), (5, Some(Refused::Total(5))));
+}
+
+#[test]
+fn brokers_have_places_that_clients_do_not_take() {
+    let limits = ConnectionLimits {
+        connections_max: 4,
+        reserved_max: 2,
+        connections_per_ip_max: Some(100),
+        ..Default::default()
+    };
+    let gate = Gate::new(limits);
+    gate.set_peers(&[ip(2)]);
+    let mut clients: Vec<_> = (0..4).map(|_| gate.enter(ip(1), false).expect("room")).collect();
+    assert_eq!(gate.enter(ip(1), false).err(), Some(Refused::Total(4)));
+    let brokers: Vec<_> = (0..2).map(|_| gate.enter(ip(2), true).expect("reserved")).collect();
+    assert_eq!(gate.enter(ip(2), true).err(), Some(Refused::Total(6)));
+    clients.pop();
+    let third = gate.enter(ip(2), true).expect("a client's place");
+    assert_eq!(gate.enter(ip(1), false).err(), Some(Refused::Total(4)));
+    drop((third, brokers));
+    assert_eq!(gate.connections(), 3);
+}
+
+#[test]
+fn strangers_leave_half_of_the_reserved_places_to_peers() {
+    let limits = ConnectionLimits { connections_max: 100, reserved_max: 20, ..Default::default() };
+    let gate = Gate::new(limits);
+    gate.set_peers(&[ip(1)]);
+    let mut held = Vec::new();
+    for last in 2..=250 {
+        held.extend(std::iter::from_fn(|| gate.enter(ip(last), true).ok()));
+        held.extend(std::iter::from_fn(|| gate.enter(ip(last), false).ok()));
+    }
+    assert_eq!(gate.connections(), 110);
+    assert!(matches!(gate.enter(ip(9), true), Err(Refused::Total(110))));
+    held.extend((0..10).map(|_| gate.enter(ip(1), true).expect("a peer's place")));
+    assert_eq!(gate.enter(ip(1), true).err(), Some(Refused::Total(120)));
+    drop(held);
+    assert_eq!(gate.connections(), 0);
+}
+
+#[test]
+fn address_beyond_its_rate_is_refused_for_the_second() {
+    let gate = Gate::new(ConnectionLimits { per_ip_second_max: 3, ..Default::default() });
+    let began = barnabas_clock::now();
+    let enter = |last: u8, is_reserved, ms: u64| {
+        gate.enter_at(ip(last), is_reserved, began + Duration::from_millis(ms)).map(drop)
+    };
+    // They are closed as soon as they are made: no limit on numbers sees them.
+    assert_eq!([enter(1, false, 0), enter(1, false, 10), enter(1, false, 20)], [Ok(()); 3]);
+    assert_eq!(enter(1, false, 30), Err(Refused::Rate(3)));
+    assert_eq!([enter(2, false, 30), enter(1, true, 30)], [Ok(()), Ok(())], "another, and a broker");
+    assert_eq!(enter(1, false, 900), Err(Refused::Rate(3)));
+    assert_eq!(enter(1, false, 1_100), Ok(()));
+    assert_eq!(gate.connections(), 0);
+}
+
+#[test]
+fn the_rate_is_kept_by_waiting() {
+    let gate = Gate::new(ConnectionLimits { creation_rate_max: 10, ..Default::default() });
+    for _ in 0..10 {
+        assert_eq!(gate.delay(), Duration::ZERO);
+    }
+    let wait = gate.delay();
+    assert!(wait > Duration::from_millis(50) && wait <= Duration::from_millis(100), "{wait:?}");
+}
+
+#[test]
+fn oldest_silent_connection_gives_its_place_to_a_new_one() {
+    let limits =
+        ConnectionLimits { connections_max: 100, connections_per_ip_max: Some(3), ..Default::default() };
+    let gate = Gate::new(limits);
+    let began = barnabas_clock::now();
+    let enter = |ms: u64| gate.enter_at(ip(1), false, began + Duration::from_millis(ms));
+    let (speaks, silent, young) =
+        (enter(0).expect("room"), enter(1).expect("room"), enter(400).expect("room"));
+    assert!(speaks.first_request().came());
+    assert_eq!(enter(500).err(), Some(Refused::PerIp(3)), "none has been silent for long");
+    let new = enter(501).expect("the silent one's place");
+    assert!(!silent.first_request().came(), "it comes too late");
+    assert!(new.first_request().came());
+    assert_eq!(enter(600).err(), Some(Refused::PerIp(3)), "the third may still speak");
+    assert_eq!(gate.connections(), 3);
+    drop(silent);
+    assert_eq!(gate.connections(), 3, "it had no place any more");
+    assert!(young.first_request().came());
+    assert_eq!(enter(60_000).err(), Some(Refused::PerIp(3)), "all of them have spoken");
+    assert!(gate.enter_at(ip(2), false, began).is_ok(), "another address");
+    drop((speaks, new, young));
+    assert_eq!(gate.connections(), 0);
+    assert!(gate.counts().per_ip.is_empty());
+}
+
+#[test]
+fn silent_connections_of_others_do_not_give_way() {
+    let limits = ConnectionLimits { connections_max: 4, reserved_max: 2, ..Default::default() };
+    let gate = Gate::new(limits);
+    let began = barnabas_clock::now();
+    let late = began + Duration::from_secs(10);
+    let silent: Vec<_> = (0..4).map(|_| gate.enter_at(ip(1), false, began).expect("room")).collect();
+    assert_eq!(gate.enter_at(ip(2), false, late).err(), Some(Refused::Total(4)));
+    gate.set_peers(&[ip(1)]);
+    let peers: Vec<_> = (0..2).map(|_| gate.enter_at(ip(1), true, began).expect("room")).collect();
+    assert_eq!(gate.enter_at(ip(1), true, late).err(), Some(Refused::Total(6)), "a client's is no node's");
+    drop(silent);
+    assert!(gate.enter_at(ip(1), true, late).is_ok());
+    drop(peers);
+}
+
+#[tokio::test]
+async fn connections_that_spoke_are_not_kept_in_mind() {
+    let gate = Gate::new(ConnectionLimits::default());
+    let silent = gate.enter(ip(1), false).expect("room");
+    for _ in 0..1_000 {
+        assert!(gate.enter(ip(1), false).expect("room").first_request().came());
+    }
+    assert!(gate.counts().per_ip[&ip(1)].openings.len() < 100);
+    drop(silent);
+}

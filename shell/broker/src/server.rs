@@ -10,7 +10,6 @@ mod lifecycle;
 mod listeners;
 mod membership;
 mod memory;
-mod peer_addresses;
 mod signals;
 mod start;
 mod start_room;

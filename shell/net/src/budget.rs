@@ -4,10 +4,10 @@
 //! spent, connections stop reading: the sender's own socket fills and it slows down.
 //!
 //! Clients share the first pool. An eighth on top is replication's reserve, which only replication claims, when the
-//! first pool has no room: producers that wait for followers (`acks=all`) cannot keep the followers' requests out. Three
-//! quarters of the reserve belong to the cluster's other nodes: each of their addresses ([`Budget::set_peers`]) has an
-//! equal slot, which no other address claims. The last quarter is for replication's requests from other addresses:
-//! nothing proves who sent them.
+//! first pool has no room: producers that wait for followers (`acks=all`) cannot keep the followers' requests out.
+//! Three quarters of the reserve belong to the cluster's other nodes: each of their addresses ([`Budget::set_peers`])
+//! has an equal slot, which no other address claims. The last quarter is for replication's requests from other
+//! addresses: nothing proves who sent them.
 //!
 //! One address never takes all of a shared pool: its claims are at most [`SHARE`] times what it leaves free. Large
 //! frames and answers leave a quarter of the pool, or of the slot, to small ones.

@@ -3,6 +3,8 @@
 //!
 //! Next: connection.rs, on the worker that a connection is dealt to.
 
+pub mod peer_addresses;
+
 use super::Failure;
 use crate::config::node_config::{Listener, NodeConfig};
 use crate::mailbox::Command;

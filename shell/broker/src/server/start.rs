@@ -5,10 +5,9 @@
 
 use super::identity::{begin, identify, look, open_directories, take};
 use super::lifecycle::{self, Lifecycle};
-use super::listeners::{accept_controllers, bind};
+use super::listeners::{accept_controllers, bind, peer_addresses};
 use super::membership::{Joining, Member, wait_for_image};
 use super::memory;
-use super::peer_addresses;
 use super::signals::Signals;
 use super::threads::{Threads, start_committers, start_journals, start_settling, start_workers};
 use super::{Failure, Running};

@@ -6,8 +6,6 @@
 //! address which none of its listeners has, as behind a NAT, shares with strangers what is left for them.
 //!
 //! This is no authentication. A process on another node's machine has that node's address.
-//!
-//! Neighbours: shell/net/src/budget.rs and gate.rs, which are told.
 
 use crate::node::Node;
 use barnabas_base::{BrokerId, Text};

@@ -227,7 +227,7 @@ impl ConnectionSlot {
         self.number
     }
 
-    /// For whoever reads from it.
+    /// For the reader of its frames.
     pub fn first_request(&self) -> FirstRequest {
         FirstRequest { gate: self.gate.clone(), opening: self.opening.clone() }
     }

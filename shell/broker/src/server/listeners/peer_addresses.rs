@@ -48,7 +48,7 @@ async fn run(node: Arc<Node>, gate: Gate) {
             if !is_due && known.contains_key(host) {
                 continue;
             }
-            // A name server that is away for a moment takes no address from anybody.
+            // While the name server is away, the last addresses count.
             match resolve(host).await {
                 Some(found) => drop(known.insert(host.clone(), found)),
                 None => drop(known.entry(host.clone()).or_default()),

@@ -1,7 +1,7 @@
 //! docs/SETTINGS.md says what is true: every key that Kafka does not know, from the table that the node checks them by.
 //! `UPDATE_PAGES=1` writes the page anew.
 
-use barnabas_metadata::config::{ConfigKey, Resource, Scope, range};
+use barnabas_metadata::config::{ConfigKey, Resource, Scope, Status, of_plug_in, range, status};
 use std::path::Path;
 
 const HEAD: &str = "\
@@ -17,6 +17,38 @@ start: a line for the node, and one for each log directory.
 | key | unit | default | values | changed |
 |---|---|---|---|---|
 ";
+
+const SECURITY_HEAD: &str = "
+## Kafka's keys for security
+
+This version speaks plain text and knows no users. A setting is refused at the start if Kafka would protect the cluster with it and
+this node would not. A setting that protects nothing by itself, in Kafka either, is a WARN that names the key.
+
+| key | here | why |
+|---|---|---|
+| `listeners`, `advertised.listeners`, `inter.broker.listener.name` | refused, if a listener's protocol is SSL, SASL_PLAINTEXT or SASL_SSL | listeners are plaintext |
+| `listener.security.protocol.map` | refused, if it gives such a protocol to a listener of the node or to a controllers' listener; other entries have no effect | the same |
+| `security.inter.broker.protocol` | refused, unless it is PLAINTEXT | connections between brokers are plaintext |
+";
+
+/// Keys for security and what stands in the page's second column. A row ending in `*` stands for every key with that
+/// beginning.
+const SECURITY: &[&str] = &[
+    "authorizer.class.name",
+    "create.topic.policy.class.name",
+    "alter.config.policy.class.name",
+    "super.users",
+    "allow.everyone.if.no.acl.found",
+    "principal.builder.class",
+    "ssl.*",
+    "sasl.*",
+    "connections.max.reauth.ms",
+    "connection.failed.authentication.delay.ms",
+    "delegation.token.*",
+    "security.providers",
+    "client.quota.callback.class",
+    "config.providers",
+];
 
 #[allow(clippy::disallowed_methods)] // This test writes a page of the documentation when it is asked to.
 #[test]
@@ -47,6 +79,40 @@ fn each_number_has_a_unit_and_a_range_and_each_key_is_explained() {
     }
 }
 
+/// What becomes of every key that fits a row: one word and one reason for all of them.
+fn security_row(row: &str) -> (&'static str, &'static str) {
+    let beginning = row.strip_suffix('*');
+    let fits = |name: &str| beginning.map_or(name == row, |beginning| name.starts_with(beginning));
+    // The one key of TLS that names a class has a reason of its own.
+    let keys = Resource::Broker.keys().filter(|key| fits(key.name) && key.name != "ssl.engine.factory.class");
+    let mut found: Vec<Status> = keys.map(|key| status(Resource::Broker, key)).collect();
+    found.extend(of_plug_in(row));
+    assert!(!found.is_empty() && found.iter().all(|status| *status == found[0]), "{row}: {found:?}");
+    match found[0] {
+        Status::Refused(reason) => ("refused", reason),
+        Status::NotAvailable(reason) => ("WARN", reason),
+        other => panic!("{row}: {other:?}"),
+    }
+}
+
+#[test]
+fn every_key_for_security_is_in_the_table() {
+    let is_listed = |name: &str| {
+        let fits =
+            |row: &&str| row.strip_suffix('*').map_or(name == *row, |beginning| name.starts_with(beginning));
+        SECURITY.iter().any(|row| fits(&row))
+    };
+    for key in Resource::Broker.keys() {
+        let status = status(Resource::Broker, key);
+        let is_of_security =
+            ["ssl.", "sasl.", "delegation.", "security.prov"].iter().any(|part| key.name.starts_with(part));
+        let must_be = is_of_security
+            || matches!(status, Status::Refused(_))
+            || status.reason().contains("TLS and SASL");
+        assert!(!must_be || is_listed(key.name), "{}", key.name);
+    }
+}
+
 fn page() -> String {
     let mut page = HEAD.to_owned();
     for key in Resource::own_keys() {
@@ -61,6 +127,11 @@ fn page() -> String {
     }
     for key in Resource::own_keys() {
         page.push_str(&format!("\n## {}\n\n{}\n", key.name, key.doc));
+    }
+    page.push_str(SECURITY_HEAD);
+    for row in SECURITY {
+        let (here, reason) = security_row(row);
+        page.push_str(&format!("| `{row}` | {here} | {reason} |\n"));
     }
     page
 }

@@ -116,6 +116,9 @@ pub enum Status {
     /// The node cannot do it, so a value other than the default is answered with a warning; the sentence says why or
     /// what stands in for it.
     NotAvailable(&'static str),
+    /// The node cannot do it, and without it clients may do what the operator forbids: a value other than the default
+    /// refuses the start; the sentence says why.
+    Refused(&'static str),
 }
 
 impl Status {
@@ -126,6 +129,7 @@ impl Status {
             Self::Emulated(_) => "emulated",
             Self::Ignored(_) => "ignored",
             Self::NotAvailable(_) => "not available",
+            Self::Refused(_) => "refused",
         }
     }
 
@@ -133,7 +137,10 @@ impl Status {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Applied => "",
-            Self::Emulated(reason) | Self::Ignored(reason) | Self::NotAvailable(reason) => reason,
+            Self::Emulated(reason)
+            | Self::Ignored(reason)
+            | Self::NotAvailable(reason)
+            | Self::Refused(reason) => reason,
         }
     }
 }

@@ -42,7 +42,7 @@ pub use dynamic::{DynamicRefusal, check_dynamic_configs};
 pub use group_config::{GroupConfigRefusal, validate_client_metrics_configs, validate_group_configs};
 pub use key::{ConfigKey, DefaultValue, Importance, Kind, Scope, Status, Valid};
 pub use properties::{ConfigRefusal, Properties, StaticConfig, Warning};
-pub use status::status;
+pub use status::{of_plug_in, status};
 pub use suggest::nearest;
 pub use synonyms::{Unit, broker_synonyms, group_synonym, topic_synonyms};
 pub use topic_config::{

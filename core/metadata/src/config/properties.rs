@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use barnabas_base::Text;
 
+use super::status::of_plug_in;
 use super::{Resource, Status, ValueError, check, nearest, status};
-
-const AUTHORIZER: &str = "authorizer.class.name";
 
 /// Names and values.
 pub type Properties = BTreeMap<Text, Text>;
@@ -41,9 +40,9 @@ pub enum ConfigRefusal {
     Value(#[from] ValueError),
     #[error("broker.id is {broker_id} and node.id is {node_id}: they mean the same; leave broker.id out")]
     NodeIds { broker_id: String, node_id: String },
-    /// Ignoring an authorizer would open the cluster to everybody behind the operator's back.
+    /// Ignoring an authorizer, or a policy, would open the cluster to everybody behind the operator's back.
     #[error("{name} is set to {value}, but {reason}; leave the key out to say that this is meant")]
-    Unprotected { name: &'static str, value: String, reason: &'static str },
+    Unprotected { name: String, value: String, reason: &'static str },
 }
 
 impl StaticConfig {
@@ -55,26 +54,25 @@ impl StaticConfig {
         let mut warnings = Vec::new();
         let mut refusals = Vec::new();
         for (name, value) in &given {
-            match Resource::Broker.key(base_name(name)) {
-                None if is_passed_through(name) => {}
-                None => {
-                    let nearest = nearest(Resource::Broker, name);
-                    warnings.push(Warning::Unknown { name: name.to_string(), nearest });
+            let Some(key) = Resource::Broker.key(base_name(name)) else {
+                warnings.extend(warning_of_unknown(name));
+                continue;
+            };
+            if let Err(refusal) = check(key, value) {
+                refusals.push(refusal.into());
+                continue;
+            }
+            let (name, value) = (name.to_string(), value.trim());
+            // A class that is not named is Kafka's null.
+            if value == key.default_value().unwrap_or_default() {
+                continue;
+            }
+            match status(Resource::Broker, key) {
+                Status::Refused(reason) => {
+                    refusals.push(ConfigRefusal::Unprotected { name, value: value.to_owned(), reason });
                 }
-                Some(key) => match check(key, value) {
-                    Err(refusal) => refusals.push(refusal.into()),
-                    Ok(()) if key.name == AUTHORIZER && !value.trim().is_empty() => {
-                        let (value, reason) =
-                            (value.trim().to_owned(), status(Resource::Broker, key).reason());
-                        refusals.push(ConfigRefusal::Unprotected { name: AUTHORIZER, value, reason });
-                    }
-                    Ok(()) if key.default_value() == Some(value.trim()) => {}
-                    Ok(()) => {
-                        if let Status::NotAvailable(reason) = status(Resource::Broker, key) {
-                            warnings.push(Warning::NoEffect { name: name.to_string(), reason });
-                        }
-                    }
-                },
+                Status::NotAvailable(reason) => warnings.push(Warning::NoEffect { name, reason }),
+                Status::Applied | Status::Emulated(_) | Status::Ignored(_) => {}
             }
         }
         if let (Some(broker_id), Some(node_id)) = (given.get("broker.id"), given.get("node.id"))
@@ -126,9 +124,12 @@ pub(super) fn base_name(name: &str) -> &str {
     }
 }
 
-/// Settings that Kafka hands to plug-ins unseen: warned of where the plug-in's own key is.
-fn is_passed_through(name: &str) -> bool {
-    ["rlmm.config.", "rsm.config.", "config.providers.", "super.users"]
-        .iter()
-        .any(|prefix| name.starts_with(prefix))
+/// Of a setting that is no key.
+fn warning_of_unknown(name: &str) -> Option<Warning> {
+    let name = name.to_owned();
+    match of_plug_in(&name) {
+        None => Some(Warning::Unknown { nearest: nearest(Resource::Broker, &name), name }),
+        Some(Status::NotAvailable(reason)) => Some(Warning::NoEffect { name, reason }),
+        Some(_) => None,
+    }
 }

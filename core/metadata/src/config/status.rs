@@ -6,12 +6,14 @@
 //!
 //! The reasons are printed by `barnabas config explain` and are meant for operators.
 
-use super::key::Status::{self, Applied, Emulated, Ignored, NotAvailable};
+use super::key::Status::{self, Applied, Emulated, Ignored, NotAvailable, Refused};
 use super::{ConfigKey, Resource};
 
 const NO_JVM: Status = NotAvailable("there is no Java virtual machine here to load a class into");
 const SECURITY: Status = NotAvailable("listeners are plaintext: TLS and SASL are not there yet");
-const AUTHORIZATION: Status = NotAvailable("authorization is not there yet: every client may do everything");
+const AUTHORIZATION: Status = Refused("authorization is not there yet: every client may do everything");
+const POLICY: Status =
+    Refused("there is no Java virtual machine here to load the policy into: nothing would be checked by it");
 const TIERED: Status = NotAvailable("tiered storage is not there yet");
 const LARGE_TARGETS: Status =
     Emulated("large groups are assigned to on a thread of their own, small ones on the spot");
@@ -37,7 +39,7 @@ const BROKER: &[(&str, Status)] = &[
         Ignored("whoever comes before the last transaction has ended waits for that, and is not asked again"),
     ),
     ("advertised.listeners", Applied),
-    ("alter.config.policy.class.name", NO_JVM),
+    ("alter.config.policy.class.name", POLICY),
     (
         "alter.log.dirs.replication.quota.*",
         Ignored("moves between log directories are paced from piece to piece, not by samples"),
@@ -77,7 +79,7 @@ const BROKER: &[(&str, Status)] = &[
     ("controller.quota.*", QUOTAS),
     ("controller.socket.timeout.ms", Emulated("the active controller is looked for for 20 s")),
     ("cordoned.log.dirs", Applied),
-    ("create.topic.policy.class.name", NO_JVM),
+    ("create.topic.policy.class.name", POLICY),
     ("default.replication.factor", Applied),
     ("delegation.token.*", SECURITY),
     ("delete.records.purgatory.*", PURGATORY),
@@ -345,6 +347,20 @@ const CLIENT_METRICS: &[(&str, Status)] = &[
     ("match", NotAvailable("clients cannot push metrics here yet")),
     ("metrics", NotAvailable("clients cannot push metrics here yet")),
 ];
+
+/// Settings of Kafka's own authorizer, which are no keys of a broker: without an authorizer they protect nothing, in
+/// Kafka as here.
+const OF_THE_AUTHORIZER: &[&str] = &["allow.everyone.if.no.acl.found", "super.users"];
+
+/// What the node does with a setting that Kafka hands to a plug-in; `None` where `name` is none of those.
+pub fn of_plug_in(name: &str) -> Option<Status> {
+    if OF_THE_AUTHORIZER.contains(&name) {
+        return Some(NotAvailable("there is no authorizer: every client may do everything"));
+    }
+    // The plug-in's own key is warned of.
+    let prefixes = ["rlmm.config.", "rsm.config.", "config.providers."];
+    prefixes.iter().any(|prefix| name.starts_with(prefix)).then_some(Ignored("the plug-in is not loaded"))
+}
 
 /// What the node does with `key`.
 pub fn status(resource: Resource, key: &ConfigKey) -> Status {

@@ -184,6 +184,52 @@ fn an_authorizer_that_would_be_ignored_refuses_the_start() {
 }
 
 #[test]
+fn policies_that_would_be_ignored_refuse_the_start() {
+    for key in ["create.topic.policy.class.name", "alter.config.policy.class.name"] {
+        let refusals = StaticConfig::check(properties(&[(key, "org.example.TwoReplicas")])).unwrap_err();
+        let said = refusals[0].to_string();
+        assert!(
+            said.starts_with(key) && said.contains("TwoReplicas") && said.contains("leave the key out"),
+            "{said}"
+        );
+        let (_, warnings) = StaticConfig::check(properties(&[(key, "")])).expect("as if it were not set");
+        assert_eq!(warnings, []);
+    }
+}
+
+#[test]
+fn settings_that_protect_nothing_here_are_warned_of() {
+    let given = [
+        ("allow.everyone.if.no.acl.found", "false"),
+        ("connections.max.reauth.ms", "60000"),
+        ("delegation.token.secret.key", "s"),
+        ("listener.name.plaintext.ssl.keystore.location", "/keys"),
+        ("listener.name.plaintext.plain.sasl.jaas.config", "x"),
+        ("principal.builder.class", "org.example.Principals"),
+        ("sasl.enabled.mechanisms", "SCRAM-SHA-512"),
+        ("ssl.client.auth", "required"),
+        ("ssl.keystore.location", "/keys"),
+        ("super.users", "User:admin"),
+    ];
+    for (key, value) in given {
+        let (_, warnings) = StaticConfig::check(properties(&[(key, value)])).expect("no refusal");
+        assert!(
+            matches!(&warnings[..], [Warning::NoEffect { name, .. }] if name == key),
+            "{key}: {warnings:?}"
+        );
+        // A secret stays out of the log.
+        assert!(!warnings[0].to_string().contains(&format!("={value}")), "{}", warnings[0]);
+    }
+    let quiet = [
+        ("ssl.client.auth", "none"),
+        ("sasl.enabled.mechanisms", "GSSAPI"),
+        ("config.providers.file.class", "X"),
+    ];
+    let (_, warnings) = StaticConfig::check(properties(&quiet)).expect("no refusal");
+    assert_eq!(warnings, []);
+}
+
+#[test]
 fn a_key_that_cannot_work_here_is_warned_of() {
     let (_, warnings) =
         StaticConfig::check(properties(&[("metric.reporters", "org.example.Near")])).expect("no refusal");

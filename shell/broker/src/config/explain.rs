@@ -3,7 +3,7 @@
 
 use crate::config::settings::Settings;
 use barnabas_metadata::config::{
-    ConfigKey, DefaultValue, Resource, Scope, Status, check, nearest, range, status,
+    ConfigKey, DefaultValue, Resource, Scope, Status, check, nearest, of_plug_in, range, status,
 };
 use clap::ArgMatches;
 use std::error::Error;
@@ -152,6 +152,10 @@ fn unknown_rows(settings: &Settings) -> Vec<Row> {
     let unknown = settings.iter().filter(|(name, _)| Resource::Broker.key(name).is_none());
     unknown
         .map(|(name, value)| {
+            if let Some(status) = of_plug_in(name) {
+                let (word, reason) = (status.word().to_owned(), status.reason().to_owned());
+                return [name.to_owned(), "(hidden)".to_owned(), word, reason];
+            }
             let near = nearest(Resource::Broker, name);
             let reason = near.map_or_else(
                 || "Kafka does not know this key".to_owned(),

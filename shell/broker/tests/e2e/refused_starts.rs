@@ -70,6 +70,9 @@ fn refusals(taken: u16) -> Vec<(Vec<String>, &'static str)> {
             one("authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
             "authorizer.class.name",
         ),
+        (one("create.topic.policy.class.name=org.example.TwoReplicas"), "create.topic.policy.class.name"),
+        (one("listener.security.protocol.map=PLAINTEXT:SSL,CONTROLLER:PLAINTEXT"), "PLAINTEXT asks for SSL"),
+        (one("security.inter.broker.protocol=SASL_SSL"), "security.inter.broker.protocol"),
     ]
 }
 
@@ -149,4 +152,14 @@ fn unformatted_directory_is_not_made_by_a_refused_start() {
     let (ok, said) = format(&node.dir.path().join("server.properties"), "no-id", &[]);
     assert!(!ok && said.contains("no-id"), "{said}");
     assert!(!node.data().exists());
+}
+
+#[test]
+fn setting_that_protects_nothing_is_warned_of() {
+    let mut node = TestNode::start_with(&["super.users=User:admin", "ssl.client.auth=required"]);
+    assert!(node.stop_expecting_trouble().success());
+    for key in ["super.users", "ssl.client.auth"] {
+        let wanted = format!("WARN {key} has no effect:");
+        assert!(node.log().contains(&wanted), "{}", node.log());
+    }
 }

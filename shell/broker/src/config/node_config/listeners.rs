@@ -60,6 +60,9 @@ pub fn read(settings: &Settings, is_broker: bool, is_controller: bool) -> Result
         let is_controller = controller_names.contains(&endpoint.listener);
         all.push(Listener { endpoint, protocol, is_controller, is_reserved: is_controller });
     }
+    for name in &controller_names {
+        check_controllers_protocol(settings, &protocols, name)?;
+    }
     check_ports(&all)?;
     check_roles(&all, &controller_names, is_broker, is_controller)?;
     let advertised = advertised(settings, &all, &protocols, &controller_names)?;
@@ -133,6 +136,29 @@ fn protocol_of(protocols: &ProtocolMap, listener: &ListenerName) -> Result<Secur
         ));
     }
     Ok(protocol)
+}
+
+/// Controllers are connected to in plain text: one that is mapped to another protocol is refused on a broker alone, too.
+fn check_controllers_protocol(
+    settings: &Settings,
+    protocols: &ProtocolMap,
+    name: &ListenerName,
+) -> Result<(), ConfigError> {
+    let example = format!("listener.security.protocol.map={name}:PLAINTEXT,PLAINTEXT:PLAINTEXT");
+    match protocols.get(name) {
+        None => {
+            let problem = format!("holds no protocol for {name}, which controller.listener.names names");
+            Err(ConfigError::value(PROTOCOL_MAP, problem, example))
+        }
+        Some(protocol) if !protocol.is_available() => {
+            let key = if settings.get(PROTOCOL_MAP).is_some() { PROTOCOL_MAP } else { CONTROLLER_NAMES };
+            let problem = format!(
+                "{name} asks for {protocol}, which this version does not speak yet; it speaks PLAINTEXT"
+            );
+            Err(ConfigError::value(key, problem, example))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 fn check_ports(all: &[Listener]) -> Result<(), ConfigError> {
@@ -227,6 +253,14 @@ fn inter_broker(
             "inter.broker.listener.name=PLAINTEXT",
         ));
     }
+    if let Some(protocol) = settings.get(INTER_BROKER_PROTOCOL).filter(|protocol| *protocol != "PLAINTEXT") {
+        // Kafka takes the protocol from here, whatever the map says of the listener of that name.
+        return Err(ConfigError::value(
+            INTER_BROKER_PROTOCOL,
+            format!("this version does not speak {protocol} yet; it speaks PLAINTEXT"),
+            "security.inter.broker.protocol=PLAINTEXT",
+        ));
+    }
     let name = named.or(settings.get(INTER_BROKER_PROTOCOL)).unwrap_or("PLAINTEXT");
     let name = ListenerName::new(name);
     if controller_names.contains(&name) && is_broker {
@@ -284,6 +318,36 @@ mod tests {
         assert!(listeners.all[1].is_controller);
         let advertised: Vec<_> = listeners.advertised.iter().map(|(e, _)| e.to_string()).collect();
         assert_eq!(advertised, ["PLAINTEXT://localhost:9092"]);
+    }
+
+    #[test]
+    fn protocols_that_are_not_spoken_are_refused() {
+        let only = ("listeners", "PLAINTEXT://:9092");
+        let broker = |pairs: &[(&str, &str)]| match read(&settings(pairs), true, false) {
+            Err(error @ ConfigError::Value { .. }) => error.to_string(),
+            other => panic!("{other:?}"),
+        };
+        let map = |text| ("listener.security.protocol.map", text);
+        let said = broker(&[only, map("PLAINTEXT:PLAINTEXT,CONTROLLER:SSL")]);
+        assert!(said.starts_with("listener.security.protocol.map: CONTROLLER asks for SSL"), "{said}");
+        let said = broker(&[only, map("PLAINTEXT:PLAINTEXT")]);
+        assert!(said.contains("holds no protocol for CONTROLLER"), "{said}");
+        let said = broker(&[only, ("controller.listener.names", "SASL_SSL")]);
+        assert!(said.starts_with("controller.listener.names: SASL_SSL asks for SASL_SSL"), "{said}");
+        let said = broker(&[only, map("PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT")]);
+        assert!(said.starts_with("listeners: PLAINTEXT asks for SASL_PLAINTEXT"), "{said}");
+        let said = broker(&[
+            ("listeners", "SSL://:9092"),
+            map("SSL:PLAINTEXT,CONTROLLER:PLAINTEXT"),
+            ("security.inter.broker.protocol", "SSL"),
+        ]);
+        assert!(
+            said.starts_with("security.inter.broker.protocol: this version does not speak SSL"),
+            "{said}"
+        );
+        // Entries that no listener has are of no consequence: Kafka's own file has them.
+        let unused = map("CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL");
+        read(&settings(&[only, unused]), true, false).expect("sound");
     }
 
     #[test]

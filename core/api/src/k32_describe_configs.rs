@@ -91,7 +91,7 @@ fn entries(resource: &DescribeConfigsResource, ctx: &Context<'_>) -> Result<Vec<
         Some(ResourceType::Broker) => match name.parse::<i32>() {
             Err(_) => invalid(&format!("Broker id must be an integer, but it is: {name}")),
             Ok(id) if id != ctx.node.get() => invalid(&format!(
-                "Broker {} was asked for the configuration of broker {id}: ask that one.",
+                "Unexpected broker id, expected {} or empty string, but received {name}",
                 ctx.node
             )),
             Ok(_) => Ok(broker_entries(ctx.config)),

@@ -331,14 +331,16 @@ fn check_resource(
 }
 
 fn check_broker(case: &Case<'_>, broker: &str, changes: &KeyChanges) -> Result<(), Refusal> {
-    let image = case.image;
     let invalid = |message: String| Err(Refusal::new(ErrorCode::InvalidRequest, message));
     if !broker.is_empty() {
         let Ok(id) = broker.parse::<i32>() else {
             return invalid("Unable to parse broker name as a base 10 number.".into());
         };
-        if image.cluster.broker(BrokerId(id)).is_none() {
-            let message = format!("No broker with id {id} found.");
+        if id < 0 {
+            return invalid("Invalid negative broker ID.".into());
+        }
+        if !is_node(case, BrokerId(id)) {
+            let message = format!("No node with id {id} found.");
             return Err(Refusal::new(ErrorCode::BrokerIdNotRegistered, message));
         }
     }
@@ -349,6 +351,18 @@ fn check_broker(case: &Case<'_>, broker: &str, changes: &KeyChanges) -> Result<(
         return invalid(refusal.to_string());
     }
     Ok(())
+}
+
+/// Whether a broker or a controller has this id: controllers register from metadata.version 3.7 on, and before that
+/// stand in `controller.quorum.voters` alone.
+///
+/// # Source
+/// Kafka `QuorumController.ConfigResourceExistenceChecker`.
+fn is_node(case: &Case<'_>, id: BrokerId) -> bool {
+    let cluster = &case.image.cluster;
+    let is_registered = cluster.broker(id).is_some() || cluster.controller(id).is_some();
+    let voters = || case.config.list("controller.quorum.voters");
+    is_registered || voters().iter().any(|voter| voter.split('@').next() == Some(&*id.to_string()))
 }
 
 /// Whether a topic may have these values, all that it will have.

@@ -1,6 +1,7 @@
 //! `barnabas configs` for every kind of entity: altered, described, removed, refused.
 
-use crate::harness::{TestNode, binary};
+use crate::harness::quorum::{eventually, prepared, random_uuid};
+use crate::harness::{TestNode, binary, free_port};
 
 struct Told {
     out: Vec<String>,
@@ -284,4 +285,38 @@ fn actions_and_flags_that_do_not_go_together_are_refused() {
         let told = ask("--bootstrap-server 127.0.0.1:1", words);
         assert_eq!((told.err, told.is_success), (format!("configs: {refusal}\n"), false), "{words}");
     }
+}
+
+#[test]
+fn configs_of_a_controller_alone_are_altered_and_described() {
+    let id = random_uuid();
+    let port = free_port();
+    let voters = format!("controller.quorum.voters=3@127.0.0.1:{port}");
+    let mut controller = prepared(None, 3, "controller", (0, port), &id, &voters, &[]);
+    controller.launch_unawaited();
+    let mut broker = prepared(None, 1, "broker", (free_port(), 0), &id, &voters, &[]);
+    broker.launch();
+    let way = format!("--bootstrap-controller 127.0.0.1:{port}");
+    let alter = |node: i32, change: &str| ask(&way, &format!("--alter --broker {node} {change}"));
+    // It registers with itself once it leads.
+    eventually("the controller is listed and takes it", || {
+        let told = alter(3, "--add-config message.max.bytes=54321");
+        assert!(told.is_success || told.err.contains("there is no controller 3"), "{}", told.err);
+        told.is_success
+    });
+    let shown = || {
+        let told = ask(&way, "--describe --broker 3");
+        assert!(told.is_success, "{}", told.err);
+        row(&told.out, "message.max.bytes").map(str::to_owned)
+    };
+    eventually("it is in force", || {
+        shown().is_some_and(|row| row.contains("DYNAMIC_BROKER_CONFIG:message.max.bytes=54321"))
+    });
+    let told = alter(4, "--add-config message.max.bytes=54321");
+    assert!(!told.is_success && told.err.contains("there is no controller 4"), "{}", told.err);
+    let told = alter(3, "--delete-config message.max.bytes");
+    assert!(told.is_success, "{}", told.err);
+    eventually("it is gone", || shown().is_none());
+    assert!(broker.stop().success(), "{}", broker.log());
+    assert!(controller.stop().success(), "{}", controller.log());
 }

@@ -138,7 +138,7 @@ fn protocol_of(protocols: &ProtocolMap, listener: &ListenerName) -> Result<Secur
     Ok(protocol)
 }
 
-/// Controllers are connected to in plain text. One that is mapped to another protocol is refused, on a broker alone too.
+/// Controllers are connected to in plain text: a listener of theirs with another protocol is refused on a broker too.
 fn check_controllers_protocol(
     settings: &Settings,
     protocols: &ProtocolMap,

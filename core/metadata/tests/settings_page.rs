@@ -7,7 +7,7 @@ use std::path::Path;
 const HEAD: &str = "\
 # Settings of our own
 
-<!-- Written by core/metadata/tests/settings_page.rs from core/metadata/src/config/broker_own.rs. -->
+<!-- Written by core/metadata/tests/settings_page.rs from core/metadata/src/config/tables/broker_own.rs. -->
 
 Everything else is set by Kafka's keys, with Kafka's meaning: `barnabas config explain` lists all of them and says what becomes of
 each, `barnabas config explain KEY` tells all that is known of one, these here included. A value outside of its range is refused: at

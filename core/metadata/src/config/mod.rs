@@ -1,8 +1,7 @@
 //! Every configuration key that Kafka 4.4 knows, and what this node does with it.
 //!
-//! The tables (`broker_*.rs`, `topic_keys.rs`, `group_keys.rs`, `client_metrics_keys.rs`) hold name, type, default,
-//! valid values, when a key may change, how much it matters, and a sentence in our words; [`status`] holds what the
-//! node does with it. From these come the parser, DescribeConfigs, the checks of AlterConfigs, `config explain` and
+//! The tables (`config/tables.rs`) hold name, type, default, valid values, when a key may change, how much it matters,
+//! and a sentence in our words; [`status`] holds what the node does with it. From these come the parser, DescribeConfigs, the checks of AlterConfigs, `config explain` and
 //! the documents.
 //!
 //! Not here: reading files or command lines (shell), and what a value does (whoever asks for it).
@@ -11,26 +10,16 @@
 //! image's config records.
 
 mod broker_config;
-mod broker_coordinators;
-mod broker_group_coordinators;
-mod broker_logs;
-mod broker_network;
-mod broker_own;
-mod broker_quorum;
-mod broker_security;
-mod broker_tiered;
-mod client_metrics_keys;
 mod contradictions;
 mod dynamic;
 mod group_config;
-mod group_keys;
 mod key;
 mod properties;
 mod status;
 mod suggest;
 mod synonyms;
+mod tables;
 mod topic_config;
-mod topic_keys;
 mod value;
 
 #[cfg(test)]
@@ -89,20 +78,20 @@ impl Resource {
     /// The tables, each sorted by name.
     fn tables(self) -> &'static [&'static [ConfigKey]] {
         const BROKER: &[&[ConfigKey]] = &[
-            broker_coordinators::KEYS,
-            broker_group_coordinators::KEYS,
-            broker_logs::KEYS,
-            broker_network::KEYS,
-            broker_own::KEYS,
-            broker_quorum::KEYS,
-            broker_security::KEYS,
-            broker_tiered::KEYS,
+            tables::broker_coordinators::KEYS,
+            tables::broker_group_coordinators::KEYS,
+            tables::broker_logs::KEYS,
+            tables::broker_network::KEYS,
+            tables::broker_own::KEYS,
+            tables::broker_quorum::KEYS,
+            tables::broker_security::KEYS,
+            tables::broker_tiered::KEYS,
         ];
         match self {
             Self::Broker => BROKER,
-            Self::Topic => &[topic_keys::KEYS],
-            Self::Group => &[group_keys::KEYS],
-            Self::ClientMetrics => &[client_metrics_keys::KEYS],
+            Self::Topic => &[tables::topic_keys::KEYS],
+            Self::Group => &[tables::group_keys::KEYS],
+            Self::ClientMetrics => &[tables::client_metrics_keys::KEYS],
         }
     }
 
@@ -113,7 +102,7 @@ impl Resource {
 
     /// The keys that are ours, and that Kafka does not know.
     pub fn own_keys() -> &'static [ConfigKey] {
-        broker_own::KEYS
+        tables::broker_own::KEYS
     }
 
     /// The key of this name.

@@ -95,6 +95,6 @@ pub fn group_synonym(group_key: &str) -> Option<&'static str> {
         "streams.assignor.name" => "streams.assignors",
         _ => group_key,
     };
-    let mut keys = super::broker_group_coordinators::KEYS.iter();
+    let mut keys = crate::config::tables::broker_group_coordinators::KEYS.iter();
     keys.find(|key| key.name.strip_prefix("group.") == Some(below_group)).map(|key| key.name)
 }

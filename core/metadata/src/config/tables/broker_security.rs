@@ -1,12 +1,14 @@
 //! The table of broker keys for TLS, SASL, authorization, delegation tokens.
 //!
-//! Sorted by name (a test holds that). What the node does with each key: [`super::status`].
+//! Sorted by name (a test holds that). What the node does with each key: [`crate::config::status`].
 //! Facts: Kafka 4.4 `AbstractKafkaConfig`, update modes of `DynamicBrokerConfig`. Sentences: ours.
 
-use super::key::{ConfigKey, Valid, boolean, class, double, int, list, long, password, short, string};
+use crate::config::key::{
+    ConfigKey, Valid, boolean, class, double, int, list, long, password, short, string,
+};
 
 #[rustfmt::skip]
-pub(super) const KEYS: &[ConfigKey] = &[
+pub(crate) const KEYS: &[ConfigKey] = &[
     string("authorizer.class.name", "").low()
         .doc("Java class that decides who may do what; empty means that everyone may do everything."),
     int("connection.failed.authentication.delay.ms", "100").at_least(0).low()

@@ -1,12 +1,12 @@
 //! The table of broker keys for committed offsets, transactions, producers and share state.
 //!
-//! Sorted by name (a test holds that). What the node does with each key: [`super::status`].
+//! Sorted by name (a test holds that). What the node does with each key: [`crate::config::status`].
 //! Facts: Kafka 4.4 `AbstractKafkaConfig`, update modes of `DynamicBrokerConfig`. Sentences: ours.
 
-use super::key::{ConfigKey, boolean, int, long, short, string};
+use crate::config::key::{ConfigKey, boolean, int, long, short, string};
 
 #[rustfmt::skip]
-pub(super) const KEYS: &[ConfigKey] = &[
+pub(crate) const KEYS: &[ConfigKey] = &[
     int("add.partitions.to.txn.retry.backoff.max.ms", "100").at_least(0).high()
         .doc("Longest time that the broker keeps trying to add a partition to a transaction before it tells \
               the producer."),

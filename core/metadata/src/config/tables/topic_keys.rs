@@ -1,12 +1,12 @@
 //! The table of a topic's keys.
 //!
-//! Sorted by name (a test holds that). What the node does with each key: [`super::status`].
+//! Sorted by name (a test holds that). What the node does with each key: [`crate::config::status`].
 //! Facts: Kafka 4.4 `LogConfig`. Sentences: ours.
 
-use super::key::{ConfigKey, Valid, boolean, double, int, list, long, string};
+use crate::config::key::{ConfigKey, Valid, boolean, double, int, list, long, string};
 
 #[rustfmt::skip]
-pub(super) const KEYS: &[ConfigKey] = &[
+pub(crate) const KEYS: &[ConfigKey] = &[
     list("cleanup.policy", "delete").list_of(&["compact", "delete"])
         .doc("What happens to old data: `delete` drops old segments, `compact` keeps the newest record of each \
               key; both may be given."),

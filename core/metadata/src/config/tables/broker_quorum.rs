@@ -1,12 +1,12 @@
 //! The table of broker keys for the node, its roles, the controller and the metadata log.
 //!
-//! Sorted by name (a test holds that). What the node does with each key: [`super::status`].
+//! Sorted by name (a test holds that). What the node does with each key: [`crate::config::status`].
 //! Facts: Kafka 4.4 `AbstractKafkaConfig`, update modes of `DynamicBrokerConfig`. Sentences: ours.
 
-use super::key::{ConfigKey, boolean, int, list, long, string};
+use crate::config::key::{ConfigKey, boolean, int, list, long, string};
 
 #[rustfmt::skip]
-pub(super) const KEYS: &[ConfigKey] = &[
+pub(crate) const KEYS: &[ConfigKey] = &[
     boolean("auto.leader.rebalance.enable", "true").high()
         .doc("Whether leadership goes back to the preferred replica by itself."),
     int("broker.heartbeat.interval.ms", "2000")

@@ -1,12 +1,12 @@
 //! The table of a group's keys.
 //!
-//! Sorted by name (a test holds that). What the node does with each key: [`super::status`].
+//! Sorted by name (a test holds that). What the node does with each key: [`crate::config::status`].
 //! Facts: Kafka 4.4 `GroupConfig`. Sentences: ours.
 
-use super::key::{ConfigKey, Valid, boolean, int, list, long, string};
+use crate::config::key::{ConfigKey, Valid, boolean, int, list, long, string};
 
 #[rustfmt::skip]
-pub(super) const KEYS: &[ConfigKey] = &[
+pub(crate) const KEYS: &[ConfigKey] = &[
     int("consumer.assignment.interval.ms", "1000").at_least(0)
         .doc("Shortest time between two assignments of the group."),
     boolean("consumer.assignor.offload.enable", "true").internal()

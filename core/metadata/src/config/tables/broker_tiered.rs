@@ -1,12 +1,12 @@
 //! The table of broker keys for tiered storage.
 //!
-//! Sorted by name (a test holds that). What the node does with each key: [`super::status`].
+//! Sorted by name (a test holds that). What the node does with each key: [`crate::config::status`].
 //! Facts: Kafka 4.4 `AbstractKafkaConfig`, update modes of `DynamicBrokerConfig`. Sentences: ours.
 
-use super::key::{ConfigKey, Valid, boolean, double, int, long, string};
+use crate::config::key::{ConfigKey, Valid, boolean, double, int, long, string};
 
 #[rustfmt::skip]
-pub(super) const KEYS: &[ConfigKey] = &[
+pub(crate) const KEYS: &[ConfigKey] = &[
     boolean("follower.fetch.last.tiered.offset.enable", "false").cluster_wide()
         .doc("Whether a new follower starts at the end of what tiered storage holds instead of copying \
               everything that is local."),

@@ -1,12 +1,12 @@
 //! The table of a client-metrics subscription's keys (KIP-714).
 //!
-//! Sorted by name (a test holds that). What the node does with each key: [`super::status`].
+//! Sorted by name (a test holds that). What the node does with each key: [`crate::config::status`].
 //! Facts: Kafka 4.4 `ClientMetricsConfigs`. Sentences: ours.
 
-use super::key::{ConfigKey, int, list};
+use crate::config::key::{ConfigKey, int, list};
 
 #[rustfmt::skip]
-pub(super) const KEYS: &[ConfigKey] = &[
+pub(crate) const KEYS: &[ConfigKey] = &[
     int("interval.ms", "300000")
         .doc("How often matching clients push their metrics."),
     list("match", "")

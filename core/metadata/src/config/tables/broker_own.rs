@@ -1,14 +1,14 @@
 //! The table of broker keys that are ours and that Kafka does not know.
 //!
-//! Sorted by name (a test holds that). What the node does with each key: [`super::status`]. docs/SETTINGS.md is made
+//! Sorted by name (a test holds that). What the node does with each key: [`crate::config::status`]. docs/SETTINGS.md is made
 //! from this table: `doc` says what a key does, what is in force where it is not set, and what more and less of it cost
 //! and give. What does not depend on the table alone (the machine's memory, the size of a file system) is judged at the
 //! start: shell/broker/src/upkeep/in_force.rs.
 
-use super::key::{ConfigKey, Valid, long, string};
+use crate::config::key::{ConfigKey, Valid, long, string};
 
 #[rustfmt::skip]
-pub(super) const KEYS: &[ConfigKey] = &[
+pub(crate) const KEYS: &[ConfigKey] = &[
     long("answer.bytes.max", "104857600").between(1 << 20, 2_000_000_000).unit("bytes")
         .doc("The largest answer to a request that describes or lists: configurations, groups, producers, transactions, committed \
               offsets. Entries beyond it are refused with INVALID_REQUEST. More lets one request describe more; less bounds what a \

@@ -1,12 +1,12 @@
 //! The table of broker keys for groups of every protocol.
 //!
-//! Sorted by name (a test holds that). What the node does with each key: [`super::status`].
+//! Sorted by name (a test holds that). What the node does with each key: [`crate::config::status`].
 //! Facts: Kafka 4.4 `AbstractKafkaConfig`, update modes of `DynamicBrokerConfig`. Sentences: ours.
 
-use super::key::{ConfigKey, Valid, boolean, class, int, list, long, string};
+use crate::config::key::{ConfigKey, Valid, boolean, class, int, list, long, string};
 
 #[rustfmt::skip]
-pub(super) const KEYS: &[ConfigKey] = &[
+pub(crate) const KEYS: &[ConfigKey] = &[
     int("group.consumer.assignment.interval.ms", "1000").at_least(0).cluster_wide()
         .doc("Shortest time between two assignments of one consumer group."),
     boolean("group.consumer.assignor.offload.enable", "true").cluster_wide().internal()

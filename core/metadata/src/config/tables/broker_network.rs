@@ -1,12 +1,12 @@
 //! The table of broker keys for listeners, sockets, fetching, replication, quotas and metrics.
 //!
-//! Sorted by name (a test holds that). What the node does with each key: [`super::status`].
+//! Sorted by name (a test holds that). What the node does with each key: [`crate::config::status`].
 //! Facts: Kafka 4.4 `AbstractKafkaConfig`, update modes of `DynamicBrokerConfig`. Sentences: ours.
 
-use super::key::{ConfigKey, class, int, list, long, string};
+use crate::config::key::{ConfigKey, class, int, list, long, string};
 
 #[rustfmt::skip]
-pub(super) const KEYS: &[ConfigKey] = &[
+pub(crate) const KEYS: &[ConfigKey] = &[
     list("advertised.listeners", "").null().high()
         .doc("The addresses that clients and other nodes are told to use, where they differ from `listeners`: \
               NAME://host:port, separated by commas."),

@@ -1,12 +1,12 @@
 //! The table of broker keys for topics and their logs.
 //!
-//! Sorted by name (a test holds that). What the node does with each key: [`super::status`].
+//! Sorted by name (a test holds that). What the node does with each key: [`crate::config::status`].
 //! Facts: Kafka 4.4 `AbstractKafkaConfig`, update modes of `DynamicBrokerConfig`. Sentences: ours.
 
-use super::key::{ConfigKey, Valid, boolean, double, int, list, long, string};
+use crate::config::key::{ConfigKey, Valid, boolean, double, int, list, long, string};
 
 #[rustfmt::skip]
-pub(super) const KEYS: &[ConfigKey] = &[
+pub(crate) const KEYS: &[ConfigKey] = &[
     boolean("auto.create.topics.enable", "true").high()
         .doc("Whether a Metadata request for a topic that does not exist may create it."),
     int("background.threads", "10").at_least(1).high().cluster_wide()

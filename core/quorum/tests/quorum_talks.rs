@@ -19,9 +19,9 @@ use barnabas_metadata::MetadataVersion;
 use barnabas_quorum::batches::{
     Content, Control, EncodedBatch, Place, control_batch, data_batches, read_batch,
 };
-use barnabas_quorum::raft::history::History;
+use barnabas_quorum::raft::membership::history::History;
 use barnabas_quorum::raft::message::*;
-use barnabas_quorum::raft::quorum_state::QuorumState;
+use barnabas_quorum::raft::state::quorum_state::QuorumState;
 use barnabas_quorum::raft::{Config, Effect, Past, Raft, Read};
 use barnabas_quorum::snapshot::{SnapshotVoters, SnapshotWriter};
 use barnabas_quorum::{Now, SnapshotId, Voter, VoterEndpoint, Voters};

@@ -1,8 +1,8 @@
 //! Every configuration key that Kafka 4.4 knows, and what this node does with it.
 //!
 //! The tables (`config/tables.rs`) hold name, type, default, valid values, when a key may change, how much it matters,
-//! and a sentence in our words; [`status`] holds what the node does with it. From these come the parser, DescribeConfigs, the checks of AlterConfigs, `config explain` and
-//! the documents.
+//! and a sentence in our words; [`status`] holds what the node does with it. From these come the parser,
+//! DescribeConfigs, the checks of AlterConfigs, `config explain` and the documents.
 //!
 //! Not here: reading files or command lines (shell), and what a value does (whoever asks for it).
 //!

@@ -12,8 +12,8 @@
 
 use barnabas_base::{LeaderEpoch, Offset};
 
-use crate::raft::epochs::is_in_range;
-use crate::raft::quorum_state::QuorumState;
+use crate::raft::state::epochs::is_in_range;
+use crate::raft::state::quorum_state::QuorumState;
 
 /// What a start repaired. For the operator, at WARN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -6,10 +6,10 @@ use barnabas_base::{BrokerId, ErrorCode, LeaderEpoch};
 
 use super::message::{BeginEpoch, EndEpoch, Head, Request, Response};
 use super::planted::{self, Mistake};
-use super::role::Role;
 use super::{Effect, Raft, Read, Ticket};
 use crate::QuorumError;
 use crate::now::Now;
+use crate::raft::state::role::Role;
 use crate::voters::VoterEndpoint;
 
 impl Raft {

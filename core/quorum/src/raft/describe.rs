@@ -5,10 +5,11 @@
 use barnabas_base::{BrokerId, LeaderEpoch, Offset, TimestampMs};
 
 use super::Raft;
-use super::leading::OBSERVER_SESSION;
 use super::message::ReplicaKey;
-use super::role::{Progress, Role};
 use crate::now::Now;
+use crate::raft::replication::leading::OBSERVER_SESSION;
+use crate::raft::state::role::Progress;
+use crate::raft::state::role::Role;
 
 /// The quorum at a glance.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,11 +10,14 @@ use barnabas_base::{BrokerId, DurationMs, ErrorCode, LeaderEpoch, MonotonicMs};
 
 use super::message::{ReplicaKey, Request, Response, Vote};
 use super::planted::{self, Mistake};
-use super::quorum_state::QuorumState;
-use super::role::{Election, Following, Gone, Role};
 use super::{Effect, LeaderAndEpoch, Raft};
 use crate::QuorumError;
 use crate::now::Now;
+use crate::raft::state::quorum_state::QuorumState;
+use crate::raft::state::role::Election;
+use crate::raft::state::role::Following;
+use crate::raft::state::role::Gone;
+use crate::raft::state::role::Role;
 use crate::voters::VoterEndpoint;
 
 /// What an election's loser waits at least, times a random number that grows with each loss.

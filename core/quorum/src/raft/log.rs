@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 
 use barnabas_base::{EpochEntry, LeaderEpoch, LeaderEpochs, Offset};
 
-use super::history::{History, NO_EPOCH};
 use super::message::OffsetAndEpoch;
 use super::planted::{self, Mistake};
 use crate::batches::EncodedBatch;
+use crate::raft::membership::history::History;
+use crate::raft::membership::history::NO_EPOCH;
 use crate::snapshot_id::SnapshotId;
 
 /// How a follower's log stands to this one.

@@ -24,20 +24,14 @@ mod answers;
 pub mod describe;
 mod draw;
 mod election;
-pub(crate) mod epochs;
-mod following;
-pub mod history;
-mod leading;
 mod log;
+pub mod membership;
 pub mod message;
 mod peers;
 pub(crate) mod planted;
-pub mod quorum_state;
-mod reconfiguration;
+mod replication;
 pub mod requests;
-mod role;
-mod snapshots;
-mod upgrade;
+pub mod state;
 
 use barnabas_base::{
     BrokerId, DirectoryId, DurationMs, EpochEntry, LeaderEpoch, LeaderEpochs, MonotonicMs, Offset, Text,
@@ -52,16 +46,16 @@ use crate::now::Now;
 use crate::snapshot_id::SnapshotId;
 use crate::voters::{Voter, VoterEndpoint, Voters};
 use draw::Draw;
-use epochs::Budget;
-use history::{History, NO_EPOCH};
 pub use log::Agreement;
 use log::Log;
+use membership::history::{History, NO_EPOCH};
 use message::{ReplicaKey, Request, Response};
 use peers::Peers;
 use planted::Mistake;
-use quorum_state::QuorumState;
-use role::{Gone, Role};
-use snapshots::Storing;
+use replication::snapshots::Storing;
+use state::epochs::Budget;
+use state::quorum_state::QuorumState;
+use state::role::{Gone, Role};
 
 /// Names a request until its answer.
 pub type Ticket = u64;

@@ -19,9 +19,9 @@ use super::wire::Versions;
 use super::{DiskMistake, Failure};
 use crate::SnapshotId;
 use crate::raft::RoleName;
-use crate::raft::history::History;
+use crate::raft::membership::history::History;
 use crate::raft::message::{ReplicaKey, Request, Response};
-use crate::raft::quorum_state::QuorumState;
+use crate::raft::state::quorum_state::QuorumState;
 use crate::voters::Voters;
 
 /// Who asks for changes of voters.

@@ -14,9 +14,9 @@ use super::rng::Rng;
 use crate::SnapshotId;
 use crate::batches::{Content, Control, EncodedBatch, read_batch};
 use crate::raft::Past;
-use crate::raft::history::History;
+use crate::raft::membership::history::History;
 use crate::raft::message::ReplicaKey;
-use crate::raft::quorum_state::QuorumState;
+use crate::raft::state::quorum_state::QuorumState;
 use crate::snapshot::SnapshotReader;
 use crate::voters::Voters;
 

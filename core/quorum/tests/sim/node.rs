@@ -12,7 +12,7 @@ use super::disk::{Disk, Stored};
 use super::plan::Plan;
 use crate::Now;
 use crate::SnapshotId;
-use crate::raft::history::History;
+use crate::raft::membership::history::History;
 use crate::raft::message::ReplicaKey;
 use crate::raft::{Config, Raft, RoleName};
 use crate::snapshot::{SnapshotVoters, SnapshotWriter};

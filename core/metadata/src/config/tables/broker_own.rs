@@ -1,9 +1,9 @@
 //! The table of broker keys that are ours and that Kafka does not know.
 //!
-//! Sorted by name (a test holds that). What the node does with each key: [`crate::config::status`]. docs/SETTINGS.md is made
-//! from this table: `doc` says what a key does, what is in force where it is not set, and what more and less of it cost
-//! and give. What does not depend on the table alone (the machine's memory, the size of a file system) is judged at the
-//! start: shell/broker/src/upkeep/in_force.rs.
+//! Sorted by name (a test holds that). What the node does with each key: [`crate::config::status`]. docs/SETTINGS.md is
+//! made from this table: `doc` says what a key does, what is in force where it is not set, and what more and less of it
+//! cost and give. What does not depend on the table alone (the machine's memory, the size of a file system) is judged
+//! at the start: shell/broker/src/upkeep/in_force.rs.
 
 use crate::config::key::{ConfigKey, Valid, long, string};
 

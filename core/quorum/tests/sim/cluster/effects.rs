@@ -6,7 +6,7 @@ use barnabas_base::{ErrorCode, LeaderEpoch, Offset};
 
 use super::{ADMIN, Cluster, Event, Said, Step, What};
 use crate::raft::message::{Request, Response};
-use crate::raft::quorum_state::QuorumState;
+use crate::raft::state::quorum_state::QuorumState;
 use crate::raft::{Effect, Read};
 use crate::sim::DiskMistake;
 use crate::sim::disk::Stored;

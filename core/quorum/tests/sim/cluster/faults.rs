@@ -3,7 +3,7 @@
 use barnabas_base::{DurationMs, Offset};
 
 use super::{ADMIN, Cluster, Event};
-use crate::raft::history::History;
+use crate::raft::membership::history::History;
 use crate::raft::message::{AddVoter, RemoveVoter, Request, UpdateVoter};
 use crate::sim::disk::keys;
 use crate::sim::node::{Node, endpoint};

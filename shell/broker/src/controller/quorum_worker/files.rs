@@ -8,7 +8,7 @@ use crate::node::peers::controller::metadata_partition;
 use barnabas_base::{LeaderEpoch, Offset, TimestampMs, Uuid};
 use barnabas_quorum::batches::EncodedBatch;
 use barnabas_quorum::bootstrap::LEGACY_FILE_NAME;
-use barnabas_quorum::raft::quorum_state::FILE_NAME;
+use barnabas_quorum::raft::state::quorum_state::FILE_NAME;
 use barnabas_quorum::{SnapshotId, SnapshotTask, Starting, Stored};
 use barnabas_storage::{
     DelayedDelete, Disk, DiskFile, FilePool, Log, LogConfig, LogPlace, OpenFrom, OpenMode, StorageError,

@@ -15,23 +15,29 @@ use barnabas_wire::messages::leader_change_message::Voter as LeaderChangeVoter;
 use barnabas_wire::messages::{KRaftVersionRecord, LeaderChangeMessage};
 use bytes::Bytes;
 
-use super::message::{BeginEpoch, EndEpoch, Fetch, Fetched, FetchedContent, ReplicaKey, Request, Response};
-use super::planted::{self, Mistake};
-use super::role::{Leading, Parked, Progress, Role, majority};
-use super::{Agreement, Effect, Raft, Read, Ticket};
 use crate::QuorumError;
 use crate::batches::{Control, control_batch};
 use crate::now::Now;
+use crate::raft::message::{
+    BeginEpoch, EndEpoch, Fetch, Fetched, FetchedContent, ReplicaKey, Request, Response,
+};
+use crate::raft::planted::{self, Mistake};
+use crate::raft::state::role::Leading;
+use crate::raft::state::role::Parked;
+use crate::raft::state::role::Progress;
+use crate::raft::state::role::Role;
+use crate::raft::state::role::majority;
+use crate::raft::{Agreement, Effect, Raft, Read, Ticket};
 
 /// Fetches that wait at once. One more is answered with nothing, and comes again.
 const PARKED_MAX: usize = 10_000;
 /// Observers that are remembered: brokers that fetch the metadata log.
 const OBSERVERS_MAX: usize = 10_000;
 /// An observer that has not fetched for so long is forgotten (Kafka `LeaderState.OBSERVER_SESSION_TIMEOUT_MS`).
-pub(super) const OBSERVER_SESSION: DurationMs = DurationMs(300_000);
+pub(crate) const OBSERVER_SESSION: DurationMs = DurationMs(300_000);
 
 impl Raft {
-    pub(super) fn become_leader(&mut self, granting: &[BrokerId], now: Now) -> Result<(), QuorumError> {
+    pub(crate) fn become_leader(&mut self, granting: &[BrokerId], now: Now) -> Result<(), QuorumError> {
         self.leader = Some(self.key.id);
         self.leader_endpoints = self.config.me.endpoints.clone();
         self.voted = None;
@@ -67,7 +73,7 @@ impl Raft {
     }
 
     /// Writes control records; returns the offset of the last.
-    pub(super) fn append_controls(&mut self, controls: &[Control], now: Now) -> Result<Offset, QuorumError> {
+    pub(crate) fn append_controls(&mut self, controls: &[Control], now: Now) -> Result<Offset, QuorumError> {
         let batch = control_batch(controls, self.place(now))?;
         for (control, at) in controls.iter().zip(batch.base.get()..) {
             self.log.history.apply(Offset(at), control);
@@ -115,7 +121,7 @@ impl Raft {
         DurationMs(self.config.fetch_timeout.0 * 3 / 2)
     }
 
-    pub(super) fn leader_deadline(&self, leading: &Leading) -> Option<MonotonicMs> {
+    pub(crate) fn leader_deadline(&self, leading: &Leading) -> Option<MonotonicMs> {
         let check = (!leading.voters.is_empty()).then_some(leading.check_until);
         let begin = (!leading.voters.is_empty()).then_some(leading.begin_at);
         let parked = leading.parked.iter().map(|parked| parked.until).min();
@@ -123,7 +129,7 @@ impl Raft {
         [check, begin, parked, change].into_iter().flatten().min()
     }
 
-    pub(super) fn poll_leader(&mut self, now: Now) -> Result<bool, QuorumError> {
+    pub(crate) fn poll_leader(&mut self, now: Now) -> Result<bool, QuorumError> {
         let Role::Leader(leading) = &self.role else { return Ok(false) };
         let is_deserted = !leading.voters.is_empty() && leading.check_until <= now.monotonic;
         if leading.must_resign || is_deserted {
@@ -152,7 +158,7 @@ impl Raft {
         Ok(false)
     }
 
-    pub(super) fn acknowledge_leader(&mut self, id: BrokerId) {
+    pub(crate) fn acknowledge_leader(&mut self, id: BrokerId) {
         if let Role::Leader(leading) = &mut self.role
             && let Some(progress) = leading.voters.get_mut(&id)
         {
@@ -171,7 +177,7 @@ impl Raft {
         self.enter(Role::Resigned { successors, unacknowledged, until });
     }
 
-    pub(super) fn end_epoch(&self) -> Option<Request> {
+    pub(crate) fn end_epoch(&self) -> Option<Request> {
         let Role::Resigned { successors, .. } = &self.role else { return None };
         Some(Request::EndEpoch(EndEpoch {
             leader: self.key.id,
@@ -182,7 +188,7 @@ impl Raft {
     }
 
     /// Tells those who wait that this node leads no longer.
-    pub(super) fn leave_leadership(&mut self, leading: Leading) {
+    pub(crate) fn leave_leadership(&mut self, leading: Leading) {
         let head = self.head(ErrorCode::NotLeaderOrFollower);
         for parked in leading.parked {
             let fetched = self.empty_fetched(head.error);
@@ -197,7 +203,7 @@ impl Raft {
         }
     }
 
-    pub(super) fn on_fetch(&mut self, ticket: Ticket, fetch: Fetch, now: Now) {
+    pub(crate) fn on_fetch(&mut self, ticket: Ticket, fetch: Fetch, now: Now) {
         let is_sound = fetch.max_wait.0 >= 0
             && fetch.from.get() >= 0
             && fetch.last_epoch.get() >= 0
@@ -273,7 +279,7 @@ impl Raft {
     }
 
     /// Answers the Fetches that have waited for what is there now.
-    pub(super) fn serve_parked(&mut self, now: Now) {
+    pub(crate) fn serve_parked(&mut self, now: Now) {
         let Role::Leader(leading) = &mut self.role else { return };
         let waiting = std::mem::take(&mut leading.parked);
         let mut still = VecDeque::with_capacity(waiting.len());
@@ -296,12 +302,12 @@ impl Raft {
     }
 
     /// Whether this leader has committed something of its own epoch: only then is its high watermark the quorum's.
-    pub(super) fn is_established(&self) -> bool {
+    pub(crate) fn is_established(&self) -> bool {
         matches!(&self.role, Role::Leader(leading) if self.high_watermark > leading.epoch_start)
     }
 
     /// A replica fetches, records or a snapshot: if a majority does, this node goes on leading.
-    pub(super) fn heard_from(&mut self, replica: ReplicaKey, now: Now) {
+    pub(crate) fn heard_from(&mut self, replica: ReplicaKey, now: Now) {
         let check_until = now.monotonic.plus(self.check_timeout());
         let others = usize::from(self.is_voter());
         let Role::Leader(leading) = &mut self.role else { return };
@@ -344,7 +350,7 @@ impl Raft {
     }
 
     /// Moves the high watermark to what a majority of the voters has on disk.
-    pub(super) fn advance_high_watermark(&mut self, now: Now) {
+    pub(crate) fn advance_high_watermark(&mut self, now: Now) {
         let mine = if planted::is(Mistake::CountsUnsynced) { self.log.end } else { self.log.synced };
         let is_voter = self.is_voter();
         let Role::Leader(leading) = &self.role else { return };

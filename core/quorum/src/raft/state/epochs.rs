@@ -35,9 +35,9 @@
 
 use barnabas_base::{BrokerId, LeaderEpoch, MonotonicMs};
 
-use super::Raft;
 use crate::QuorumError;
 use crate::now::Now;
+use crate::raft::Raft;
 
 /// Epochs that requests may use up at once.
 const BURST: i64 = 1 << 20;
@@ -55,7 +55,7 @@ pub(crate) fn is_in_range(epoch: LeaderEpoch) -> bool {
 
 /// What requests may still use up.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     /// In thousandths of an epoch, so that short times count.
     left: i64,
     at: MonotonicMs,
@@ -86,7 +86,7 @@ impl Budget {
 
 impl Raft {
     /// Whether an epoch that a request names may be gone into. To be asked once for each request.
-    pub(super) fn admits_epoch(&mut self, epoch: LeaderEpoch, now: Now) -> bool {
+    pub(crate) fn admits_epoch(&mut self, epoch: LeaderEpoch, now: Now) -> bool {
         if epoch <= self.epoch {
             return true;
         }
@@ -95,7 +95,7 @@ impl Raft {
     }
 
     /// The same for the epoch of an answer from `from`.
-    pub(super) fn admits_answered_epoch(&mut self, from: BrokerId, epoch: LeaderEpoch, now: Now) -> bool {
+    pub(crate) fn admits_answered_epoch(&mut self, from: BrokerId, epoch: LeaderEpoch, now: Now) -> bool {
         (epoch <= ASKED_MAX && self.peers.is_on_record(from)) || self.admits_epoch(epoch, now)
     }
 
@@ -103,7 +103,7 @@ impl Raft {
     ///
     /// # Errors
     /// There is none left.
-    pub(super) fn next_epoch(&self) -> Result<LeaderEpoch, QuorumError> {
+    pub(crate) fn next_epoch(&self) -> Result<LeaderEpoch, QuorumError> {
         let next = self.epoch.get().checked_add(1);
         next.map(LeaderEpoch).ok_or(QuorumError::EpochsUsedUp { epoch: self.epoch })
     }

@@ -11,18 +11,18 @@
 use barnabas_base::ErrorCode;
 use barnabas_wire::messages::KRaftVersionRecord;
 
-use super::message::{ReplicaKey, UpdateVoter};
-use super::reconfiguration::Refused;
-use super::role::Role;
-use super::{Raft, RoleName};
 use crate::QuorumError;
 use crate::batches::Control;
 use crate::now::Now;
+use crate::raft::membership::reconfiguration::Refused;
+use crate::raft::message::{ReplicaKey, UpdateVoter};
+use crate::raft::state::role::Role;
+use crate::raft::{Raft, RoleName};
 use crate::voters::{Voter, Voters};
 
 impl Raft {
     /// Takes what a voter says of itself at `kraft.version` 0: nothing of it is written.
-    pub(super) fn note_voter(&mut self, update: UpdateVoter) -> Result<(), Refused> {
+    pub(crate) fn note_voter(&mut self, update: UpdateVoter) -> Result<(), Refused> {
         if !self.is_established() {
             return Err((ErrorCode::RequestTimedOut, ""));
         }

@@ -89,4 +89,4 @@ fn keep_last_below<T>(entries: &mut Vec<(Offset, T)>, start: Offset) {
 }
 
 /// The epoch before any record was written.
-pub(super) const NO_EPOCH: LeaderEpoch = LeaderEpoch(0);
+pub(crate) const NO_EPOCH: LeaderEpoch = LeaderEpoch(0);

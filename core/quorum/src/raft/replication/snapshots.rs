@@ -8,23 +8,23 @@
 use barnabas_base::{BrokerId, ErrorCode, Offset};
 use bytes::Bytes;
 
-use super::message::{FetchSnapshot, Request, Response, SnapshotFetched};
-use super::role::Role;
-use super::{Effect, Raft, Read, Ticket};
 use crate::QuorumError;
 use crate::now::Now;
+use crate::raft::message::{FetchSnapshot, Request, Response, SnapshotFetched};
+use crate::raft::state::role::Role;
+use crate::raft::{Effect, Raft, Read, Ticket};
 use crate::snapshot::SnapshotFacts;
 use crate::snapshot_id::SnapshotId;
 
 /// A snapshot that is whole, and what it says of the voters.
 #[derive(Debug)]
-pub(super) struct Storing {
+pub(crate) struct Storing {
     id: SnapshotId,
     facts: SnapshotFacts,
 }
 
 impl Raft {
-    pub(super) fn on_fetch_snapshot(&mut self, ticket: Ticket, fetch: &FetchSnapshot, now: Now) {
+    pub(crate) fn on_fetch_snapshot(&mut self, ticket: Ticket, fetch: &FetchSnapshot, now: Now) {
         let judged = self.judge_fetch_snapshot(fetch);
         let error = judged.err().unwrap_or(ErrorCode::None);
         let fetched = SnapshotFetched {
@@ -52,7 +52,7 @@ impl Raft {
         if is_within { Ok(size) } else { Err(ErrorCode::PositionOutOfRange) }
     }
 
-    pub(super) fn fetch_snapshot(&self, id: SnapshotId, position: i64) -> Request {
+    pub(crate) fn fetch_snapshot(&self, id: SnapshotId, position: i64) -> Request {
         Request::FetchSnapshot(FetchSnapshot {
             replica: self.key,
             epoch: self.epoch,
@@ -62,7 +62,7 @@ impl Raft {
         })
     }
 
-    pub(super) fn on_snapshot_fetched(&mut self, from: BrokerId, fetched: SnapshotFetched, now: Now) {
+    pub(crate) fn on_snapshot_fetched(&mut self, from: BrokerId, fetched: SnapshotFetched, now: Now) {
         let until = now.monotonic.plus(self.config.fetch_timeout);
         let Role::Follower(following) = &mut self.role else { return };
         let Some(fetching) = &mut following.snapshot else { return };

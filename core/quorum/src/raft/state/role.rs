@@ -1,7 +1,7 @@
 //! What a member is at the moment, and what it must remember for it.
 //!
-//! Epoch, leader and vote stand beside the role in [`super::Raft`], for they are on disk. "Observer" is no role: an
-//! observer is a follower, or unattached, whom no voter record names.
+//! Epoch, leader and vote stand beside the role in [`crate::raft::Raft`], for they are on disk. "Observer" is no role:
+//! an observer is a follower, or unattached, whom no voter record names.
 //!
 //! Sources: KIP-595, KIP-996; Kafka `EpochState` and its kinds.
 
@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use barnabas_base::{BrokerId, MonotonicMs, Offset, TimestampMs};
 
-use super::message::{AddVoter, Fetch, ReplicaKey};
-use super::planted::{self, Mistake};
-use super::{RoleName, Ticket};
+use crate::raft::message::{AddVoter, Fetch, ReplicaKey};
+use crate::raft::planted::{self, Mistake};
+use crate::raft::{RoleName, Ticket};
 use crate::snapshot::SnapshotReader;
 use crate::snapshot_id::SnapshotId;
 use crate::voters::{Voter, Voters};
 
 #[derive(Debug)]
-pub(super) enum Role {
+pub(crate) enum Role {
     /// Knows of no leader that it could follow.
     Unattached {
         until: MonotonicMs,
@@ -50,7 +50,7 @@ impl Role {
 
 /// A leader whose process is gone: its connection was closed, and nobody listens there any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Gone {
+pub(crate) struct Gone {
     pub leader: BrokerId,
     /// How often it is asked again soon for votes that were refused: by those who had not noticed yet, or whose logs
     /// end later and who were refused in their turn.
@@ -59,7 +59,7 @@ pub(super) struct Gone {
 
 /// Votes that are asked for.
 #[derive(Debug)]
-pub(super) struct Election {
+pub(crate) struct Election {
     /// `None`: not answered yet.
     votes: BTreeMap<BrokerId, Option<bool>>,
     /// Who is not waited for.
@@ -100,13 +100,13 @@ impl Election {
     }
 }
 
-pub(super) fn majority(voters: usize) -> usize {
+pub(crate) fn majority(voters: usize) -> usize {
     if planted::is(Mistake::HalfIsMajority) { (voters / 2).max(1) } else { voters / 2 + 1 }
 }
 
 /// How far the leader knows a replica to be.
 #[derive(Debug, Clone)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     pub key: ReplicaKey,
     /// Everything below is on its disk.
     pub end: Option<Offset>,
@@ -135,7 +135,7 @@ impl Progress {
 
 /// A Fetch that waits for something to send.
 #[derive(Debug)]
-pub(super) struct Parked {
+pub(crate) struct Parked {
     pub ticket: Ticket,
     pub fetch: Fetch,
     pub until: MonotonicMs,
@@ -143,7 +143,7 @@ pub(super) struct Parked {
 
 /// A change of voters under way.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(crate) struct Change {
     pub ticket: Ticket,
     pub kind: ChangeKind,
     /// When whoever asked is told that it takes too long. The change itself may still come about.
@@ -151,7 +151,7 @@ pub(super) struct Change {
 }
 
 #[derive(Debug)]
-pub(super) enum ChangeKind {
+pub(crate) enum ChangeKind {
     /// The new voter is asked which levels of `kraft.version` it supports.
     Probing(AddVoter),
     /// The record is written, at this offset.
@@ -160,7 +160,7 @@ pub(super) enum ChangeKind {
 }
 
 #[derive(Debug)]
-pub(super) struct Leading {
+pub(crate) struct Leading {
     /// Where the epoch's first batch stands.
     pub epoch_start: Offset,
     /// Voters but for this node, if it is one.
@@ -173,14 +173,14 @@ pub(super) struct Leading {
     /// When voters are told again who leads.
     pub begin_at: MonotonicMs,
     pub change: Option<Change>,
-    /// At `kraft.version` 0: what voters said of themselves ([`super::upgrade`]).
+    /// At `kraft.version` 0: what voters said of themselves ([`crate::raft::membership::upgrade`]).
     pub told: BTreeMap<BrokerId, Voter>,
     pub must_resign: bool,
     pub parked: VecDeque<Parked>,
 }
 
 #[derive(Debug)]
-pub(super) struct Following {
+pub(crate) struct Following {
     /// Without a successful Fetch until then, the leader counts as gone.
     pub until: MonotonicMs,
     /// Whether the leader has answered a Fetch in this epoch: then no one else gets a pre-vote.
@@ -194,7 +194,7 @@ pub(super) struct Following {
 
 /// A snapshot that comes in piece by piece.
 #[derive(Debug)]
-pub(super) struct FetchingSnapshot {
+pub(crate) struct FetchingSnapshot {
     pub id: SnapshotId,
     pub position: i64,
     pub reader: SnapshotReader,

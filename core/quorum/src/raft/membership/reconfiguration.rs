@@ -13,25 +13,28 @@ use std::borrow::Cow;
 
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Text, TimestampMs};
 
-use super::message::{AddVoter, RemoveVoter, ReplicaKey, Request, Response, UpdateVoter};
-use super::planted::{self, Mistake};
-use super::role::{Change, ChangeKind, Progress, Role};
-use super::{Raft, Ticket};
 use crate::QuorumError;
 use crate::batches::Control;
 use crate::now::Now;
+use crate::raft::message::{AddVoter, RemoveVoter, ReplicaKey, Request, Response, UpdateVoter};
+use crate::raft::planted::{self, Mistake};
+use crate::raft::state::role::Change;
+use crate::raft::state::role::ChangeKind;
+use crate::raft::state::role::Progress;
+use crate::raft::state::role::Role;
+use crate::raft::{Raft, Ticket};
 use crate::voters::Voter;
 
 /// Who has been caught up within that time may become a voter (Kafka `LeaderState.isReplicaCaughtUp`).
 const CAUGHT_UP_WITHIN: DurationMs = DurationMs(3_600_000);
 
 /// The answer to a change that was not made: Kafka's code, and why.
-pub(super) type Refused = (ErrorCode, &'static str);
+pub(crate) type Refused = (ErrorCode, &'static str);
 /// The same, where the reason names who is there.
 type RefusedBy = (ErrorCode, Cow<'static, str>);
 
 impl Raft {
-    pub(super) fn on_add_voter(&mut self, ticket: Ticket, add: AddVoter, now: Now) {
+    pub(crate) fn on_add_voter(&mut self, ticket: Ticket, add: AddVoter, now: Now) {
         if let Err(refused) = self.begin_add(ticket, add, now) {
             self.answer(ticket, added(refused), None);
         }
@@ -98,13 +101,13 @@ impl Raft {
     }
 
     /// A node that wants to vote did not say what it supports.
-    pub(super) fn probe_failed(&mut self, from: BrokerId, _now: Now) {
+    pub(crate) fn probe_failed(&mut self, from: BrokerId, _now: Now) {
         if let Some((ticket, ..)) = self.take_probe(from) {
             self.answer(ticket, added((ErrorCode::RequestTimedOut, "the new voter does not answer")), None);
         }
     }
 
-    pub(super) fn on_probed(
+    pub(crate) fn on_probed(
         &mut self,
         from: BrokerId,
         error: ErrorCode,
@@ -150,7 +153,7 @@ impl Raft {
         leading.observers.get(&key).is_some_and(is_recent)
     }
 
-    pub(super) fn on_remove_voter(
+    pub(crate) fn on_remove_voter(
         &mut self,
         ticket: Ticket,
         remove: &RemoveVoter,
@@ -192,7 +195,7 @@ impl Raft {
         Err((ErrorCode::VoterNotFound, why.into()))
     }
 
-    pub(super) fn on_update_voter(
+    pub(crate) fn on_update_voter(
         &mut self,
         ticket: Ticket,
         update: UpdateVoter,
@@ -244,7 +247,7 @@ impl Raft {
     }
 
     /// The high watermark has moved: perhaps over the change.
-    pub(super) fn change_committed(&mut self, _now: Now) {
+    pub(crate) fn change_committed(&mut self, _now: Now) {
         let high_watermark = self.high_watermark;
         let is_committed = self.log.history.voters_at().is_some_and(|at| at < high_watermark);
         let is_voter = self.is_voter();
@@ -261,14 +264,14 @@ impl Raft {
         }
     }
 
-    pub(super) fn expire_change(&mut self, now: Now) {
+    pub(crate) fn expire_change(&mut self, now: Now) {
         let Role::Leader(leading) = &mut self.role else { return };
         if let Some(change) = leading.change.take_if(|change| change.until <= now.monotonic) {
             self.answer_change(change, ErrorCode::RequestTimedOut, "it is not committed yet");
         }
     }
 
-    pub(super) fn answer_change(&mut self, change: Change, error: ErrorCode, why: &'static str) {
+    pub(crate) fn answer_change(&mut self, change: Change, error: ErrorCode, why: &'static str) {
         let response = match change.kind {
             ChangeKind::Probing(_) | ChangeKind::Adding(_) => added((error, why)),
             ChangeKind::Removing(_) => removed((error, why)),

@@ -10,15 +10,17 @@ use barnabas_base::{BrokerId, DurationMs, ErrorCode, Offset};
 use barnabas_wire::records::{Batch, batches};
 use bytes::Bytes;
 
-use super::message::{
-    AddVoter, Fetch, Fetched, FetchedContent, OffsetAndEpoch, RemoveVoter, ReplicaKey, Request, UpdateVoter,
-};
-use super::planted::{self, Mistake};
-use super::role::{FetchingSnapshot, Gone, Role};
-use super::{Effect, Raft};
 use crate::QuorumError;
 use crate::batches::{Content, EncodedBatch, read_batch};
 use crate::now::Now;
+use crate::raft::message::{
+    AddVoter, Fetch, Fetched, FetchedContent, OffsetAndEpoch, RemoveVoter, ReplicaKey, Request, UpdateVoter,
+};
+use crate::raft::planted::{self, Mistake};
+use crate::raft::state::role::FetchingSnapshot;
+use crate::raft::state::role::Gone;
+use crate::raft::state::role::Role;
+use crate::raft::{Effect, Raft};
 use crate::snapshot::SnapshotReader;
 use crate::snapshot_id::SnapshotId;
 use crate::voters::{Voter, VoterEndpoint};
@@ -29,7 +31,7 @@ const GONE_SPREAD_MS: i64 = 150;
 const GONE_TRIES: u8 = 4;
 
 impl Raft {
-    pub(super) fn poll_follower(&mut self, now: Now) -> Result<bool, QuorumError> {
+    pub(crate) fn poll_follower(&mut self, now: Now) -> Result<bool, QuorumError> {
         let (is_voter, may_lead) = (self.is_voter(), self.may_lead());
         let Role::Follower(following) = &mut self.role else { return Ok(false) };
         if following.until <= now.monotonic && may_lead {
@@ -79,7 +81,7 @@ impl Raft {
     }
 
     /// Asks one of all whom it knows, to learn who leads.
-    pub(super) fn fetch_from_any(&mut self, now: Now) {
+    pub(crate) fn fetch_from_any(&mut self, now: Now) {
         if !self.can_fetch() || self.peers.is_any_under_way(now.monotonic) {
             return;
         }
@@ -134,7 +136,7 @@ impl Raft {
     }
 
     /// What came of telling the leader: one before Kafka 4.1 does not want to know.
-    pub(super) fn voter_updated(&mut self, error: ErrorCode) {
+    pub(crate) fn voter_updated(&mut self, error: ErrorCode) {
         if let Role::Follower(following) = &mut self.role {
             following.has_updated |= matches!(error, ErrorCode::None | ErrorCode::UnsupportedVersion);
         }
@@ -161,7 +163,7 @@ impl Raft {
     }
 
     /// The leader of this epoch is about to stop: the voter that it would have lead next waits least.
-    pub(super) fn expect_election(&mut self, leader: BrokerId, successors: &[ReplicaKey], now: Now) {
+    pub(crate) fn expect_election(&mut self, leader: BrokerId, successors: &[ReplicaKey], now: Now) {
         let is_of_leader = self.leader == Some(leader);
         let max = self.config.election_backoff_max.0;
         let count = successors.len();
@@ -199,7 +201,7 @@ impl Raft {
         self.poll(now)
     }
 
-    pub(super) fn on_fetched(
+    pub(crate) fn on_fetched(
         &mut self,
         from: BrokerId,
         fetched: Fetched,
@@ -310,7 +312,7 @@ impl Raft {
     }
 
     /// Everything that the leader has called safe and that is on this disk is committed.
-    pub(super) fn follow_high_watermark(&mut self) {
+    pub(crate) fn follow_high_watermark(&mut self) {
         let safe = self.told_high_watermark.min(self.log.synced);
         if safe > self.high_watermark {
             self.high_watermark = safe;

@@ -11,7 +11,7 @@
 //! ## Left out
 //! - Authorization: everybody may.
 //!
-//! What is decided: core/quorum's `controller/reassignments.rs`.
+//! What is decided: core/quorum's `controller/replicas/reassignments.rs`.
 //!
 //! Source: Kafka 4.4 `ControllerApis.handleAlterPartitionReassignments`.
 

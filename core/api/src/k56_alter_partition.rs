@@ -13,7 +13,7 @@
 //! - Authorization: everybody counts as a broker.
 //! - Topics by their names (versions 0 and 1): answered with UNKNOWN_TOPIC_ID. No broker since Kafka 3.3 asks so.
 //!
-//! What is decided: core/quorum's `controller/alter_partition.rs`.
+//! What is decided: core/quorum's `controller/replicas/alter_partition.rs`.
 //!
 //! Source: Kafka 4.4 `ControllerApis.handleAlterPartitionRequest`.
 

@@ -9,7 +9,7 @@
 //! ## Left out
 //! - Authorization: everybody counts as a broker.
 //!
-//! What is decided: core/quorum's `controller/directories.rs`.
+//! What is decided: core/quorum's `controller/replicas/directories.rs`.
 //!
 //! Source: Kafka 4.4 `ControllerApis.handleAssignReplicasToDirs`.
 

@@ -17,9 +17,9 @@
 //! | where | what follows |
 //! |---|---|
 //! | [`super::partition_change`] | elections of every kind prefer replicas that are not hindered |
-//! | [`super::balance`] | leadership leaves hindered leaders, and who cannot write leaves the ISR; preferred ones get it back only once they are so no more |
-//! | [`super::alter_partition`] | who cannot write does not come into an ISR |
-//! | [`super::placement`], [`super::topics`] | new partitions are led where there is room |
+//! | [`super::replicas::balance`] | leadership leaves hindered leaders, and who cannot write leaves the ISR; preferred ones get it back only once they are so no more |
+//! | [`super::replicas::alter_partition`] | who cannot write does not come into an ISR |
+//! | [`super::placement`], [`super::topics::create_topics`] | new partitions are led where there is room |
 
 pub mod said;
 

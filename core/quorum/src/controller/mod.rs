@@ -10,23 +10,17 @@
 //!
 //! One file per subject; each names the Kafka class that its order of checks and error codes follow.
 
-mod alter_partition;
-mod balance;
 pub mod brokers;
 mod configs;
 mod controllers;
-mod delete_topics;
-mod directories;
-mod elections;
 mod features;
 pub mod hindered;
 mod limits;
 mod partition_change;
-mod partitions;
 pub mod placement;
 mod producer_ids;
-mod reassignments;
 mod refusal;
+mod replicas;
 mod topics;
 
 use std::sync::Arc;
@@ -38,13 +32,13 @@ use barnabas_wire::messages::BrokerRegistrationRequest;
 use barnabas_wire::{MetadataRecord, RequestBody, ResponseBody};
 
 use crate::now::Now;
-use balance::Balance;
 use brokers::Sessions;
 use hindered::Hindered;
 use limits::Room;
 use partition_change::Electorate;
 pub use refusal::Refusal;
 use refusal::Sentences;
+use replicas::balance::Balance;
 
 /// The broker that lives in this process.
 #[derive(Debug, Clone, PartialEq)]
@@ -233,13 +227,13 @@ impl Controller {
             random,
         };
         let outcome = match request {
-            RequestBody::CreateTopics(request) => topics::create(&mut case, request),
-            RequestBody::DeleteTopics(request) => delete_topics::delete(&case, request),
-            RequestBody::CreatePartitions(request) => partitions::create(&mut case, request),
+            RequestBody::CreateTopics(request) => topics::create_topics::create(&mut case, request),
+            RequestBody::DeleteTopics(request) => topics::delete_topics::delete(&case, request),
+            RequestBody::CreatePartitions(request) => topics::create_partitions::create(&mut case, request),
             RequestBody::AlterConfigs(request) => configs::alter(&mut case, request),
             RequestBody::IncrementalAlterConfigs(request) => configs::incremental_alter(&mut case, request),
             RequestBody::UpdateFeatures(request) => features::update(&case, request),
-            RequestBody::ElectLeaders(request) => elections::elect(&case, request),
+            RequestBody::ElectLeaders(request) => replicas::elections::elect(&case, request),
             RequestBody::AllocateProducerIds(request) => producer_ids::allocate(&case, request),
             RequestBody::BrokerRegistration(request) => {
                 brokers::register(&case, request, &mut self.sessions, now.monotonic)
@@ -250,9 +244,11 @@ impl Controller {
             RequestBody::UnregisterBroker(request) => brokers::unregister(&case, request, &mut self.sessions),
             RequestBody::ControllerRegistration(request) => controllers::register(&case, request),
             RequestBody::UnregisterController(request) => controllers::unregister(&case, request, self.me),
-            RequestBody::AlterPartition(request) => alter_partition::alter(&case, request),
-            RequestBody::AlterPartitionReassignments(request) => reassignments::alter(&case, request),
-            RequestBody::AssignReplicasToDirs(request) => directories::assign(&case, request),
+            RequestBody::AlterPartition(request) => replicas::alter_partition::alter(&case, request),
+            RequestBody::AlterPartitionReassignments(request) => {
+                replicas::reassignments::alter(&case, request)
+            }
+            RequestBody::AssignReplicasToDirs(request) => replicas::directories::assign(&case, request),
             _ => return None,
         };
         if outcome.records.iter().any(configs::allows_unclean_elections) {
@@ -303,7 +299,7 @@ impl Controller {
         brokers::fence_gone(electorate, &mut self.sessions, id, epoch)
     }
 
-    /// Fences brokers that were silent for too long; else what is due for partitions ([`balance`]).
+    /// Fences brokers that were silent for too long; else what is due for partitions ([`replicas::balance`]).
     pub fn tick(&mut self, image: &Image, now: Now) -> Vec<MetadataRecord> {
         self.config.refresh(image, self.me);
         let electorate = Electorate::new(image, &self.config.config, &self.hindered);

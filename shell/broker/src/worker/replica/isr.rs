@@ -7,7 +7,7 @@
 //! Always true: a question that was put here is answered, asked again, or withdrawn.
 //!
 //! Neighbours: partition_worker/replication/followers.rs, which asks and hears; core/quorum's
-//! `controller/alter_partition.rs`.
+//! `controller/replicas/alter_partition.rs`.
 //!
 //! Source: KIP-497; Kafka `DefaultAlterPartitionManager`.
 

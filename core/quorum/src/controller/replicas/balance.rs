@@ -11,8 +11,8 @@ use barnabas_metadata::Partition;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_wire::MetadataRecord;
 
-use super::hindered::{Hindered, Hindrance};
-use super::partition_change::{Election, Electorate, PartitionChange};
+use crate::controller::hindered::{Hindered, Hindrance};
+use crate::controller::partition_change::{Election, Electorate, PartitionChange};
 
 /// Kafka `MAX_ELECTIONS_PER_IMBALANCE`.
 const CHANGES_MAX: usize = 1000;
@@ -21,7 +21,7 @@ const HINDERED_INTERVAL: DurationMs = DurationMs(5_000);
 
 /// When what is done next.
 #[derive(Debug)]
-pub(super) struct Balance {
+pub(crate) struct Balance {
     preferred_at: MonotonicMs,
     unclean_at: MonotonicMs,
     hindered_at: MonotonicMs,

@@ -7,14 +7,14 @@ use barnabas_wire::messages::elect_leaders_response::{PartitionResult, ReplicaEl
 use barnabas_wire::messages::{ElectLeadersRequest, ElectLeadersResponse};
 use barnabas_wire::{MetadataRecord, Str};
 
-use super::hindered::Hindrance;
-use super::partition_change::{Election, PartitionChange};
-use super::{Case, Outcome, Refusal, Sentences, error_fields, limits};
+use crate::controller::hindered::Hindrance;
+use crate::controller::partition_change::{Election, PartitionChange};
+use crate::controller::{Case, Outcome, Refusal, Sentences, error_fields, limits};
 
 const PREFERRED: i8 = 0;
 const UNCLEAN: i8 = 1;
 
-pub(super) fn elect(case: &Case<'_>, request: &ElectLeadersRequest) -> Outcome {
+pub(crate) fn elect(case: &Case<'_>, request: &ElectLeadersRequest) -> Outcome {
     let election = match request.election_type {
         PREFERRED => Election::Preferred,
         UNCLEAN => Election::Unclean,

@@ -1,9 +1,10 @@
 //! AlterPartitionReassignments: other replicas for a partition, in two steps, or the way back.
 //!
 //! First the new replicas are added to the old ones, and are on their way in; when all of them are in sync (an
-//! AlterPartition of the leader's says so, [`super::partition_change`] sees it), those on their way out go. Whoever
-//! only changes the order, or takes away replicas while others are in sync, is done at once. Leadership goes first: to
-//! a replica that stays as soon as the move begins, else to the first new one that is in sync (Kafka: with the end).
+//! AlterPartition of the leader's says so, [`crate::controller::partition_change`] sees it), those on their way out go.
+//! Whoever only changes the order, or takes away replicas while others are in sync, is done at once. Leadership goes
+//! first: to a replica that stays as soon as the move begins, else to the first new one that is in sync (Kafka: with
+//! the end).
 //!
 //! Source: KIP-455, KIP-860; Kafka `ReplicationControlManager.alterPartitionReassignments`,
 //! `PartitionReassignmentReplicas`, `PartitionReassignmentRevert`.
@@ -17,11 +18,11 @@ use barnabas_wire::messages::alter_partition_reassignments_response::{
 };
 use barnabas_wire::messages::{AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse};
 
-use super::partition_change::{Election, PartitionChange};
-use super::topics::check_assignment;
-use super::{Case, Outcome, Refusal, Sentences, error_fields, limits};
+use crate::controller::partition_change::{Election, PartitionChange};
+use crate::controller::topics::create_topics::check_assignment;
+use crate::controller::{Case, Outcome, Refusal, Sentences, error_fields, limits};
 
-pub(super) fn alter(case: &Case<'_>, request: &AlterPartitionReassignmentsRequest) -> Outcome {
+pub(crate) fn alter(case: &Case<'_>, request: &AlterPartitionReassignmentsRequest) -> Outcome {
     let may_resize = request.allow_replication_factor_change;
     let named: usize = request.topics.iter().map(|topic| topic.partitions.len()).sum();
     if let Err(refusal) = limits::check_named(case.config, named, "partitions") {

@@ -7,7 +7,7 @@ use barnabas_wire::messages::delete_topics_response::DeletableTopicResult;
 use barnabas_wire::messages::{DeleteTopicsRequest, DeleteTopicsResponse, RemoveTopicRecord};
 use barnabas_wire::{MetadataRecord, Str};
 
-use super::{Case, Outcome, Refusal, Sentences, limits};
+use crate::controller::{Case, Outcome, Refusal, Sentences, limits};
 
 /// From this version on, a switched-off deletion has an error code of its own.
 const DELETION_DISABLED_SINCE: i16 = 3;
@@ -28,7 +28,7 @@ impl Named {
     }
 }
 
-pub(super) fn delete(case: &Case<'_>, request: &DeleteTopicsRequest) -> Outcome {
+pub(crate) fn delete(case: &Case<'_>, request: &DeleteTopicsRequest) -> Outcome {
     let mut responses = Vec::new();
     let mut sentences = Sentences::default();
     let mut results = Results { responses: &mut responses, sentences: &mut sentences };

@@ -9,11 +9,11 @@ use barnabas_wire::messages::assign_replicas_to_dirs_request::DirectoryData as A
 use barnabas_wire::messages::assign_replicas_to_dirs_response::{DirectoryData, PartitionData, TopicData};
 use barnabas_wire::messages::{AssignReplicasToDirsRequest, AssignReplicasToDirsResponse};
 
-use super::brokers::check_epoch;
-use super::partition_change::PartitionChange;
-use super::{Case, Outcome};
+use crate::controller::brokers::check_epoch;
+use crate::controller::partition_change::PartitionChange;
+use crate::controller::{Case, Outcome};
 
-pub(super) fn assign(case: &Case<'_>, request: &AssignReplicasToDirsRequest) -> Outcome {
+pub(crate) fn assign(case: &Case<'_>, request: &AssignReplicasToDirsRequest) -> Outcome {
     let refuse = |code: ErrorCode| {
         let error_code = code.code();
         let response = AssignReplicasToDirsResponse { error_code, ..AssignReplicasToDirsResponse::default() };

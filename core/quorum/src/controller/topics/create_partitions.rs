@@ -9,10 +9,10 @@ use barnabas_wire::messages::create_partitions_request::CreatePartitionsTopic;
 use barnabas_wire::messages::create_partitions_response::CreatePartitionsTopicResult;
 use barnabas_wire::messages::{CreatePartitionsRequest, CreatePartitionsResponse};
 
-use super::topics::{Spread, check_assignment, place};
-use super::{Case, Outcome, Refusal, Sentences, limits};
+use crate::controller::topics::create_topics::{Spread, check_assignment, place};
+use crate::controller::{Case, Outcome, Refusal, Sentences, limits};
 
-pub(super) fn create(case: &mut Case<'_>, request: &CreatePartitionsRequest) -> Outcome {
+pub(crate) fn create(case: &mut Case<'_>, request: &CreatePartitionsRequest) -> Outcome {
     let mut count: Map<&str, u32> = Map::default();
     for topic in &request.topics {
         *count.entry(&*topic.name).or_default() += 1;

@@ -1,7 +1,8 @@
 //! AlterPartition: the leader of a partition says who is in sync with it.
 //!
 //! Only its own leader's word counts, about the state that is known now; and nobody joins who could not lead: fenced,
-//! on its way out, in another life than the one in which it fetched, or without room to write ([`super::hindered`]).
+//! on its way out, in another life than the one in which it fetched, or without room to write
+//! ([`crate::controller::hindered`]).
 //!
 //! Source: KIP-497, KIP-704, KIP-841, KIP-903, KIP-966; Kafka `ReplicationControlManager.alterPartition`,
 //! `validateAlterPartitionData`.
@@ -14,12 +15,12 @@ use barnabas_wire::messages::alter_partition_request::PartitionData as Asked;
 use barnabas_wire::messages::alter_partition_response::{PartitionData, TopicData};
 use barnabas_wire::messages::{AlterPartitionRequest, AlterPartitionResponse};
 
-use super::brokers::check_epoch;
-use super::hindered::Hindrance;
-use super::partition_change::{Changed, PartitionChange};
-use super::{Case, Outcome};
+use crate::controller::brokers::check_epoch;
+use crate::controller::hindered::Hindrance;
+use crate::controller::partition_change::{Changed, PartitionChange};
+use crate::controller::{Case, Outcome};
 
-pub(super) fn alter(case: &Case<'_>, request: &AlterPartitionRequest) -> Outcome {
+pub(crate) fn alter(case: &Case<'_>, request: &AlterPartitionRequest) -> Outcome {
     if let Err(refusal) = check_epoch(case.image, request.broker_id, request.broker_epoch) {
         let error_code = refusal.code.code();
         let response = AlterPartitionResponse { error_code, ..AlterPartitionResponse::default() };

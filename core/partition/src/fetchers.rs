@@ -12,6 +12,8 @@
 //!
 //! Source: Kafka `AbstractFetcherManager`.
 
+pub mod fetcher;
+
 use std::collections::BTreeMap;
 
 use barnabas_base::{BrokerId, LeaderEpoch, MonotonicMs};

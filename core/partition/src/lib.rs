@@ -12,7 +12,7 @@
 //! | `partition/verification` | may this batch begin a transaction here, by the coordinator's word |
 //! | `leading` | how far have the in-sync replicas come; who is in sync |
 //! | `divergence` | where two logs part |
-//! | `fetcher` | what is asked of one leader broker next, for many partitions |
+//! | `fetchers/fetcher` | what is asked of one leader broker next, for many partitions |
 //! | `fetchers` | which fetcher a partition belongs to |
 //! | `isr_requests` | what the controller is asked next, for many partitions |
 //! | `throttle` | how many bytes replication may take |
@@ -24,7 +24,6 @@
 //! on.
 
 mod divergence;
-mod fetcher;
 mod fetchers;
 mod isr_requests;
 mod leading;
@@ -38,7 +37,7 @@ mod types;
 mod waits;
 
 pub use divergence::{diverging, truncation};
-pub use fetcher::{FetchPlan, Fetcher, FetcherSettings, SessionRequest, Todo};
+pub use fetchers::fetcher::{FetchPlan, Fetcher, FetcherSettings, SessionRequest, Todo};
 pub use fetchers::{FetcherId, Fetchers};
 pub use isr_requests::IsrRequests;
 pub use partition::{Partition, level};

@@ -12,12 +12,14 @@
 //!
 //! Source: Kafka `org.apache.kafka.common.compress`, KIP-390 (levels).
 
+mod lz4;
+mod snappy;
+
 use std::io::{Read, Write};
 
 use bytes::Bytes;
 
 use super::error::{BatchError, Fault};
-use super::{lz4, snappy};
 
 /// How records are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

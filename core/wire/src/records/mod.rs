@@ -6,8 +6,8 @@
 //! | `batch` | where does each batch of a run begin and end |
 //! | `record` | which records does a batch hold |
 //! | `builder` | how are records made a batch |
-//! | `compression`, `snappy`, `lz4` | how are records inflated and deflated, and where is the limit |
-//! | `message_set`, `down_convert` | how do clients older than Kafka 0.11 say the same |
+//! | `compression`, with its `snappy` and `lz4` | how are records inflated and deflated, and where is the limit |
+//! | `old_formats` | how do clients older than Kafka 0.11 say the same |
 //! | `compacted` | what does compaction leave of a batch |
 //! | `control` | what does the log say about itself |
 //! | `validate` | may this be appended, and as what bytes |
@@ -22,13 +22,10 @@ mod compacted;
 pub mod compression;
 mod control;
 mod crc;
-mod down_convert;
 mod error;
 mod header;
-mod lz4;
-mod message_set;
+mod old_formats;
 mod record;
-mod snappy;
 mod validate;
 mod varint;
 
@@ -41,13 +38,13 @@ pub use compacted::{inflated_run, with_messages_left, with_records_left, without
 pub use compression::{Codec, Compression};
 pub use control::{CONTROL_BYTES_MAX, ControlType, EndTxnMarker, control_batch};
 pub use crc::{crc32, crc32c};
-pub use down_convert::{DownConvertError, down_convert, down_convert_within};
 pub use error::BatchError;
 pub use header::{
     Attributes, BatchHeader, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC_AT, TimestampType, check_crc,
     number_in_place,
 };
-pub use message_set::{Message, Messages};
+pub use old_formats::down_convert::{DownConvertError, down_convert, down_convert_within};
+pub use old_formats::message_set::{Message, Messages};
 pub use record::{HeaderRef, RecordIter, RecordRef, Records};
 pub use validate::{
     AtOnce, BatchOrigin, RECORD_BYTES_UNLIMITED, RECORD_ERRORS_MAX, ReadyBatch, RecordError,

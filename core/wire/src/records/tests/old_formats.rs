@@ -4,7 +4,7 @@ use barnabas_base::{ErrorCode, Offset, TimestampMs};
 use bytes::Bytes;
 
 use super::*;
-use crate::records::message_set::write_message;
+use crate::records::old_formats::message_set::write_message;
 
 const LOG_APPEND_TIME: i8 = 0x08;
 

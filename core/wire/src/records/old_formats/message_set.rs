@@ -17,9 +17,9 @@
 use barnabas_base::{Offset, TimestampMs};
 use bytes::Bytes;
 
-use super::compression::{inflate_for_magic, inflated_limit};
-use super::header::{LOG_OVERHEAD_BYTES, MAGIC_AT};
-use super::{BatchError, Codec, TimestampType, crc32};
+use crate::records::compression::{inflate_for_magic, inflated_limit};
+use crate::records::header::{LOG_OVERHEAD_BYTES, MAGIC_AT};
+use crate::records::{BatchError, Codec, TimestampType, crc32};
 
 const CRC_AT: usize = 12;
 const ATTRIBUTES_AT: usize = 17;
@@ -214,7 +214,7 @@ fn read_nullable<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
 }
 
 /// Appends one message.
-pub(super) fn write_message(
+pub(crate) fn write_message(
     out: &mut Vec<u8>,
     magic: i8,
     offset: Offset,

@@ -8,13 +8,13 @@
 //!
 //! Source: xerial snappy-java `SnappyOutputStream`, `SnappyInputStream`.
 
-use super::error::Fault;
+use crate::records::error::Fault;
 
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 const CHUNK_BYTES: usize = 32 << 10;
 
 /// Appends `input` in snappy-java's framing.
-pub(super) fn deflate(input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+pub(crate) fn deflate(input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&1i32.to_be_bytes());
     out.extend_from_slice(&1i32.to_be_bytes());
@@ -30,7 +30,7 @@ pub(super) fn deflate(input: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
 }
 
 /// Appends what `input` holds, framed or bare.
-pub(super) fn inflate(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+pub(crate) fn inflate(input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
     if !input.starts_with(&MAGIC) {
         return inflate_block(input, limit, out);
     }

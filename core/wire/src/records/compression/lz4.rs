@@ -1,7 +1,8 @@
 //! The LZ4 frame as Kafka writes and reads it.
 //!
 //! ```text
-//! 04 22 4D 18 | FLG | BD | [content size u64] | HC | blocks: size u32 LE (top bit: stored), bytes, [xxh32] | 0 u32 | [xxh32]
+//! 04 22 4D 18 | FLG | BD | [content size u64] | HC | blocks: size u32 LE (top bit: stored), bytes, [xxh32] | 0 u32 |
+//! [xxh32]
 //! ```
 //! Written: 64 KiB blocks, independent of each other, no checksums. Read: independent blocks of any size, checksums of
 //! blocks checked, that of the content skipped, as Kafka does; what follows the end mark is not looked at.
@@ -11,7 +12,7 @@
 //!
 //! Source: LZ4 frame format 1.6.1; Kafka `Lz4BlockOutputStream`, `Lz4BlockInputStream`, KAFKA-3160.
 
-use super::error::Fault;
+use crate::records::error::Fault;
 
 const MAGIC: [u8; 4] = 0x184D_2204_u32.to_le_bytes();
 const BLOCK_BYTES: usize = 64 << 10;
@@ -20,7 +21,7 @@ const DESCRIPTOR: [u8; 2] = [0x60, 0x40];
 const STORED: u32 = 1 << 31;
 
 /// Appends `input` as one frame; `broken_checksum` is the header checksum of message format 0.
-pub(super) fn deflate(input: &[u8], broken_checksum: bool, out: &mut Vec<u8>) {
+pub(crate) fn deflate(input: &[u8], broken_checksum: bool, out: &mut Vec<u8>) {
     let at = out.len();
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&DESCRIPTOR);
@@ -48,7 +49,7 @@ struct Descriptor {
 }
 
 /// Appends what the frame `input` holds.
-pub(super) fn inflate(
+pub(crate) fn inflate(
     mut input: &[u8],
     ignore_checksum: bool,
     limit: usize,

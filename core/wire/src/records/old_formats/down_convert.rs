@@ -8,8 +8,9 @@
 use barnabas_base::{Offset, TimestampMs};
 use bytes::Bytes;
 
-use super::message_set::{Message, write_message};
-use super::{Batch, BatchError, Codec, Compression, Entry, TimestampType, entries};
+use crate::records::old_formats::message_set::Message;
+use crate::records::old_formats::message_set::write_message;
+use crate::records::{Batch, BatchError, Codec, Compression, Entry, TimestampType, entries};
 
 /// Why stored batches cannot be given to an old consumer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -125,6 +125,17 @@ impl Fetchers {
         self.by_leader.iter().flat_map(of).collect()
     }
 
+    /// Whether one of them may have something to ask, or [`Self::ids`] has one to forget. Cheap: asked after each turn,
+    /// and mostly all of them wait for an answer.
+    pub fn need_turn(&self) -> bool {
+        let may_ask = |fetcher: &Fetcher| !fetcher.is_asking() && !fetcher.is_empty();
+        let is_over = |of: &OfLeader| {
+            let are_idle = of.all().all(|fetcher| !fetcher.is_asking());
+            are_idle || of.bulk.as_ref().is_some_and(|bulk| bulk.is_empty() && !bulk.is_asking())
+        };
+        self.by_leader.is_empty() || self.by_leader.values().any(|of| of.all().any(may_ask) || is_over(of))
+    }
+
     /// Whether nobody is followed, and nobody is to be told so any more (by [`Self::ids`]).
     pub fn is_empty(&self) -> bool {
         self.by_leader.is_empty()
@@ -232,6 +243,54 @@ mod tests {
         let fetcher = fetchers.get_mut(at).unwrap();
         fetcher.answered(ErrorCode::None, 5, DurationMs(0), &[], NOW, |_, _, _| {});
         assert_eq!(asks(&mut fetchers, 2, 1), [2, 3]);
+    }
+
+    #[test]
+    fn fetchers_need_no_turn_while_all_of_them_wait_for_answers() {
+        let mut fetchers = Fetchers::new(SETTINGS, 2);
+        assert!(fetchers.need_turn(), "lines of former leaders are closed in it");
+        follow(&mut fetchers, 0, 2, 1);
+        assert!(fetchers.need_turn());
+        asks(&mut fetchers, 2, 0);
+        assert!(!fetchers.need_turn());
+        // A second one, which may ask.
+        follow(&mut fetchers, 1, 2, 1);
+        assert!(fetchers.need_turn());
+        asks(&mut fetchers, 2, 1);
+        assert!(!fetchers.need_turn());
+        // It has no partition left: the other one's request goes on.
+        fetchers.unfollow(key(1));
+        let at = |number| FetcherId { leader: BrokerId(2), number };
+        let fetcher = fetchers.get_mut(at(1)).unwrap();
+        fetcher.unanswered(NOW);
+        fetcher.plan(MonotonicMs(1000), false);
+        assert!(fetcher.is_empty() && !fetchers.need_turn());
+        fetchers.get_mut(at(0)).unwrap().unanswered(NOW);
+        assert!(fetchers.need_turn());
+        // No partition follows that leader any more.
+        fetchers.unfollow(key(0));
+        fetchers.get_mut(at(0)).unwrap().plan(MonotonicMs(1000), false);
+        assert!(fetchers.need_turn());
+        assert!(fetchers.ids().is_empty());
+    }
+
+    #[test]
+    fn bulk_that_has_ended_needs_a_turn() {
+        let mut fetchers = Fetchers::new(SETTINGS, 2);
+        follow(&mut fetchers, 0, 2, 1);
+        asks(&mut fetchers, 2, 0);
+        fetchers.follow(key(1), BrokerId(2), LeaderEpoch(1), false, Some(position(1)));
+        assert!(fetchers.need_turn());
+        asks(&mut fetchers, 2, FetcherId::BULK);
+        assert!(!fetchers.need_turn());
+        fetchers.unfollow(key(1));
+        let bulk = FetcherId { leader: BrokerId(2), number: FetcherId::BULK };
+        let bulk = fetchers.get_mut(bulk).unwrap();
+        bulk.unanswered(NOW);
+        bulk.plan(MonotonicMs(1000), false);
+        assert!(fetchers.need_turn());
+        assert_eq!(fetchers.ids().len(), 1);
+        assert!(!fetchers.need_turn());
     }
 
     #[test]

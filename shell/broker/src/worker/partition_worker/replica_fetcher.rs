@@ -341,6 +341,11 @@ impl PartitionWorker {
     // What is asked.
 
     fn ask_leaders(&mut self) {
+        if !self.following.fetchers.need_turn() {
+            // All of them wait for answers.
+            self.following.throttled_until = None;
+            return;
+        }
         let now = self.node.clock.monotonic();
         let is_exceeded = self.node.peers.replication.throttles.follower.is_exceeded(now);
         self.following.throttled_until = is_exceeded.then(|| now.plus(THROTTLE_LOOK));

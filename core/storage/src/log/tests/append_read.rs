@@ -377,7 +377,7 @@ fn aborted_transactions_are_found_again_in_the_batches() {
 
 #[test]
 fn formats_0_and_1_are_read_where_they_lie() {
-    use barnabas_wire::records::old_formats::down_convert;
+    use barnabas_wire::records::down_convert;
     for magic in [0, 1] {
         let mut bench = Bench::new(small_segments());
         let mut old = Vec::new();

@@ -115,7 +115,7 @@ impl Joining<'_> {
         )?;
         let raft = raft_config(config, broker_config, directory.id);
         let settings = QuorumSettings {
-            static_voters: static_voters(config, &raft.me),
+            static_voters: static_voters(config),
             raft,
             local_broker: registration.map(|registration| LocalBroker { registration, unfenced: true }),
             broker_life: last_life::to_compare(directories, config.node_id, broker_config),
@@ -297,13 +297,8 @@ fn raft_config(config: &NodeConfig, broker_config: &BrokerConfig, directory: Dir
     }
 }
 
-/// `controller.quorum.voters`. A voter of a file has no directory; the only one is this node on this directory.
-fn static_voters(config: &NodeConfig, me: &Voter) -> Voters {
-    if let [only] = config.static_voters.as_slice()
-        && only.id == me.id
-    {
-        return Voters::new([me.clone()]);
-    }
+/// `controller.quorum.voters`. A voter of a file has no directory, this node included.
+fn static_voters(config: &NodeConfig) -> Voters {
     let listener = controller_listener(config);
     Voters::new(config.static_voters.iter().map(|voter| Voter {
         id: voter.id,

@@ -1,6 +1,7 @@
 //! `barnabas metadata-quorum`, asked of brokers and of controllers.
 
-use crate::harness::{TestNode, binary};
+use crate::harness::quorum::prepared;
+use crate::harness::{TestNode, binary, free_port};
 
 fn run(words: &str) -> (String, String, bool) {
     let output = binary().arg("metadata-quorum").args(words.split_whitespace()).output().expect("runs");
@@ -108,4 +109,22 @@ fn flags_of_another_action_are_refused() {
     ] {
         assert_eq!(refused(words), format!("metadata-quorum: {refusal}\n"), "{words}");
     }
+}
+
+#[test]
+fn voter_of_the_file_has_no_directory_in_descriptions() {
+    // A cluster id that many examples have: its last letter says more than the id holds.
+    let id = "MkU3OEVBNTcwNTJENDM2Qk";
+    let ports = (free_port(), free_port());
+    let voters = format!("controller.quorum.voters=1@127.0.0.1:{}", ports.1);
+    let mut node = prepared(None, 1, "broker,controller", ports, id, &voters, &[]);
+    node.launch();
+    let way = format!("--bootstrap-server 127.0.0.1:{}", ports.0);
+    let (out, err, is_success) = run(&format!("{way} describe --replication"));
+    assert!(is_success, "{err}");
+    let row: Vec<&str> = out.lines().last().expect("a row").split_whitespace().collect();
+    assert_eq!(row[..2], ["1", "AAAAAAAAAAAAAAAAAAAAAA"], "{out}");
+    let (out, err, is_success) = run(&format!("{way} describe --status"));
+    assert!(is_success && out.contains(id) && !out.contains("directoryId"), "{out}{err}");
+    assert!(node.stop().success());
 }

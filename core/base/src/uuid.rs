@@ -46,9 +46,9 @@ impl Uuid {
         Self(bytes)
     }
 
-    /// Reads the text form. `None` for anything but 22 letters of base64, unpadded (or padded with `==`). 22 letters hold
-    /// 132 bits: the four that are left over may be anything, as in Kafka (Java's `Base64`). Cluster ids in use have
-    /// them, such as MkU3OEVBNTcwNTJENDM2Qk.
+    /// Reads the text form. `None` for anything but 22 letters of base64, unpadded (or padded with `==`). The four bits
+    /// that are left over may be anything, as in Kafka (Java's `Base64`). Cluster ids in use have them, such as
+    /// MkU3OEVBNTcwNTJENDM2Qk.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.strip_suffix("==").unwrap_or(text).as_bytes();
         if text.len() != 22 {

@@ -6,8 +6,11 @@
 use crate::gate::{ConnectionSlot, Gate, Refused};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
+
+/// How often it is said that connections cannot be accepted.
+const SAID_AGAIN: Duration = Duration::from_secs(60);
 
 /// What a socket is set up with.
 #[derive(Debug, Clone, Copy)]
@@ -82,24 +85,24 @@ impl Acceptor {
     ) -> io::Result<()> {
         self.open()?;
         let listener = TcpListener::from_std(self.listener)?;
-        let mut paused = false;
+        let mut exhausted: Option<Instant> = None;
         loop {
             let (stream, peer) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     if is_exhaustion(&error) {
-                        if !paused {
+                        // It comes and goes with each connection that is closed.
+                        if exhausted.is_none_or(|said| barnabas_clock::since(said) >= SAID_AGAIN) {
                             tracing::error!(%error, "connections cannot be accepted; retrying every 100 \
                                 ms. Open connections are not affected. If too many files are open, raise \
                                 the limit of open files (ulimit -n) or lower log.open.files.max");
+                            exhausted = Some(barnabas_clock::now());
                         }
-                        paused = true;
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
                     continue;
                 }
             };
-            paused = false;
             let delay = self.gate.delay();
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;

@@ -28,23 +28,40 @@ pub const KEY: &str = "log.level";
 /// writes lines.
 const LOGGERS: &[&str] = &[
     "barnabas",
+    "barnabas::config",
+    "barnabas::controller",
+    "barnabas::controller::brokers_gone",
+    "barnabas::controller::producer_id_blocks",
     "barnabas::coordinators",
     "barnabas::coordinators::markers",
     "barnabas::directories",
     "barnabas::full",
     "barnabas::housekeeping",
+    "barnabas::log_dirs",
     "barnabas::log_dirs::journal_thread",
     "barnabas::moves",
+    "barnabas::node",
+    "barnabas::node::cluster_events",
+    "barnabas::node::peers",
+    "barnabas::node::shutdown",
+    "barnabas::node::workers::complaints",
     "barnabas::partition_worker",
     "barnabas::quorum_worker",
     "barnabas::replica",
     "barnabas::requests",
     "barnabas::requests::connection",
+    "barnabas::routing",
     "barnabas::routing::share_persister",
     "barnabas::scrub",
     "barnabas::server",
     "barnabas::server::exporter",
+    "barnabas::server::lifecycle",
+    "barnabas::server::listeners",
+    "barnabas::server::worker",
+    "barnabas::upkeep",
     "barnabas::upkeep::cleaner",
+    "barnabas::upkeep::hindrances",
+    "barnabas::upkeep::put_aside",
     "barnabas::upkeep::replay",
     "barnabas_metrics",
     "barnabas_net",
@@ -180,8 +197,9 @@ pub fn shown() -> loggers::Levels {
 
 /// Carries out changes that [`loggers::check`] has let pass. They hold until the process ends; `None` takes back what
 /// was altered.
-pub fn alter(changes: &[loggers::Change]) {
-    let Some(logging) = LOGGING.get().filter(|_| !changes.is_empty()) else { return };
+/// Returns what changed, in words.
+pub fn alter(changes: &[loggers::Change]) -> String {
+    let Some(logging) = LOGGING.get().filter(|_| !changes.is_empty()) else { return String::new() };
     let mut levels = logging.levels.lock().unwrap_or_else(PoisonError::into_inner);
     for (name, level) in changes {
         let Some(&logger) = LOGGERS.iter().chain([&ROOT]).find(|logger| *name == **logger) else { continue };
@@ -195,7 +213,7 @@ pub fn alter(changes: &[loggers::Change]) {
     drop(levels);
     let named =
         changes.iter().map(|(name, level)| format!("{name}={}", level.as_deref().unwrap_or("configured")));
-    tracing::info!("log levels changed: {}", named.collect::<Vec<_>>().join(", "));
+    named.collect::<Vec<_>>().join(", ")
 }
 
 fn in_kafkas_spelling(level: LevelFilter) -> &'static str {
@@ -256,6 +274,43 @@ mod tests {
             assert!(path.is_none_or(|path| src.join(path + ".rs").exists()), "{module}");
         }
         assert!(MODULES.iter().all(|(logger, _)| LOGGERS.contains(logger)));
+    }
+
+    /// The files below `dir` whose code writes lines, tests left out.
+    fn writers(dir: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(dir).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let is_test = path.file_stem().is_some_and(|stem| stem == "tests");
+            if path.is_dir() && !is_test {
+                writers(&path, found);
+            } else if path.extension().is_some_and(|kind| kind == "rs") && !is_test {
+                let text = std::fs::read_to_string(&path).expect("a source");
+                let levels = ["error", "warn", "info", "debug", "trace"];
+                let writes = levels.iter().any(|level| text.contains(&format!("tracing::{level}!(")));
+                found.extend(writes.then_some(path));
+            }
+        }
+    }
+
+    #[test]
+    fn every_module_that_writes_lines_has_a_listed_logger() {
+        let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut found = Vec::new();
+        writers(&src, &mut found);
+        assert!(found.len() > 50, "the sources are read: {found:?}");
+        // `barnabas` covers everything: a module needs a logger of its own part.
+        let listed = LOGGERS.iter().filter(|logger| **logger != "barnabas");
+        let listed: Vec<String> = listed.flat_map(|logger| modules_of(logger)).collect();
+        for path in found {
+            let path = path.strip_prefix(&src).expect("below src").with_extension("");
+            let module = format!("barnabas::{}", path.display().to_string().replace('/', "::"));
+            let covers = |logger: &String| {
+                module
+                    .strip_prefix(logger.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+            };
+            assert!(listed.iter().any(covers), "no logger of LOGGERS stands for {module}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! decides what follows.
 
 use crate::node::Node;
+use crate::node::workers::repeated::Repeated;
 use barnabas_base::{BrokerEpoch, BrokerId};
 use barnabas_quorum::broker_probe::{PAUSES_MS, Probe, TIMEOUT_MS, Verdict, concerns, verdict};
 use std::io::ErrorKind;
@@ -31,10 +32,13 @@ fn knock(node: &Arc<Node>, id: BrokerId, epoch: BrokerEpoch) {
     let knocking = node.clone();
     node.peers.links.handle().spawn(async move {
         if is_gone(&knocking, id, epoch).await {
-            tracing::info!(
-                "broker {id} (epoch {epoch}) is unreachable: it closed its connection and its \
-                port refuses connections"
-            );
+            if let Some(unsaid) = knocking.workers.repeated.happened_to(Repeated::BrokerGone, id.to_string())
+            {
+                tracing::info!(
+                    "broker {id} (epoch {epoch}) is unreachable: it closed its connection and its \
+                     port refuses connections{unsaid}"
+                );
+            }
             knocking.peers.controller.broker_is_gone(id, epoch);
         }
     });

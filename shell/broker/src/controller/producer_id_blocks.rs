@@ -4,6 +4,7 @@
 
 use crate::node::Node;
 use crate::node::peers::producer_ids::ProducerIds;
+use crate::node::workers::repeated::Repeated;
 use barnabas_base::{ErrorCode, ProducerId};
 use barnabas_quorum::controller::Asked;
 use barnabas_wire::ResponseBody;
@@ -48,7 +49,9 @@ async fn allocate(node: &Node) -> Result<(i64, i64), ErrorCode> {
                 ResponseBody::AllocateProducerIds(response) => ErrorCode::from_code(response.error_code),
                 _ => ErrorCode::UnknownServerError,
             };
-            tracing::warn!(%code, "the controller did not allocate producer ids");
+            if let Some(unsaid) = node.workers.repeated.happened(Repeated::NoProducerIds) {
+                tracing::warn!(%code, "the controller did not allocate producer ids{unsaid}");
+            }
             Err(ErrorCode::CoordinatorLoadInProgress)
         }
         // Kafka answers so while its own request to the controller is under way.

@@ -18,6 +18,7 @@ use crate::mailbox::{
     TransactionCommand,
 };
 use crate::node::Node;
+use crate::node::workers::repeated::Repeated;
 use crate::routing::owners::led_under;
 use crate::routing::owners::{self, Gathering};
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, Text, TimestampMs, TopicPartition, name};
@@ -83,7 +84,9 @@ pub async fn send(node: &Node, markers: &[Marker]) -> Sent {
                 batch,
             }),
             Err(error) => {
-                tracing::error!(%error, "a transaction marker could not be encoded. Please report this");
+                if let Some(unsaid) = node.workers.repeated.happened(Repeated::NoBatch) {
+                    tracing::error!(%error, "a transaction marker could not be encoded. Please report this{unsaid}");
+                }
                 outcomes[at] = ErrorCode::UnknownServerError;
             }
         }

@@ -11,13 +11,15 @@
 //! Levels: ERROR where producers, consumers or records suffer; WARN where a fault has cost a copy; INFO for what was
 //! planned or is over.
 //!
-//! Bounded: [`NAMED_MAX`] partitions of each kind are named, the rest is counted. Without a clock of its own.
+//! Bounded: [`NAMED_MAX`] partitions of each kind are named, the rest is counted. So are changes of brokers beyond a
+//! number in a minute: who reaches a controller's listener can register brokers.
 //!
 //! Before: publisher.rs, for each step from image to image, and core/metadata/src/events.rs, which finds the events.
 //! Asked for by quorum_worker.rs, at each of its turns.
 
 mod leaderless;
 
+use crate::node::seldom::Burst;
 use barnabas_base::{BrokerId, ErrorCode, TopicPartition};
 use barnabas_metadata::events::{Event, PartitionChange};
 use barnabas_metadata::{Image, Partition};
@@ -87,6 +89,8 @@ pub struct ClusterEvents(Mutex<Unwritten>);
 
 #[derive(Debug, Default)]
 struct Unwritten {
+    /// Those that are written at once.
+    burst: Burst,
     lines: BTreeMap<Kind, Waiting>,
     leaderless: Leaderless,
 }
@@ -103,7 +107,10 @@ impl ClusterEvents {
 
     /// Takes an event; hands back the line that is to be written at once, if it is no partition's.
     pub fn happened(&self, event: &Event, me: Here) -> Option<Line> {
-        let line = |level, text| Some(Line { level, text });
+        let line = |level, text: String| {
+            let unsaid = self.lock().burst.happened(barnabas_clock::now())?;
+            Some(Line { level, text: format!("{text}{unsaid}") })
+        };
         match event {
             Event::Registered(id) => line(Level::INFO, format!("broker {id} registered")),
             Event::Unregistered(id) => line(Level::INFO, format!("broker {id} unregistered")),

@@ -107,9 +107,49 @@ impl<K: Hash + Eq + Clone> Known<K> {
     }
 }
 
+/// So many lines in a minute are changes of state; more are one client's doing.
+const BURST_MAX: u32 = 120;
+
+/// Lines that are each worth reading, up to [`BURST_MAX`] a minute.
+#[derive(Debug, Default)]
+pub struct Burst(Mutex<Minute>);
+
+#[derive(Debug, Default)]
+struct Minute {
+    began: Option<Instant>,
+    said: u32,
+    unsaid: u64,
+}
+
+impl Burst {
+    /// It has happened: whether it is to be said now.
+    pub fn happened(&self, now: Instant) -> Option<Unsaid> {
+        let mut minute = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if minute.began.is_none_or(|began| now.saturating_duration_since(began) >= AGAIN) {
+            (minute.began, minute.said) = (Some(now), 0);
+        }
+        if minute.said >= BURST_MAX {
+            minute.unsaid += 1;
+            return None;
+        }
+        minute.said += 1;
+        Some(Unsaid(std::mem::take(&mut minute.unsaid)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn burst_is_said_whole_and_a_flood_is_counted() {
+        let (burst, start) = (Burst::default(), barnabas_clock::now());
+        let said = |at_s: u64| burst.happened(start + Duration::from_secs(at_s));
+        assert_eq!((0..1_000).filter_map(|_| said(1)).collect::<Vec<_>>(), [Unsaid(0); BURST_MAX as usize]);
+        assert_eq!(said(59), None);
+        assert_eq!(said(62), Some(Unsaid(1_000 - u64::from(BURST_MAX) + 1)));
+        assert_eq!(said(63), Some(Unsaid(0)));
+    }
 
     #[test]
     fn the_first_time_is_said_and_then_one_a_minute_with_a_count() {

@@ -3,6 +3,7 @@
 pub mod complaints;
 pub mod coordinator_memory;
 pub mod fetch_sessions;
+pub mod repeated;
 mod session_memory;
 pub mod unpacking;
 
@@ -15,6 +16,7 @@ use barnabas_net::Budget;
 use complaints::Complaints;
 use coordinator_memory::CoordinatorMemory;
 use fetch_sessions::FetchSessionShards;
+use repeated::RepeatedLines;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +36,7 @@ pub struct Workers {
     pub budget: Budget,
     pub unpacking: Unpacking,
     pub complaints: Complaints,
+    pub repeated: RepeatedLines,
     pub fetch_sessions: FetchSessionShards,
     /// What sessions of all kinds take.
     session_memory: Budget,
@@ -71,6 +74,7 @@ impl Workers {
             budget,
             unpacking: Unpacking::new(count),
             complaints: Complaints::default(),
+            repeated: RepeatedLines::default(),
             fetch_sessions: FetchSessionShards::new(config.fetch_sessions_max, count),
             share_sessions: Mutex::new(ShareSessions::new(share_sessions_max)),
             coordinator_memory: CoordinatorMemory::default(),

@@ -6,6 +6,7 @@
 pub mod pieces;
 mod room;
 
+use crate::node::workers::repeated::Repeated;
 use crate::requests::session::Session;
 use barnabas_api::k18_api_versions::Listener;
 use barnabas_api::{Client, Context, Route};
@@ -13,6 +14,7 @@ use barnabas_base::TimestampMs;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::Claim;
+use barnabas_wire::EncodeError;
 use barnabas_wire::messages::ResponseBody;
 pub use pieces::Pieces;
 pub use room::Room;
@@ -75,6 +77,14 @@ pub struct Moment {
     pub image: Arc<Image>,
     pub config: Arc<BrokerConfig>,
     pub now: TimestampMs,
+}
+
+/// A bug of ours, but only this client need suffer from it.
+pub fn unencodable(session: &Session, error: &EncodeError) -> Answer {
+    if let Some(unsaid) = session.node.workers.repeated.happened(Repeated::BrokenAnswer(None)) {
+        tracing::error!(peer = %session.peer, %error, "response cannot be encoded; connection closed{unsaid}");
+    }
+    Answer::Close
 }
 
 impl Call {

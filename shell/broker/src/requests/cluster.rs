@@ -6,7 +6,7 @@ mod auto_creation;
 pub mod log_dirs;
 mod metrics_in_band;
 
-use crate::requests::call::{Answer, Call, Started, pieces};
+use crate::requests::call::{Call, Started, pieces, unencodable};
 use barnabas_api::{
     Plan, k03_metadata, k10_find_coordinator, k18_api_versions, k32_describe_configs,
     k46_list_partition_reassignments, k60_describe_cluster, k74_list_config_resources,
@@ -63,8 +63,7 @@ fn metadata_now(call: &Call, request: MetadataRequest) -> Started {
             return pieces::start(call, moment, Box::new(large.write()));
         }
         Err(error) => {
-            tracing::error!(%error, "response cannot be encoded; connection closed");
-            return Started::Answer(Answer::Close);
+            return Started::Answer(unencodable(&call.session, &error));
         }
     }
     match k03_metadata::plan(request, call.version, &call.context(&moment)) {
@@ -100,10 +99,7 @@ pub fn describe_configs(call: &Call, request: DescribeConfigsRequest) -> Started
         Ok(Err(request)) => {
             Started::reply(k32_describe_configs::answer(&request, call.version, &call.context(&moment)))
         }
-        Err(error) => {
-            tracing::error!(%error, "response cannot be encoded; connection closed");
-            Started::Answer(Answer::Close)
-        }
+        Err(error) => Started::Answer(unencodable(&call.session, &error)),
     }
 }
 
@@ -126,10 +122,7 @@ pub fn list_config_resources(call: &Call, request: &ListConfigResourcesRequest) 
         Ok(None) => {
             Started::reply(k74_list_config_resources::answer(request, call.version, &call.context(&moment)))
         }
-        Err(error) => {
-            tracing::error!(%error, "response cannot be encoded; connection closed");
-            Started::Answer(Answer::Close)
-        }
+        Err(error) => Started::Answer(unencodable(&call.session, &error)),
     }
 }
 

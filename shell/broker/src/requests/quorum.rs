@@ -9,6 +9,7 @@
 pub mod strangers;
 
 use crate::node::peers::controller::NotTaken;
+use crate::node::workers::repeated::Repeated;
 use crate::requests::call::{Answer, Call, Started, Waiting};
 use crate::requests::decode::decode;
 use barnabas_api::{
@@ -181,6 +182,7 @@ async fn envelope(call: Call, request: EnvelopeRequest) -> Answer {
         return refuse(ErrorCode::UnsupportedVersion);
     }
     let correlation_id = header.correlation_id;
+    let session = call.session.clone();
     let inner: std::pin::Pin<Box<dyn Future<Output = Started>>> =
         super::start_as(true, call.session, header, body);
     let answer = match inner.await {
@@ -194,7 +196,9 @@ async fn envelope(call: Call, request: EnvelopeRequest) -> Answer {
     match encode_response(correlation_id, &body, version) {
         Ok(frame) => Answer::Reply(k58_envelope::respond(frame.into_bytes()).into()),
         Err(error) => {
-            tracing::error!(%api, version, %error, "a response for a forwarded request cannot be encoded");
+            if let Some(unsaid) = session.node.workers.repeated.happened(Repeated::BrokenAnswer(Some(api))) {
+                tracing::error!(%api, version, %error, "a response for a forwarded request cannot be encoded{unsaid}");
+            }
             refuse(ErrorCode::UnknownServerError)
         }
     }

@@ -12,6 +12,7 @@
 use crate::node::Node;
 use crate::node::peers::controller::NotTaken;
 use crate::node::seldom::{Seldom, Unsaid};
+use crate::node::workers::repeated::Repeated;
 use crate::requests::quorum::strangers::{self, Registrant};
 use crate::upkeep::last_life;
 use crate::upkeep::placement::reports;
@@ -155,10 +156,12 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
             shared.heard.fetch_add(u64::from(answer.is_some()), Ordering::Relaxed);
             match answer {
                 Some(response) if response.error_code == ErrorCode::StaleBrokerEpoch.code() => {
-                    tracing::info!(
-                        "the controller does not know broker epoch {}; the broker registers again",
-                        node.identity.broker_epoch()
-                    );
+                    if let Some(unsaid) = node.workers.repeated.happened(Repeated::RegistersAgain) {
+                        tracing::info!(
+                            "the controller does not know broker epoch {}; the broker registers again{unsaid}",
+                            node.identity.broker_epoch()
+                        );
+                    }
                     if !register(&node, &registration, &shared).await {
                         return;
                     }

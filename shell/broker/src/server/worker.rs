@@ -9,6 +9,7 @@ use crate::coordinators::coordinator_worker::CoordinatorWorker;
 use crate::mailbox::NewConnection;
 use crate::mailbox::{Command, Inbox};
 use crate::node::Node;
+use crate::node::workers::repeated::Repeated;
 use crate::requests::connection::{Handover, serve};
 use crate::requests::session::Session;
 use crate::worker::partition_worker::{FLUSH_LOOK, PartitionWorker};
@@ -197,7 +198,11 @@ impl Worker {
                 let reader = new.reader.unwrap_or_else(fresh);
                 tokio::task::spawn_local(serve(session, stream, Handover { slot: new.slot, reader }));
             }
-            Err(error) => tracing::warn!(peer = %new.peer, %error, "connection could not be set up"),
+            Err(error) => {
+                if let Some(unsaid) = self.node.workers.repeated.happened(Repeated::NotSetUp) {
+                    tracing::warn!(peer = %new.peer, %error, "connection could not be set up{unsaid}");
+                }
+            }
         }
     }
 

@@ -132,7 +132,7 @@ fn a_slow_sender_of_a_large_frame_takes_only_what_it_has_sent() {
 }
 
 #[test]
-fn tls_and_http_clients_are_named_once_a_minute() {
+fn tls_and_http_clients_are_each_named_once_a_minute() {
     let mut node = TestNode::start();
     let hello = [&[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3][..], &[7; 500]].concat();
     let hosts: [(&str, &[u8]); 2] =
@@ -146,7 +146,8 @@ fn tls_and_http_clients_are_named_once_a_minute() {
     }
     let log = node.log();
     let lines: Vec<&str> = log.lines().filter(|line| line.contains("connection closed")).collect();
-    assert!(lines.len() == 1 && lines[0].contains("the peer speaks TLS"), "{log}");
+    assert_eq!(lines.len(), 2, "{log}");
+    assert!(lines[0].contains("the peer speaks TLS") && lines[1].contains("the peer speaks HTTP"), "{log}");
     assert!(node.stop().success());
 }
 

@@ -170,6 +170,37 @@ fn log_level_decides_which_lines_are_written() {
 const LOGGER: i8 = 8;
 
 #[test]
+fn environment_decides_log_levels_before_the_settings() {
+    // `(before the node starts, root's level, that of barnabas::requests)`; the settings say TRACE.
+    let cases = [
+        ("export RUST_LOG=warn,barnabas::requests=debug", "WARN", "DEBUG"),
+        ("export RUST_LOG=trace BARNABAS_LOG=error", "ERROR", "ERROR"),
+        ("export RUST_LOG=warn BARNABAS_LOG=loud", "WARN", "WARN"),
+        ("export RUST_LOG=loud", "TRACE", "TRACE"),
+    ];
+    for (environment, root, requests) in cases {
+        let mut node = TestNode::start_limited(Some(environment), &["log.level=trace"]);
+        let shown = node.client().configs(LOGGER, "1");
+        assert_eq!((&*shown["root"], &*shown["barnabas::requests"]), (root, requests), "{environment}");
+        assert!(node.stop().success());
+        let has_info = node.log().contains(" INFO ");
+        assert_eq!(has_info, root == "TRACE", "{environment}: {}", node.log());
+    }
+}
+
+#[test]
+fn level_that_is_set_again_and_again_is_one_line() {
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    for _ in 0..50 {
+        assert_eq!(client.alter_config(0, (LOGGER, "1"), "barnabas_net", Some("WARN")), 0);
+    }
+    let lines = || node.log().matches("log levels changed: barnabas_net=WARN").count();
+    assert_eq!(lines(), 1, "{}", node.log());
+    assert!(node.stop().success());
+}
+
+#[test]
 fn logger_levels_are_shown_and_altered_while_running() {
     let mut node = TestNode::start();
     let mut client = node.client();

@@ -277,6 +277,7 @@ fn a_cluster_that_is_raised_while_it_runs_learns_of_log_directories() {
     assert_eq!(create(&mut cluster.client(3), 7, "after", 3, 3), 0);
     for node in cluster.nodes.values() {
         assert_eq!(node.log().matches(told).count(), 1, "{}", node.log());
+        assert_eq!(node.log().matches("metadata.version raised from 3.6").count(), 1, "{}", node.log());
     }
     cluster.stop();
 }

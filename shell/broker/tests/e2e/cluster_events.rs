@@ -1,12 +1,18 @@
 //! What the survivors write when nodes of a cluster end: who is fenced, what lost replicas, which level it has.
 
-use crate::harness::cluster::{Cluster, until};
+use crate::harness::cluster::{Cluster, eventually, until};
 use crate::harness::quorum::create;
+use crate::harness::replicas::signal;
+use barnabas_wire::messages::{ResponseBody, UnregisterBrokerRequest};
 
 fn written(cluster: &Cluster, node: i32, level: &str, words: &[&str]) -> Option<String> {
     let log = cluster.nodes[&node].log();
     let is_it = |line: &&str| line.contains(level) && words.iter().all(|word| line.contains(word));
     log.lines().find(is_it).map(str::to_owned)
+}
+
+fn times(cluster: &Cluster, node: i32, words: &str) -> usize {
+    cluster.nodes[&node].log().matches(words).count()
 }
 
 #[test]
@@ -26,6 +32,48 @@ fn killed_broker_is_named_by_the_survivors_at_warn() {
     cluster.launch(3);
     for survivor in [1, 2] {
         until("the broker is back", || written(&cluster, survivor, " INFO ", &["broker 3 unfenced"]));
+    }
+    cluster.stop();
+}
+
+#[test]
+fn frozen_broker_is_named_by_the_survivors_until_it_goes_on() {
+    let cluster = Cluster::start("broker.session.timeout.ms=3000\nbroker.heartbeat.interval.ms=500");
+    cluster.create("orders", 3);
+    let frozen = &cluster.nodes[&3];
+    let before = [1, 2].map(|survivor| times(&cluster, survivor, "broker 3 unfenced"));
+    signal(frozen, "-STOP");
+    for survivor in [1, 2] {
+        let words = ["broker 3 fenced: the controller lost contact"];
+        until("the broker is named", || written(&cluster, survivor, " WARN ", &words));
+    }
+    signal(frozen, "-CONT");
+    for (survivor, before) in [1, 2].into_iter().zip(before) {
+        eventually("the broker is back", || times(&cluster, survivor, "broker 3 unfenced") > before);
+    }
+    cluster.await_in_sync();
+    cluster.stop();
+}
+
+#[test]
+fn unregistered_broker_is_named_by_the_survivors() {
+    let mut cluster = Cluster::start("");
+    cluster.kill(3);
+    until("broker 3 is named", || written(&cluster, 1, " WARN ", &["broker 3 fenced:"]));
+    until("it is unregistered", || {
+        let request = UnregisterBrokerRequest { broker_id: 3, ..Default::default() };
+        match cluster.ask(1, request, 0)? {
+            ResponseBody::UnregisterBroker(response) => (response.error_code == 0).then_some(()),
+            other => panic!("{other:?}"),
+        }
+    });
+    for survivor in [1, 2] {
+        until("it is named", || written(&cluster, survivor, " INFO ", &["broker 3 unregistered"]));
+    }
+    let before = [1, 2].map(|survivor| times(&cluster, survivor, "broker 3 registered"));
+    cluster.launch(3);
+    for (survivor, before) in [1, 2].into_iter().zip(before) {
+        eventually("it is back", || times(&cluster, survivor, "broker 3 registered") > before);
     }
     cluster.stop();
 }

@@ -5,7 +5,7 @@
 use std::fmt;
 
 /// A protocol that a first frame looks like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stranger {
     Tls,
     Http,

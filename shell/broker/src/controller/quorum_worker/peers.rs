@@ -11,7 +11,7 @@ use crate::controller::brokers_gone;
 use crate::node::Node;
 use crate::node::peers::controller::ActiveController;
 use crate::node::peers::controller::Message;
-use crate::node::seldom::{Seldom, Unsaid};
+use crate::node::seldom::{Burst, Seldom, Unsaid};
 use crate::node::shutdown::Shutdown;
 use barnabas_base::{BrokerId, ErrorCode};
 use barnabas_net::links::{Address, Link, LinkError, LinkSettings, LinkState, LinkThread};
@@ -50,6 +50,8 @@ pub(super) struct Peers {
     alone_with_id: Option<(BrokerId, Shutdown)>,
     /// Those that were said to be of another cluster.
     foreign: Arc<Seldom<Address>>,
+    /// Lines that name a leader: a false Vote request may cost one.
+    elections: Burst,
     /// Requests whose outcome has not come back.
     under_way: usize,
 }
@@ -73,6 +75,7 @@ impl Peers {
             patience,
             alone_with_id,
             foreign: Arc::default(),
+            elections: Burst::default(),
             under_way: 0,
         }
     }
@@ -148,15 +151,18 @@ impl Peers {
         let endpoints = quorum.leader_endpoints();
         let endpoint = endpoints.iter().find(|endpoint| endpoint.listener == self.here.listener);
         let address = endpoint.map(|endpoint| Address { host: endpoint.host.clone(), port: endpoint.port });
-        if !quorum.is_alone() {
+        if !quorum.is_alone()
+            && let Some(unsaid) = self.elections.happened(barnabas_clock::now())
+        {
+            let epoch = known.epoch;
             match leader {
                 Some(leader) if is_here => {
-                    tracing::info!("this node ({leader}) leads the metadata quorum in epoch {}", known.epoch);
+                    tracing::info!("this node ({leader}) leads the metadata quorum in epoch {epoch}{unsaid}");
                 }
                 Some(leader) => {
-                    tracing::info!("node {leader} leads the metadata quorum in epoch {}", known.epoch)
+                    tracing::info!("node {leader} leads the metadata quorum in epoch {epoch}{unsaid}");
                 }
-                None => tracing::info!("the metadata quorum has no leader in epoch {}", known.epoch),
+                None => tracing::info!("the metadata quorum has no leader in epoch {epoch}{unsaid}"),
             }
         }
         node.peers.controller.led_by(ActiveController { leader, epoch: known.epoch, address, is_here });

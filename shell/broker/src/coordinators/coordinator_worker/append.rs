@@ -3,6 +3,7 @@
 use crate::coordinators::markers;
 use crate::mailbox::{AppendItem, AppendOutcome, PartitionKey, Standing};
 use crate::node::Node;
+use crate::node::workers::repeated::Repeated;
 use crate::worker::partition_worker::PartitionWorker;
 use crate::worker::tickets::Opened;
 use barnabas_base::{DurationMs, ErrorCode};
@@ -49,8 +50,10 @@ pub(super) fn place(
         Contents::Marker(end) => (Standing::Marker(end.version.0), markers::batch(&end, now)),
     };
     let batch = built.map_err(|error| {
-        tracing::error!(%error, "a coordinator's records do not fit into a batch; the request is \
-            refused. Please report this");
+        if let Some(unsaid) = node.workers.repeated.happened(Repeated::NoBatch) {
+            tracing::error!(%error, "a coordinator's records do not fit into a batch; the request is \
+                refused. Please report this{unsaid}");
+        }
         ErrorCode::UnknownServerError
     })?;
     let (reply, answer) = oneshot::channel();

@@ -5,7 +5,7 @@
 //! not keep to the protocol.
 
 use crate::node::seldom::Seldom;
-use barnabas_net::FrameError;
+use barnabas_net::{FrameError, Stranger};
 use barnabas_wire::ApiKey;
 use std::fmt;
 use std::mem::{Discriminant, discriminant};
@@ -17,6 +17,8 @@ pub enum Cause {
     /// Asked for a connection that it does not get.
     Refused,
     Frame(Discriminant<FrameError>),
+    /// Speaks another protocol.
+    Stranger(Stranger),
     /// Sent a request without a readable header, or for an API that is not served.
     Header,
     Version(ApiKey),
@@ -26,7 +28,10 @@ pub enum Cause {
 
 impl From<&FrameError> for Cause {
     fn from(error: &FrameError) -> Self {
-        Self::Frame(discriminant(error))
+        match error {
+            FrameError::Stranger(stranger) => Self::Stranger(*stranger),
+            error => Self::Frame(discriminant(error)),
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! that reads slowly holds two pieces of memory and no thread. [`AT_ONCE`] bounds what such answers take of the
 //! processor.
 
-use super::{Answer, Call, Moment, Started};
+use super::{Answer, Call, Moment, Started, unencodable};
 use barnabas_api::{AnswerRoom, Client, Context as Surroundings, InPieces};
 use barnabas_base::{BrokerId, Text, TimestampMs};
 use barnabas_wire::EncodeError;
@@ -185,6 +185,7 @@ pub fn start(call: &Call, moment: Moment, large: Box<dyn InPieces>) -> Started {
         node: node.identity.broker_id,
         now: node.clock.wall(),
     });
+    let session = call.session.clone();
     Started::wait(async move {
         match count(&source, large).await {
             Some(Ok(Count { large, length, kept, .. })) => {
@@ -195,10 +196,7 @@ pub fn start(call: &Call, moment: Moment, large: Box<dyn InPieces>) -> Started {
                 };
                 Answer::Pieces(Pieces { source, left: length, next })
             }
-            Some(Err(error)) => {
-                tracing::error!(%error, "response cannot be encoded; connection closed");
-                Answer::Close
-            }
+            Some(Err(error)) => unencodable(&session, &error),
             None => Answer::Close,
         }
     })

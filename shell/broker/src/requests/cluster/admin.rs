@@ -3,6 +3,7 @@
 
 use crate::config::logging;
 use crate::node::peers::controller::NotTaken;
+use crate::node::workers::repeated::Repeated;
 use crate::requests::call::{Answer, Call, Started};
 use crate::requests::quorum;
 use barnabas_api::{
@@ -134,7 +135,12 @@ pub fn alter_configs(call: Call, request: AlterConfigsRequest) -> Started {
 /// Levels of loggers are changed here, at once; everything else is the controller's.
 pub fn incremental_alter_configs(call: Call, mut request: IncrementalAlterConfigsRequest) -> Started {
     let decided = loggers::decide(&mut request, call.session.node.identity.broker_id, logging::shown);
-    logging::alter(&decided.changes);
+    let altered = logging::alter(&decided.changes);
+    if !altered.is_empty()
+        && let Some(unsaid) = call.session.node.workers.repeated.happened_to(Repeated::LogLevels, &altered)
+    {
+        tracing::info!("log levels changed: {altered}{unsaid}");
+    }
     let moment = call.moment();
     match k44_incremental_alter_configs::plan(request, call.route(), &call.context(&moment)) {
         Plan::Answer(mut response) => {

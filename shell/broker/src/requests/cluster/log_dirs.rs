@@ -9,6 +9,7 @@ use crate::mailbox::MoveCommand;
 use crate::mailbox::moves::Begun;
 use crate::mailbox::{Command, Declined, PartitionKey};
 use crate::node::Node;
+use crate::node::workers::repeated::Repeated;
 use crate::requests::call::{Answer, Call, Started};
 use crate::routing::owners::ask_workers;
 use crate::upkeep::mover;
@@ -86,13 +87,15 @@ async fn alter_one(
     };
     let directory = &node.log_dirs.directories[to];
     if !directory.room.admits_copy(bytes) {
-        tracing::warn!(
-            partition = %name,
-            "replica is not moved to {}: its {} MiB would leave less free space there than \
-             log.dir.min.free.bytes",
-            directory.path.display(),
-            bytes.div_ceil(1 << 20)
-        );
+        if let Some(unsaid) = node.workers.repeated.happened_to(Repeated::NotMoved, name.to_string()) {
+            tracing::warn!(
+                partition = %name,
+                "replica is not moved to {}: its {} MiB would leave less free space there than \
+                 log.dir.min.free.bytes{unsaid}",
+                directory.path.display(),
+                bytes.div_ceil(1 << 20)
+            );
+        }
         return Err(ErrorCode::KafkaStorageError);
     }
     // A copy of it may lie in a directory that is offline: there are never to be two.
@@ -103,7 +106,9 @@ async fn alter_one(
     let begun = tokio::task::spawn_blocking(move || {
         let path = node.log_dirs.directories[to].path.clone();
         mover::begin(&node, key, name.clone(), to).inspect_err(|error| {
-            tracing::warn!(partition = %name, %error, "replica cannot be moved to {}", path.display());
+            if let Some(unsaid) = node.workers.repeated.happened_to(Repeated::NotMoved, name.to_string()) {
+                tracing::warn!(partition = %name, %error, "replica cannot be moved to {}{unsaid}", path.display());
+            }
         })
     });
     begun.await.ok().and_then(Result::ok).ok_or(ErrorCode::KafkaStorageError)

@@ -5,12 +5,14 @@
 //! are ready.
 
 use super::{Half, Queue, Session, State, WRITE_BYTES, Waiting};
+use crate::node::seldom::Unsaid;
 use crate::node::workers::complaints::Cause;
+use crate::node::workers::repeated::Repeated;
 use crate::requests::call::Answer;
 use barnabas_metrics::Stamp;
 use barnabas_net::{Claim, FrameWriter, Pace, Standing};
 use barnabas_wire::messages::ResponseHeader;
-use barnabas_wire::{Message, Writer};
+use barnabas_wire::{ApiKey, Message, Writer};
 use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -142,7 +144,7 @@ fn queue_front(
         }
         State::Large(pieces, _) => {
             let body_bytes = pieces.left;
-            let Some(start) = large_start(front, body_bytes) else { return Front::Close };
+            let Some(start) = large_start(session, front, body_bytes) else { return Front::Close };
             writer.queue([start]);
             front.state = match std::mem::replace(&mut front.state, State::Done(Answer::Close)) {
                 State::Large(pieces, claim) => State::Pieces(pieces, claim),
@@ -166,7 +168,10 @@ fn queue_front(
             }
             Poll::Ready(Some(Err(broken))) => {
                 let api = front.api;
-                tracing::error!(peer = %session.peer, %api, "response was cut off, connection closed: {}", broken.0);
+                if let Some(unsaid) = broken_answer(session, api) {
+                    let error = broken.0;
+                    tracing::error!(peer = %session.peer, %api, "response was cut off, connection closed: {error}{unsaid}");
+                }
                 Front::Close
             }
         },
@@ -174,21 +179,27 @@ fn queue_front(
 }
 
 /// Length and header of an answer whose body has `body_bytes`; `None` if no frame can be so long.
-fn large_start(waiting: &Waiting, body_bytes: usize) -> Option<Bytes> {
+fn large_start(session: &Session, waiting: &Waiting, body_bytes: usize) -> Option<Bytes> {
     let header = ResponseHeader { correlation_id: waiting.correlation_id, ..ResponseHeader::default() };
     let mut w = Writer::with_capacity(16);
     let encoded = header.encode(&mut w, waiting.api.response_header_version(waiting.version));
     let header = encoded.ok().map(|()| w.into_bytes())?;
     let length = i32::try_from(header.len() + body_bytes).ok();
     let Some(length) = length else {
-        tracing::error!(api = %waiting.api, body_bytes, "response exceeds the maximum frame size; \
-            connection closed");
+        if let Some(unsaid) = broken_answer(session, waiting.api) {
+            tracing::error!(api = %waiting.api, body_bytes, "response exceeds the maximum frame size; \
+                connection closed{unsaid}");
+        }
         return None;
     };
     let mut start = BytesMut::with_capacity(4 + header.len());
     start.put_i32(length);
     start.extend_from_slice(&header);
     Some(start.freeze())
+}
+
+fn broken_answer(session: &Session, api: ApiKey) -> Option<Unsaid> {
+    session.node.workers.repeated.happened(Repeated::BrokenAnswer(Some(api)))
 }
 
 /// Makes bytes of an answer that is ready, with their share of the memory budget: once, and before the socket takes
@@ -217,8 +228,10 @@ pub(super) fn settle(session: &Session, waiting: &mut Waiting) {
         Err(error) => {
             // A bug of ours, but only this client need suffer from it.
             let (api, version) = (waiting.api, waiting.version);
-            tracing::error!(peer = %session.peer, %api, version, %error, "response cannot be encoded; \
-                connection closed");
+            if let Some(unsaid) = broken_answer(session, api) {
+                tracing::error!(peer = %session.peer, %api, version, %error, "response cannot be encoded; \
+                    connection closed{unsaid}");
+            }
         }
     }
 }

@@ -22,6 +22,15 @@ const FETCH_MIN: i16 = 13;
 /// On top of what an answer's bound says: a batch that is larger than it, and everything that is no record.
 const ANSWER_SLACK_BYTES: usize = 128 << 20;
 
+/// What the leader sees, and what log lines name.
+fn client_id(at: FetcherId) -> String {
+    if at.is_bulk() {
+        "replica-fetcher-catch-up".to_owned()
+    } else {
+        format!("replica-fetcher-{}", at.number)
+    }
+}
+
 #[derive(Debug)]
 pub struct Line {
     link: Link,
@@ -37,7 +46,7 @@ impl Line {
             queue_max: 64,
             timeout: manner.timeout,
             answer_bytes_max: manner.answer_bytes_max() + ANSWER_SLACK_BYTES,
-            ..LinkSettings::new(&format!("replica-fetcher-{}", at.number))
+            ..LinkSettings::new(&client_id(at))
         };
         Self { link: Link::start(&Handle::current(), address, settings), at, mailbox }
     }
@@ -99,5 +108,18 @@ fn ask(key: &ReplicaKey, at: &FetchPosition) -> fetch::Ask {
         last_epoch: at.last_epoch,
         log_start: at.log_start,
         high_watermark: at.high_watermark,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barnabas_base::BrokerId;
+
+    #[test]
+    fn fetcher_for_what_is_not_in_sync_has_a_name() {
+        let names =
+            [0, 1, FetcherId::BULK].map(|number| client_id(FetcherId { leader: BrokerId(2), number }));
+        assert_eq!(names, ["replica-fetcher-0", "replica-fetcher-1", "replica-fetcher-catch-up"]);
     }
 }

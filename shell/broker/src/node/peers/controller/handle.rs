@@ -12,6 +12,7 @@ pub(super) mod forward;
 use super::figures::Figures;
 use super::{Message, Reply};
 use crate::node::cluster_events::ClusterEvents;
+use crate::node::workers::repeated::RepeatedLines;
 use barnabas_base::{BrokerEpoch, BrokerId, DirectoryId, ErrorCode, LeaderEpoch, Offset};
 use barnabas_metadata::Image;
 use barnabas_net::links::{Address, Link, LinkThread};
@@ -91,6 +92,8 @@ pub struct Shared {
     /// Where the metadata log ends here, committed or not.
     pub log_end: AtomicI64,
     pub figures: Figures,
+    /// What the log says of requests that are not forwarded.
+    repeated: RepeatedLines,
     /// What the log is to say of the cluster.
     pub events: ClusterEvents,
     active: watch::Sender<ActiveController>,
@@ -135,6 +138,7 @@ impl ControllerHandle {
             recovery_point: AtomicI64::default(),
             log_end: AtomicI64::default(),
             figures: Figures::default(),
+            repeated: RepeatedLines::default(),
             events: ClusterEvents::default(),
             active: watch::Sender::new(ActiveController::default()),
             has_image: watch::Sender::new(false),

@@ -6,6 +6,7 @@
 use crate::mailbox::Synced;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::node::Node;
+use crate::node::workers::repeated::Repeated;
 use crate::worker::partition_worker::PartitionWorker;
 use crate::worker::partition_worker::appends::journaled::Journaled;
 use crate::worker::partition_worker::replica_fetcher::Following;
@@ -249,7 +250,7 @@ pub fn carry_out(
             Effect::NoRoom(error) => directory.room.hit(error, node.clock.monotonic()),
             Effect::WakeReaders => hosted.waiters.wake_all(),
             Effect::FollowOn => following.settle_soon(hosted.partition_key()),
-            Effect::Log(event) => log_event(&hosted.name.topic_partition, event),
+            Effect::Log(event) => log_event(node, &hosted.name.topic_partition, event),
             Effect::WroteToSegment { bytes, .. } => {
                 directory.wrote(*bytes);
                 return true;
@@ -285,22 +286,30 @@ fn answer_alone(outbox: &mut Outbox, tickets: &mut Tickets) {
     }
 }
 
-fn log_event(partition: &TopicPartition, event: &LogEvent) {
+fn log_event(node: &Node, partition: &TopicPartition, event: &LogEvent) {
+    if let LogEvent::BatchTooLarge { bytes, segment_bytes } = event {
+        tracing::debug!(%partition, bytes, segment_bytes, "batch larger than a segment");
+        return;
+    }
+    let what = match event {
+        LogEvent::BatchTooLarge { .. } | LogEvent::BatchesNotWritten(_) => Repeated::BatchesNotWritten,
+        LogEvent::SnapshotNotWritten(_) => Repeated::SnapshotNotWritten,
+        LogEvent::AbortedNotNoted(_) => Repeated::AbortedNotNoted,
+    };
+    let Some(unsaid) = node.workers.repeated.happened_to(what, partition.to_string()) else { return };
     match event {
-        LogEvent::BatchTooLarge { bytes, segment_bytes } => {
-            tracing::debug!(%partition, bytes, segment_bytes, "batch larger than a segment");
-        }
+        LogEvent::BatchTooLarge { .. } => {}
         LogEvent::SnapshotNotWritten(error) => {
             tracing::warn!(%partition, %error, "producer snapshot could not be written; the next start \
-                reads more of the log");
+                reads more of the log{unsaid}");
         }
         LogEvent::AbortedNotNoted(error) => {
             tracing::error!(%partition, %error, "aborted transaction could not be recorded; \
-                read_committed consumers may see its records");
+                read_committed consumers may see its records{unsaid}");
         }
         LogEvent::BatchesNotWritten(error) => {
             tracing::error!(%partition, %error, "batches could not be written; their producers received \
-                an error");
+                an error{unsaid}");
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::mailbox::ImageChange;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::node::log_dirs::deleted::{Closed, Then};
 use crate::node::topic_settings;
+use crate::node::workers::repeated::Repeated;
 use crate::upkeep::replay;
 use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::{PartitionIndex, TopicId, TopicPartition};
@@ -76,7 +77,9 @@ impl PartitionWorker {
     /// Another broker has the replica now: this one's log is closed, and its files go.
     pub fn leave_replica(&mut self, key: PartitionKey, name: TopicPartition) {
         let delay = topic_settings::log_config(&self.node, &self.node.cluster.image.load(), &name.topic);
-        tracing::info!(partition = %name, "this broker no longer has a replica of the partition");
+        if let Some(unsaid) = self.node.workers.repeated.happened_to(Repeated::ReplicaLeft, &*name.topic) {
+            tracing::info!(partition = %name, "this broker no longer has a replica of the partition{unsaid}");
+        }
         let then = Then::Deleted(self.node.clock.wall().plus(delay.file_delete_delay_ms));
         self.give_up_replica(key, name, then);
     }

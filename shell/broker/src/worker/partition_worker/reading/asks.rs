@@ -8,6 +8,7 @@
 use crate::mailbox::{
     AskCommand, AskItem, AskOutcome, Declined, PartitionKey, Question, Said, Search, Searched,
 };
+use crate::node::workers::repeated::Repeated;
 use crate::node::workers::unpacking::Spare;
 use crate::worker::partition_worker::PartitionWorker;
 use crate::worker::replica::Replica;
@@ -147,12 +148,14 @@ impl PartitionWorker {
             }
             let written = self.node.log_dirs.directories[directory].lock().write_checkpoints();
             if let Err(error) = written {
-                tracing::error!(
-                    %error,
-                    "DeleteRecords failed: the new log start offset could not be persisted, and the \
-                     records may reappear after the next start. The request was refused and can be \
-                     retried"
-                );
+                if let Some(unsaid) = self.node.workers.repeated.happened(Repeated::LogStartNotWritten) {
+                    tracing::error!(
+                        %error,
+                        "DeleteRecords failed: the new log start offset could not be persisted, and the \
+                         records may reappear after the next start. The request was refused and can be \
+                         retried{unsaid}"
+                    );
+                }
                 places.for_each(|place| outcomes[place].result = Err(Declined::Storage));
             }
         }

@@ -5,6 +5,7 @@ use super::{
     Active, Letters, PartitionWorker, Share, ShareCommand, ShareDeclined, ShareKey, Stage, settings,
 };
 use crate::mailbox::{Command, Declined};
+use crate::node::workers::repeated::Repeated;
 use crate::node::workers::unpacking::AT_ONCE;
 use crate::routing::share_persister;
 use crate::worker::replica::Replica;
@@ -91,11 +92,13 @@ impl PartitionWorker {
             WrittenState { state_epoch: StateEpoch(state.state_epoch), start, batches: batches.collect() };
         let settings = settings(&key.group, &self.node.cluster.image.load(), &self.node);
         SharePartition::load(&written, leader_epoch, settings, effects).map_err(|error| {
-            tracing::error!(
-                group = %key.group, partition = %key.partition, %error,
-                "the persisted state of a share partition is invalid; reset the group's offsets with \
-                 kafka-share-groups"
-            );
+            if let Some(unsaid) = self.node.workers.repeated.happened_to(Repeated::ShareState, &*key.group) {
+                tracing::error!(
+                    group = %key.group, partition = %key.partition, %error,
+                    "the persisted state of a share partition is invalid; reset the group's offsets with \
+                     kafka-share-groups{unsaid}"
+                );
+            }
             ShareDeclined::NotLoaded(ErrorCode::UnknownServerError)
         })
     }

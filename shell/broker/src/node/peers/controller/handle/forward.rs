@@ -5,6 +5,7 @@
 
 use super::{ActiveController, ControllerHandle, NotTaken};
 use crate::node::cluster_events::ClusterEvents;
+use crate::node::workers::repeated::Repeated;
 use barnabas_api::k58_envelope;
 use barnabas_base::ErrorCode;
 use barnabas_net::links::{Address, Link, LinkError, LinkSettings};
@@ -45,15 +46,19 @@ impl ControllerHandle {
             Ok(Unpacked::Answer(answer)) => Some(Ok(answer)),
             Ok(Unpacked::Refused(code)) => {
                 let (api, version) = (body.key(), asked.version);
-                tracing::warn!(%api, version, code = code.name(), "the controller refused a forwarded \
-                    request");
+                if let Some(unsaid) = self.shared.repeated.happened(Repeated::NotForwarded(api)) {
+                    tracing::warn!(%api, version, code = code.name(), "the controller refused a forwarded \
+                        request{unsaid}");
+                }
                 Some(Err(NotTaken::Refused(code)))
             }
             Err(
                 error @ (LinkError::Request(_) | LinkError::Garbled { .. } | LinkError::Unsupported { .. }),
             ) => {
-                tracing::warn!(%error, api = %body.key(), "a request could not be forwarded to the \
-                    controller");
+                let api = body.key();
+                if let Some(unsaid) = self.shared.repeated.happened(Repeated::NotForwarded(api)) {
+                    tracing::warn!(%error, %api, "a request could not be forwarded to the controller{unsaid}");
+                }
                 Some(Err(NotTaken::Busy))
             }
             Err(error) => {

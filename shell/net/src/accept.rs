@@ -9,7 +9,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How often it is said that connections cannot be accepted.
+/// Pause between two lines that name the same shortage.
 const SAID_AGAIN: Duration = Duration::from_secs(60);
 
 /// What a socket is set up with.

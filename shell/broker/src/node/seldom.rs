@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn burst_is_said_whole_and_a_flood_is_counted() {
+    fn burst_is_written_whole_and_a_flood_is_counted() {
         let (burst, start) = (Burst::default(), barnabas_clock::now());
         let said = |at_s: u64| burst.happened(start + Duration::from_secs(at_s));
         assert_eq!((0..1_000).filter_map(|_| said(1)).collect::<Vec<_>>(), [Unsaid(0); BURST_MAX as usize]);

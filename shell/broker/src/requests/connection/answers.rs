@@ -167,11 +167,7 @@ fn queue_front(
                 Front::Queued
             }
             Poll::Ready(Some(Err(broken))) => {
-                let api = front.api;
-                if let Some(unsaid) = broken_answer(session, api) {
-                    let error = broken.0;
-                    tracing::error!(peer = %session.peer, %api, "response was cut off, connection closed: {error}{unsaid}");
-                }
+                say_cut_off(session, front.api, &broken.0);
                 Front::Close
             }
         },
@@ -196,6 +192,12 @@ fn large_start(session: &Session, waiting: &Waiting, body_bytes: usize) -> Optio
     start.put_i32(length);
     start.extend_from_slice(&header);
     Some(start.freeze())
+}
+
+fn say_cut_off(session: &Session, api: ApiKey, error: &str) {
+    if let Some(unsaid) = broken_answer(session, api) {
+        tracing::error!(peer = %session.peer, %api, "response was cut off, connection closed: {error}{unsaid}");
+    }
 }
 
 fn broken_answer(session: &Session, api: ApiKey) -> Option<Unsaid> {

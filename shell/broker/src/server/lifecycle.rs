@@ -156,22 +156,14 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
             shared.heard.fetch_add(u64::from(answer.is_some()), Ordering::Relaxed);
             match answer {
                 Some(response) if response.error_code == ErrorCode::StaleBrokerEpoch.code() => {
-                    if let Some(unsaid) = node.workers.repeated.happened(Repeated::RegistersAgain) {
-                        tracing::info!(
-                            "the controller does not know broker epoch {}; the broker registers again{unsaid}",
-                            node.identity.broker_epoch()
-                        );
-                    }
+                    note_unknown_epoch(&node);
                     if !register(&node, &registration, &shared).await {
                         return;
                     }
                     wake = Duration::ZERO;
                 }
                 Some(response) if response.error_code != 0 => {
-                    tracing::warn!(
-                        code = response.error_code,
-                        "the controller refused a heartbeat of this broker"
-                    );
+                    note_refused_heartbeat(&node, response.error_code);
                     wake = RETRY;
                 }
                 Some(response) if wants_to_stop => {
@@ -193,6 +185,21 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
                 return;
             },
         }
+    }
+}
+
+fn note_unknown_epoch(node: &Node) {
+    if let Some(unsaid) = node.workers.repeated.happened(Repeated::RegistersAgain) {
+        tracing::info!(
+            "the controller does not know broker epoch {}; the broker registers again{unsaid}",
+            node.identity.broker_epoch()
+        );
+    }
+}
+
+fn note_refused_heartbeat(node: &Node, code: i16) {
+    if let Some(unsaid) = node.workers.repeated.happened(Repeated::HeartbeatRefused) {
+        tracing::warn!(code, "the controller refused a heartbeat of this broker{unsaid}");
     }
 }
 

@@ -19,6 +19,7 @@ pub enum Repeated {
     NotSetUp,
     /// The broker registers once more in this process.
     RegistersAgain,
+    HeartbeatRefused,
     /// By partition.
     NotMoved,
     ReplicaLeft,

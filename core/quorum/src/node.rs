@@ -325,6 +325,12 @@ impl Node {
         self.raft.high_watermark()
     }
 
+    /// The image that was published last holds all that was committed by this moment. `None`: no such moment is known.
+    pub fn known_by(&self, now: Now) -> Option<MonotonicMs> {
+        let (end, at) = self.raft.known_by(now)?;
+        self.published.is_some_and(|published| published >= end).then_some(at)
+    }
+
     pub fn log_end(&self) -> Offset {
         self.raft.log_end()
     }

@@ -161,6 +161,10 @@ impl Talk {
                 None => self.raft().raise_kraft_version(1, now).unwrap(),
             },
             "show" => return self.show_state(),
+            "known" => match self.raft().known_by(now) {
+                Some((below, at)) => return format!("by {} ms: all below {below}\n", at.0),
+                None => return "by no moment\n".to_owned(),
+            },
             verb if verb.starts_with('<') => self.answered(said, &verb[1..]),
             _ => {
                 self.tickets += 1;

@@ -5,8 +5,14 @@
 //!    is in sync, a leader becomes a follower.
 //! 2. The follower fetches again from the damaged offset and drops what comes. So the leader sees it behind and removes
 //!    it from the ISR. Local data stays.
-//! 3. Once the replica is neither in the ISR nor in the ELR, the damaged segment and all that follow are given up, and
-//!    fetched as by any replica that was away.
+//! 3. Once the replica is known to be neither in the ISR nor in the ELR, the damaged segment and all that follow are
+//!    given up, and fetched as by any replica that was away.
+//!
+//! An image may be older than the cluster's state: a broker that is cut off from the controllers sees none of what they
+//! decide, while its leader still answers it. So step 3 rests only on an image of which it is known by when it was the
+//! newest ([`RepairView::known_by`]). By then the leader had seen the replica behind. From that moment on it cannot come
+//! into the ISR again, since it fetches from the damaged offset, nor from the ISR into the ELR: what the image says of
+//! it stays true until the repair is over.
 //!
 //! A replica in the ELR is promised to hold all that was acknowledged (KIP-966), and may be elected. So where removing
 //! it would leave fewer than `min.insync.replicas`, and the cluster has the ELR, it stays in the ISR until another
@@ -18,6 +24,7 @@
 //! 2. a replica in the ISR or the ELR gives up nothing
 //! 3. nothing is given up before the leader has sent records from the damaged offset, which shows that it sees the
 //!    replica behind
+//! 4. nothing is given up before the image is known to hold all that was committed up to that moment
 //!
 //! Neighbours: shell/broker/src/worker/partition_worker/replication/repair.rs, which carries it out; `truncation`;
 //! core/partition's `partition/follower`.
@@ -33,8 +40,17 @@ use crate::Replica;
 pub struct Repair {
     /// The first offset that is damaged.
     damaged_from: Option<Offset>,
-    /// Since when it is fetched again, and whether the replica was in sync then.
-    refetches_since: Option<(MonotonicMs, bool)>,
+    refetch: Option<Refetch>,
+}
+
+/// Data that is fetched again, to be dropped.
+#[derive(Debug, Clone, Copy)]
+struct Refetch {
+    since: MonotonicMs,
+    /// The replica was in sync then.
+    was_in_sync: bool,
+    /// By this moment the leader had sent records from there.
+    seen_behind_at: Option<MonotonicMs>,
 }
 
 impl Repair {
@@ -49,6 +65,8 @@ pub struct RepairView<'a> {
     pub me: BrokerId,
     /// The partition, by the newest image.
     pub row: &'a Registration,
+    /// That image holds all that the controllers had committed by this moment. `None`: no such moment is known.
+    pub known_by: Option<MonotonicMs>,
     /// `min.insync.replicas` of its topic.
     pub min_in_sync: u16,
     /// Whether the cluster has eligible leader replicas (KIP-966).
@@ -103,27 +121,38 @@ impl Replica {
                 // This leader has not answered it yet.
                 return RepairStep::Wait;
             }
-            self.repair.refetches_since = Some((view.now, view.is_in_sync()));
+            let (since, was_in_sync) = (view.now, view.is_in_sync());
+            self.repair.refetch = Some(Refetch { since, was_in_sync, seen_behind_at: None });
             return RepairStep::Refetch { from };
         }
-        let cut = self.partition.heal(self.is_counted_on(view));
-        let is_settled = self.partition.fetch_position(self.log.epochs()).is_some();
-        match cut {
-            Cut::To(_) | Cut::StartAt(_) if is_settled => self.give_up(from),
-            _ => RepairStep::Wait,
+        let is_counted_on = false;
+        if self.partition.heal(is_counted_on) == Cut::Nothing {
+            // This leader has not seen it behind.
+            return RepairStep::Wait;
         }
+        if let Some(refetch) = &mut self.repair.refetch {
+            refetch.seen_behind_at.get_or_insert(view.now);
+        }
+        let is_settled = self.partition.fetch_position(self.log.epochs()).is_some();
+        if self.is_counted_on(view) || !is_settled {
+            return RepairStep::Wait;
+        }
+        self.give_up(from)
     }
 
     /// Whether the cluster may rely on this replica's data.
     ///
-    /// A replica that was not in sync may be about to join: Apache's leader sends records at once, and may have asked
-    /// the controller already. It does not any more after `replica.lag.time.max.ms`, or once the replica has left the
-    /// ISR.
+    /// What counts is the state at a moment from which on it cannot become worse. The leader has seen the replica
+    /// behind by then. A replica that was not in sync may be about to join even so: Apache's leader sends records at
+    /// once, and may have asked the controller already. It does not any more after `replica.lag.time.max.ms`, or once
+    /// the replica has left the ISR.
     fn is_counted_on(&self, view: &RepairView<'_>) -> bool {
-        let has_left = |(since, was_in_sync)| was_in_sync || view.now.since(since) >= view.lag_max;
-        view.is_in_sync()
-            || view.row.elr().contains(&view.me)
-            || !self.repair.refetches_since.is_some_and(has_left)
+        let Some(Refetch { since, was_in_sync, seen_behind_at: Some(seen_at) }) = self.repair.refetch else {
+            return true;
+        };
+        let counts_at = if was_in_sync { seen_at } else { seen_at.max(since.plus(view.lag_max)) };
+        let is_known = view.known_by.is_some_and(|known_by| known_by >= counts_at);
+        !is_known || view.is_in_sync() || view.row.elr().contains(&view.me)
     }
 
     fn give_up(&self, from: Offset) -> RepairStep {

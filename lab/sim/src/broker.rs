@@ -150,6 +150,8 @@ pub(crate) struct Process {
     /// The metadata that it knows, and its number.
     pub image: Arc<Image>,
     pub seen: usize,
+    /// That is all that was committed by then.
+    pub known_by: MonotonicMs,
     config: Arc<BrokerConfig>,
     pub host: ReplicaHost,
     /// The journal is read: partitions may be opened.
@@ -225,6 +227,7 @@ impl Broker {
             life,
             image: Arc::default(),
             seen: 0,
+            known_by: MonotonicMs(0),
             config,
             host,
             has_begun: false,

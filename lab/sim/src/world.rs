@@ -306,8 +306,15 @@ impl World {
     fn learn(&mut self, at: usize) -> Result<(), Violation> {
         let id = self.brokers[at].id;
         let newest = self.host.images.len() - 1;
-        let is_behind = self.brokers[at].process.as_ref().is_some_and(|process| process.seen < newest);
-        if !is_behind || self.network.is_cut(Place::Controller, Place::Broker(id)) || !self.random.one_in(6) {
+        let Some(process) = &mut self.brokers[at].process else { return Ok(()) };
+        if self.network.is_cut(Place::Controller, Place::Broker(id)) {
+            return Ok(());
+        }
+        if process.seen < newest && !self.random.one_in(6) {
+            return Ok(());
+        }
+        process.known_by = self.now;
+        if process.seen == newest {
             return Ok(());
         }
         let image = Arc::clone(self.host.image());

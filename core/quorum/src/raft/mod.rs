@@ -15,7 +15,7 @@
 //! 5. a Fetch asks from the end of what is on this member's disk: it is the acknowledgement of all below
 //!
 //! Files: `election` (votes), `epochs` (which epochs are taken), `following` (Fetch, as it is sent), `leading` (Fetch,
-//! as it is answered), `snapshots`, `reconfiguration` (voters come and go), `upgrade` (the level from which on they
+//! as it is answered), `known` (how new the committed log is), `snapshots`, `reconfiguration` (voters come and go), `upgrade` (the level from which on they
 //! can), `requests` (Kafka's messages).
 //!
 //! Sources: the KIPs; Kafka `KafkaRaftClient`, `QuorumState`, `LeaderState`; the public TLA+ specification of KRaft.
@@ -24,6 +24,7 @@ mod answers;
 pub mod describe;
 mod draw;
 mod election;
+mod known;
 mod log;
 pub mod membership;
 pub mod message;
@@ -46,6 +47,7 @@ use crate::now::Now;
 use crate::snapshot_id::SnapshotId;
 use crate::voters::{Voter, VoterEndpoint, Voters};
 use draw::Draw;
+use known::Known;
 pub use log::Agreement;
 use log::Log;
 use membership::history::{History, NO_EPOCH};
@@ -208,6 +210,7 @@ pub struct Raft {
     high_watermark: Offset,
     /// The leader's word, which may be ahead of what is here.
     told_high_watermark: Offset,
+    known: Known,
     peers: Peers,
     /// What requests may still raise the epoch by.
     epoch_budget: Budget,
@@ -245,6 +248,7 @@ impl Raft {
             role: Role::Unattached { until: now.monotonic },
             high_watermark: log.newest_snapshot().map_or(log.start, |id| id.end).max(log.start),
             told_high_watermark: Offset::ZERO,
+            known: Known::default(),
             peers: Peers::new(config.request_timeout, config.retry_backoff),
             epoch_budget: Budget::new(now.monotonic),
             draw: Draw::new(config.seed),
@@ -312,6 +316,7 @@ impl Raft {
         assert!(self.leads(), "only the leader writes");
         let batches = data_batches(records, version, atomic, self.place(now))?;
         let places = batches.iter().map(|batch| (batch.base, batch.end)).collect();
+        self.known.unwritten(self.epoch, self.log.end, now.monotonic);
         batches.into_iter().for_each(|batch| self.appended(batch, self.epoch));
         self.poll(now)?;
         Ok(places)
@@ -475,6 +480,15 @@ impl Raft {
 
     pub fn high_watermark(&self) -> Offset {
         self.high_watermark
+    }
+
+    /// A moment, and an offset below which all lies that was committed by then. `None`: there is no such moment since
+    /// the start. The only voter knows all there is.
+    pub fn known_by(&self, now: Now) -> Option<(Offset, MonotonicMs)> {
+        if self.is_alone() && self.is_established() {
+            return Some((self.high_watermark, now.monotonic));
+        }
+        self.known.proved()
     }
 
     pub fn kraft_version(&self) -> i16 {

@@ -13,6 +13,8 @@ use barnabas_base::{BrokerId, DurationMs, MonotonicMs};
 struct Connection {
     /// Number of the request under way, and when it is given up.
     under_way: Option<(u64, MonotonicMs)>,
+    /// When the last request was sent.
+    sent_at: MonotonicMs,
     ready_at: MonotonicMs,
     /// Whether the last request went to an address of the quorum's records or of the configuration.
     is_on_record: bool,
@@ -52,6 +54,7 @@ impl Peers {
         self.connections.retain(|_, connection| is_used(connection));
         let connection = self.connections.entry(id).or_default();
         connection.under_way = Some((number, now.plus(self.timeout)));
+        connection.sent_at = now;
         connection.is_on_record = is_on_record;
         number
     }
@@ -65,6 +68,11 @@ impl Peers {
         connection.under_way = None;
         connection.ready_at = if ok { now } else { now.plus(self.backoff) };
         true
+    }
+
+    /// When the request was sent that `id` has answered last.
+    pub fn sent_at(&self, id: BrokerId) -> Option<MonotonicMs> {
+        self.connections.get(&id).map(|connection| connection.sent_at)
     }
 
     /// Whether what `id` answers now comes from an address of the quorum's records or of the configuration.

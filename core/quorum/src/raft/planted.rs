@@ -37,6 +37,8 @@ pub(crate) enum Mistake {
     LeadsAfterRestart,
     /// The leader's high watermark is believed before it is known that the logs agree.
     CommitsBeforeAgreement,
+    /// The records of an answered Fetch are taken for all that its leader had.
+    TakesPartForAll,
     /// The end of a fetched log is believed to be safe, whatever the leader says.
     CommitsAllFetched,
 }

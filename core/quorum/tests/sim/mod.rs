@@ -131,7 +131,7 @@ fn a_dead_leader_is_replaced_soon() {
     assert!(silent.1 <= 8_000, "{silent:?}");
 }
 
-const MISTAKES: [Mistake; 17] = [
+const MISTAKES: [Mistake; 18] = [
     Mistake::VotesTwice,
     Mistake::IgnoresLogEnd,
     Mistake::CommitsOldEpoch,
@@ -149,6 +149,7 @@ const MISTAKES: [Mistake; 17] = [
     Mistake::LeadsAfterRestart,
     Mistake::CommitsAllFetched,
     Mistake::CommitsBeforeAgreement,
+    Mistake::TakesPartForAll,
 ];
 
 /// The first seed that shows a mistake, and how.

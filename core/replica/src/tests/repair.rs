@@ -34,7 +34,13 @@ fn row(isr: &[i32], elr: &[i32]) -> Registration {
 }
 
 fn view(row: &Registration) -> RepairView<'_> {
-    RepairView { me: ME, row, min_in_sync: 2, elr_enabled: true, lag_max: LAG_MAX, now: MonotonicMs(100) }
+    at(row, 100)
+}
+
+/// By an image that is the newest.
+fn at(row: &Registration, ms: u64) -> RepairView<'_> {
+    let now = MonotonicMs(ms);
+    RepairView { me: ME, row, known_by: Some(now), min_in_sync: 2, elr_enabled: true, lag_max: LAG_MAX, now }
 }
 
 /// A follower with three segments, damaged in the second at offset 13, whose leader has answered it.
@@ -110,7 +116,7 @@ fn data_is_given_up_only_out_of_isr_and_elr() {
 #[test]
 fn data_is_kept_until_the_leader_sees_the_replica_behind() {
     let (mut bench, out) = (damaged(), row(&[2, 3], &[]));
-    let late = RepairView { now: MonotonicMs(100_000), ..view(&out) };
+    let late = at(&out, 100_000);
     assert_eq!(bench.replica.repair_step(&view(&out)), RepairStep::Refetch { from: Offset(13) });
     assert_eq!(bench.replica.repair_step(&late), RepairStep::Wait);
     bench.replica.partition.seen_behind();
@@ -122,10 +128,27 @@ fn replica_that_was_not_in_sync_waits_for_the_lag_time() {
     let (mut bench, out) = (damaged(), row(&[2, 3], &[]));
     bench.replica.repair_step(&view(&out));
     bench.replica.partition.seen_behind();
-    let early = RepairView { now: MonotonicMs(30_099), ..view(&out) };
-    assert_eq!(bench.replica.repair_step(&early), RepairStep::Wait);
-    let late = RepairView { now: MonotonicMs(30_100), ..view(&out) };
-    assert!(matches!(bench.replica.repair_step(&late), RepairStep::GiveUp { .. }));
+    assert_eq!(bench.replica.repair_step(&at(&out, 30_099)), RepairStep::Wait);
+    assert!(matches!(bench.replica.repair_step(&at(&out, 30_100)), RepairStep::GiveUp { .. }));
+}
+
+#[test]
+fn data_is_kept_until_the_image_is_known_to_be_new_enough() {
+    let (all, out) = (row(&[1, 2, 3], &[]), row(&[2, 3], &[]));
+    // Whether it was in sync, and by when the image must be known: the leader has seen it behind at 200.
+    for (was_in_sync, needed) in [(true, 200), (false, 30_100)] {
+        let mut bench = damaged();
+        let replica = &mut bench.replica;
+        let first = if was_in_sync { &all } else { &out };
+        assert_eq!(replica.repair_step(&view(first)), RepairStep::Refetch { from: Offset(13) });
+        replica.partition.seen_behind();
+        assert_eq!(replica.repair_step(&RepairView { known_by: None, ..at(&out, 200) }), RepairStep::Wait);
+        let known = |ms: u64| RepairView { known_by: Some(MonotonicMs(ms)), ..at(&out, 1_000_000) };
+        for old in [0, 100, needed - 1] {
+            assert_eq!(replica.repair_step(&known(old)), RepairStep::Wait, "known by {old}");
+        }
+        assert!(matches!(replica.repair_step(&known(needed)), RepairStep::GiveUp { .. }));
+    }
 }
 
 #[test]

@@ -307,6 +307,9 @@ impl QuorumWorker {
             self.voters.look(self.quorum.voters());
             let effects = self.quorum.take_effects();
             if effects.is_empty() {
+                if let Some(at) = self.quorum.known_by(self.now()) {
+                    self.node.cluster.known_by.tell(at);
+                }
                 return Ok(());
             }
             let mut appended: Option<Offset> = None;

@@ -1,5 +1,6 @@
 //! The cluster as this node sees it: the image, the configuration, and which brokers are in doubt.
 
+pub mod known_by;
 pub mod lost_touch;
 pub mod strangers;
 pub mod topic_creation;
@@ -7,6 +8,7 @@ pub mod topic_creation;
 use arc_swap::ArcSwap;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
+use known_by::KnownBy;
 use lost_touch::LostTouch;
 use strangers::Strangers;
 use topic_creation::TopicCreation;
@@ -15,6 +17,7 @@ use topic_creation::TopicCreation;
 #[derive(Debug)]
 pub struct ClusterView {
     pub image: ArcSwap<Image>,
+    pub known_by: KnownBy,
     pub config: ArcSwap<BrokerConfig>,
     pub lost_touch: LostTouch,
     pub strangers: Strangers,
@@ -25,6 +28,7 @@ impl ClusterView {
     pub fn new(config: BrokerConfig) -> Self {
         Self {
             image: ArcSwap::default(),
+            known_by: KnownBy::default(),
             config: ArcSwap::from_pointee(config),
             lost_touch: LostTouch::default(),
             strangers: Strangers::default(),

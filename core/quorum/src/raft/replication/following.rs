@@ -224,12 +224,17 @@ impl Raft {
             FetchedContent::Diverging(theirs) => self.cut(theirs)?,
             FetchedContent::Snapshot(id) => self.begin_snapshot(id),
             FetchedContent::Records(bytes) => {
+                // An answer with records may leave some out.
+                let is_all = bytes.is_empty() || planted::is(Mistake::TakesPartForAll);
                 let is_sound = self.append_fetched(bytes)?;
                 // Only now is it known that this log agrees with the leader's, whose high watermark that is.
                 let told = fetched.high_watermark.filter(|_| is_sound).unwrap_or(Offset::ZERO);
                 let told = if planted::is(Mistake::CommitsAllFetched) { self.log.end } else { told };
                 self.told_high_watermark = self.told_high_watermark.max(told);
                 self.follow_high_watermark();
+                if let Some(sent_at) = self.peers.sent_at(from).filter(|_| is_sound && is_all) {
+                    self.known.unwritten(self.epoch, self.log.end, sent_at);
+                }
                 is_sound
             }
         };
@@ -316,6 +321,7 @@ impl Raft {
         let safe = self.told_high_watermark.min(self.log.synced);
         if safe > self.high_watermark {
             self.high_watermark = safe;
+            self.known.committed(self.epoch, safe);
             self.effects.push(Effect::Committed(safe));
         }
     }

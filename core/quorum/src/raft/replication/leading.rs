@@ -75,6 +75,7 @@ impl Raft {
     /// Writes control records; returns the offset of the last.
     pub(crate) fn append_controls(&mut self, controls: &[Control], now: Now) -> Result<Offset, QuorumError> {
         let batch = control_batch(controls, self.place(now))?;
+        self.known.unwritten(self.epoch, batch.base, now.monotonic);
         for (control, at) in controls.iter().zip(batch.base.get()..) {
             self.log.history.apply(Offset(at), control);
         }
@@ -369,6 +370,7 @@ impl Raft {
         let is_of_epoch = end > leading.epoch_start || planted::is(Mistake::CommitsOldEpoch);
         if is_of_epoch && end > self.high_watermark {
             self.high_watermark = end;
+            self.known.committed(self.epoch, end);
             self.effects.push(Effect::Committed(end));
             self.change_committed(now);
         }

@@ -6,6 +6,7 @@ mod committed_stays;
 mod committed_with_epoch;
 mod epoch_rises;
 mod high_watermark;
+mod known_by;
 mod leader_complete;
 mod log_matching;
 mod on_majority;
@@ -40,6 +41,7 @@ pub fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(epoch_rises::EpochRises::default()),
         Box::new(high_watermark::HighWatermark),
         Box::new(acknowledged::Acknowledged),
+        Box::new(known_by::KnownBy::default()),
         Box::new(roles::Roles),
         Box::new(one_change::OneChange),
         Box::new(voters_of_log::VotersOfLog),

@@ -55,12 +55,15 @@ impl PartitionWorker {
         let Self { replicas, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let Some(leader) = replica.repair.damaged_from().map(|_| replica.following) else { return };
+        // Before the image: what is known holds of that one and of all after it.
+        let known_by = node.cluster.known_by.get();
         let image = node.cluster.image.load();
         let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
         let Some(row) = row else { return };
         let view = RepairView {
             me: node.identity.broker_id,
             row,
+            known_by,
             min_in_sync: topic_settings::min_in_sync(node, &image, &replica.name.topic_partition.topic),
             elr_enabled: image.features.elr_enabled(),
             lag_max: DurationMs(node.cluster.config.load().long("replica.lag.time.max.ms")),

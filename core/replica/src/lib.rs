@@ -102,7 +102,7 @@ pub use effects::{Committed, Durability, Effect, LogEvent, Moment, Outbox, Reque
 pub use fetch_append::{Misfit, NotApplied};
 pub use leader::{RoleChange, RoleView, registered};
 pub use moving::{CopyVerdict, Fits, LeftBehind, LogCopy, LogPiece, MoveBegins};
-pub use opening::replay::{Checkpoints, read_journal, replay_log, waits_for_opening};
+pub use opening::replay::{Checkpoints, has_left, read_journal, replay_log, waits_for_opening};
 pub use opening::{Checkpointed, OpenError, OpenReport, OpenVerdict, Opening, note_gaps};
 pub use producer_snapshot::producer_entry;
 pub use readers::Readers;
@@ -113,5 +113,5 @@ pub use replica::{JournalState, LeaderHistory, Replica, Upkeep};
 pub use retention::Checkpoint;
 pub use round::{BatchLists, Round};
 pub use sync::{Flush, SyncState};
-pub use truncation::{Truncated, Truncation, is_of_the_log_alone};
+pub use truncation::{Truncated, Truncation, TruncationVerdict};
 pub use write_back::FlushStep;

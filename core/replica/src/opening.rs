@@ -113,16 +113,16 @@ impl OpenError {
 
     /// `has_unreplayed`: the journal holds something of the partition.
     ///
-    /// A failed disk says nothing of the partition. A file that may not be read or written says nothing of the disk.
+    /// A failed disk says nothing of the partition. A file that may not be read or written says nothing of the disk. A
+    /// failed sync is final for the directory: what it covered may be gone, while the page cache still shows it to the
+    /// next start.
     pub fn verdict(&self, has_unreplayed: bool) -> OpenVerdict {
+        let of_partition = if has_unreplayed { OpenVerdict::Quarantine } else { OpenVerdict::Offline };
         match self {
             Self::Storage(error) if error.is_passing() => OpenVerdict::Retry,
-            _ if !has_unreplayed => OpenVerdict::Offline,
-            Self::Storage(StorageError::Disk(disk)) if disk.kind == DiskErrorKind::Denied => {
-                OpenVerdict::Quarantine
-            }
+            Self::Storage(StorageError::Disk(disk)) if disk.kind == DiskErrorKind::Denied => of_partition,
             Self::Storage(StorageError::Disk(_) | StorageError::Failed(_)) => OpenVerdict::DirectoryFailed,
-            _ => OpenVerdict::Quarantine,
+            _ => of_partition,
         }
     }
 }

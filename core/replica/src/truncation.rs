@@ -96,7 +96,7 @@ impl Replica {
     /// lost data.
     ///
     /// # Errors
-    /// The checkpoints cannot be written. Nothing was truncated.
+    /// The checkpoints cannot be written. Nothing was truncated ([`TruncationVerdict`]).
     pub fn lower_checkpoints(&mut self, log_dir: &mut LogDir) -> Result<(), StorageError> {
         let Some(truncation) = self.truncation.as_mut() else { return Ok(()) };
         assert!(truncation.step >= Step::Noted, "the journal notes a truncation before anything else");
@@ -108,8 +108,8 @@ impl Replica {
     /// Truncates the log. [`Replica::finish_truncation`] follows.
     ///
     /// # Errors
-    /// The log is of no use any more, or its whole directory ([`is_of_the_log_alone`]). It led nothing, so nothing
-    /// false was acknowledged.
+    /// The log is of no use any more, or its whole directory ([`TruncationVerdict`]). It led nothing, so nothing false
+    /// was acknowledged.
     pub fn truncate(
         &mut self,
         files: &mut FilePool,
@@ -144,11 +144,12 @@ impl Replica {
     /// # Errors
     /// As [`Replica::truncate`].
     pub fn finish_truncation(&mut self, files: &mut FilePool) -> Result<bool, StorageError> {
-        let is_repair = self.truncation.take().is_some_and(|truncation| {
+        let is_repair = self.truncation.is_some_and(|truncation| {
             assert!(truncation.step == Step::Truncated, "the log is truncated before its state is read");
             truncation.is_repair
         });
         self.reload(files)?;
+        self.truncation = None;
         if is_repair {
             self.forget_damage();
         }
@@ -185,8 +186,24 @@ pub(crate) fn lower_checkpoints(
     log_dir.write_checkpoints()
 }
 
-/// Whether a truncation that failed with this error says something of this log alone. Otherwise its directory has
-/// failed.
-pub fn is_of_the_log_alone(error: &StorageError) -> bool {
-    matches!(error, StorageError::Damaged { .. } | StorageError::BadFile { .. })
+/// What becomes of a replica whose log could not be truncated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TruncationVerdict {
+    /// The disk is full, or no descriptor is left. Nothing is lost: the truncation is tried again from
+    /// [`Replica::lower_checkpoints`] on, and the replica waits.
+    Retry,
+    /// The replica stays offline until the next start.
+    Offline,
+    /// Its directory has failed, with all that is in it.
+    DirectoryFailed,
+}
+
+impl TruncationVerdict {
+    pub fn of(error: &StorageError) -> Self {
+        match error {
+            error if error.is_passing() => Self::Retry,
+            StorageError::Damaged { .. } | StorageError::BadFile { .. } => Self::Offline,
+            _ => Self::DirectoryFailed,
+        }
+    }
 }

@@ -92,6 +92,11 @@ pub(crate) enum Event {
         key: ReplicaKey,
         is_gone: bool,
     },
+    /// It cannot be opened.
+    Offline {
+        key: ReplicaKey,
+        why: String,
+    },
     Failed(Failure),
 }
 
@@ -132,6 +137,8 @@ pub(crate) struct Broker {
     pub given_up: BTreeSet<ReplicaKey>,
     /// Logs of which bytes were changed on the disk, and not given up since.
     pub damaged: BTreeSet<ReplicaKey>,
+    /// What was durable of damaged logs before a truncation that a crash may still undo.
+    before_cut: BTreeMap<ReplicaKey, Vec<Batch>>,
     /// It does not start on its disk any more, and waits for another one.
     pub wants_disk: bool,
 }
@@ -207,6 +214,7 @@ impl Broker {
             has_lost_disk: false,
             given_up: BTreeSet::new(),
             damaged: BTreeSet::new(),
+            before_cut: BTreeMap::new(),
             wants_disk: false,
         }
     }
@@ -264,6 +272,7 @@ impl Broker {
         self.disk = MemoryDisk::new();
         self.durable.clear();
         self.damaged.clear();
+        self.before_cut.clear();
         (self.is_hollow, self.has_lost_disk, self.wants_disk) = (true, true, false);
     }
 
@@ -284,8 +293,9 @@ impl Broker {
             return;
         }
         let durable = self.durable.get(&key).map_or(&[][..], |durable| &durable.log);
+        let before = self.before_cut.get(&key).map_or(&[][..], |before| before);
         let mut all: BTreeMap<Offset, Batch> =
-            durable.iter().map(|batch| (batch.base, batch.clone())).collect();
+            before.iter().chain(durable).map(|batch| (batch.base, batch.clone())).collect();
         all.extend(read.batches.drain(..).map(|batch| (batch.base, batch)));
         *read = Readable { batches: all.into_values().collect(), is_whole: true };
     }
@@ -295,19 +305,29 @@ impl Broker {
         match event {
             Event::Opened { key, start, log } => {
                 self.durable.insert(*key, DurableLog { log: log.batches.clone(), start: *start });
+                self.before_cut.remove(key);
             }
             Event::Durable { key, batches } => {
                 let durable = self.durable.entry(*key).or_default();
                 let end = durable.log.last().map_or(durable.start, Batch::end);
                 durable.log.extend(batches.iter().filter(|batch| batch.base >= end).cloned());
             }
-            Event::WillCut { key, cut } => self.durable.entry(*key).or_default().truncate(*cut),
+            Event::WillCut { key, cut } => {
+                let durable = self.durable.entry(*key).or_default();
+                if self.damaged.contains(key) {
+                    self.before_cut.insert(*key, durable.log.clone());
+                }
+                durable.truncate(*cut);
+            }
+            Event::Cut { key, .. } => drop(self.before_cut.remove(key)),
             Event::GaveUp { key, .. } => {
                 self.damaged.remove(key);
+                self.before_cut.remove(key);
                 self.given_up.insert(*key);
             }
             Event::Left { key, is_gone } => {
                 self.durable.remove(key);
+                self.before_cut.remove(key);
                 if *is_gone {
                     self.damaged.remove(key);
                 }
@@ -439,6 +459,11 @@ impl Process {
                 News::GaveUp { key, to } => {
                     self.hindered.remove(&key);
                     around.events.push(Event::GaveUp { key, to });
+                }
+                News::Offline { key, why } => {
+                    self.fetchers.unfollow(key);
+                    self.hindered.insert(key);
+                    around.events.push(Event::Offline { key, why });
                 }
                 News::Left { key, is_gone } => around.events.push(Event::Left { key, is_gone }),
                 News::AlterIsr(key) => {

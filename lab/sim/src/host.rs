@@ -19,11 +19,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use barnabas_base::{ErrorCode, MonotonicMs, Offset, TimestampMs};
+use barnabas_base::{BrokerId, ErrorCode, MonotonicMs, Offset, TimestampMs};
 use barnabas_coordinator::BatchId;
 use barnabas_partition::{Acked, Acks, Append, Cut, Origin, ReplicaKey, Ticket};
 use barnabas_replica::{
-    BatchLists, Durability, Effect, Moment, Outbox, Replica, RequestError, Surroundings, TxnVerification,
+    BatchLists, Durability, Effect, Moment, OpenError, Outbox, Replica, RequestError, Surroundings,
+    TxnVerification,
 };
 use barnabas_storage::journal::{Entry, JournalError, JournalPartition, PartitionReplay};
 use barnabas_storage::{FilePool, LogConfig, LogDir, MemoryDisk, StorageError, TailMemory};
@@ -117,6 +118,11 @@ pub(crate) enum News {
         key: ReplicaKey,
         is_gone: bool,
     },
+    /// It cannot be opened, and stays offline until the next start.
+    Offline {
+        key: ReplicaKey,
+        why: String,
+    },
     AlterIsr(ReplicaKey),
     FollowOn(ReplicaKey),
     Damaged(ReplicaKey, Offset),
@@ -167,6 +173,23 @@ impl From<JournalError> for Failure {
     }
 }
 
+/// Why a partition was not opened.
+#[derive(Debug)]
+pub(crate) enum Unopened {
+    /// Nothing is wrong with it: it is tried again.
+    Later(OpenError),
+    Failed(Failure),
+}
+
+impl From<Unopened> for Failure {
+    fn from(unopened: Unopened) -> Self {
+        match unopened {
+            Unopened::Later(error) => error.into(),
+            Unopened::Failed(failure) => failure,
+        }
+    }
+}
+
 /// What a host may use while it acts.
 pub(crate) struct HostTime<'a> {
     pub now: MonotonicMs,
@@ -183,6 +206,7 @@ impl HostTime<'_> {
 
 #[derive(Debug)]
 pub(crate) struct ReplicaHost {
+    id: BrokerId,
     pub disk: MemoryDisk,
     dir: LogDir,
     config: Arc<LogConfig>,

@@ -342,13 +342,7 @@ impl World {
                 self.brokers[at].crash(&mut self.random);
                 return Ok(());
             }
-            Err(Failure::Lost(why)) if self.brokers[at].damaged.is_empty() => {
-                return Err(format!("{id} cannot start: {why}"));
-            }
-            Err(Failure::Lost(_)) => {
-                self.brokers[at].wants_disk = true;
-                return Ok(());
-            }
+            Err(Failure::Lost(why)) => return Err(format!("{id} cannot start: {why}")),
         };
         let kept = match self.mistake {
             Some(Mistake::ClaimsToKnow) => self.host.image().cluster.broker(id).map(|known| known.epoch),
@@ -387,7 +381,6 @@ impl World {
             judge.happened(id, event, &View { brokers, clients, writers, image: host.image() })?;
             self.brokers[at].note(event);
             has_failed |= matches!(event, Event::Failed(_));
-            self.brokers[at].wants_disk |= matches!(event, Event::Failed(Failure::Lost(_)));
         }
         if has_failed && self.brokers[at].process.is_some() {
             // What a failed sync covered is not on the disk, whatever the page cache says.
@@ -411,7 +404,11 @@ impl World {
                 (6, *to)
             }
             Event::Opened { start, .. } => (7, *start),
-            Event::Failed(_) | Event::Left { .. } | Event::Durable { .. } | Event::WillCut { .. } => return,
+            Event::Failed(_)
+            | Event::Left { .. }
+            | Event::Durable { .. }
+            | Event::WillCut { .. }
+            | Event::Offline { .. } => return,
         };
         self.note(self.now.0 * 64 + id.get() as u64 * 8 + kind);
         self.note(value.get() as u64);

@@ -1,10 +1,14 @@
 //! Producers are known again after a start and after a truncation.
 
+use std::path::PathBuf;
+
 use barnabas_base::{LeaderEpoch, Offset};
 use barnabas_partition::Acks;
+use barnabas_storage::{DiskError, DiskErrorKind, Faults, StorageError};
 
 use super::Bench;
-use super::bench::NOW;
+use super::bench::{NOW, opening, unknown};
+use crate::{OpenError, OpenVerdict, Replica, has_left};
 
 fn sequences(bench: &Bench) -> Vec<(i64, i32)> {
     let producers = bench.replica.partition.producers();
@@ -45,4 +49,46 @@ fn truncated_replica_forgets_what_went_and_follows_on() {
     assert_eq!(replica.partition.log_end(), Offset(3));
     assert_eq!(replica.readers.promised_end, Offset(3));
     assert_eq!(sequences(&bench), [(7, 2)]);
+}
+
+#[test]
+fn failed_disk_is_the_directorys_with_and_without_a_journal() {
+    use OpenVerdict::{DirectoryFailed, Offline, Quarantine, Retry};
+    let path = || PathBuf::from("/data/orders-0");
+    let disk = |kind| StorageError::Disk(DiskError::new("sync", path(), kind));
+    let damaged = StorageError::Damaged { file: path(), position: 0, offset: Offset(0), what: "test" };
+    // What opening met, the verdict where the journal holds something of the partition, and where it does not.
+    let table = [
+        (StorageError::Full(path()), Retry, Retry),
+        (disk(DiskErrorKind::Device), DirectoryFailed, DirectoryFailed),
+        (disk(DiskErrorKind::ReadOnly), DirectoryFailed, DirectoryFailed),
+        (StorageError::Failed(path()), DirectoryFailed, DirectoryFailed),
+        (disk(DiskErrorKind::Denied), Quarantine, Offline),
+        (damaged, Quarantine, Offline),
+    ];
+    for (error, with_journal, without) in table {
+        let error = OpenError::Storage(error);
+        assert_eq!((error.verdict(true), error.verdict(false)), (with_journal, without), "{error}");
+    }
+}
+
+#[test]
+fn sync_that_fails_while_a_log_is_opened_fails_its_directory() {
+    let mut bench = Bench::leader();
+    bench.append(3, None, Acks::Leader, 1);
+    bench.write_back().unwrap();
+    bench.replica.log.abandon_files(&mut bench.files);
+    bench.disk.set_faults(Faults { syncs_until_error: Some(0), ..Faults::default() });
+    let error = Replica::open(opening(Some(unknown()), None), &mut bench.files).unwrap_err();
+    assert_eq!(error.verdict(false), OpenVerdict::DirectoryFailed, "{error}");
+}
+
+#[test]
+fn partition_without_folder_and_replica_has_left() {
+    assert!(has_left(false, false, false));
+    for [has_folder, is_replica, log_was_cut] in
+        [[true, false, false], [false, true, false], [false, false, true]]
+    {
+        assert!(!has_left(has_folder, is_replica, log_was_cut));
+    }
 }

@@ -7,7 +7,7 @@ use barnabas_storage::journal::EntryKind;
 
 use super::Bench;
 use super::bench::{NOW, ROOT};
-use crate::Effect;
+use crate::{Effect, TruncationVerdict};
 
 /// A follower with records up to 30 in three segments, a request for a sync out, and checkpoints at 30.
 fn follower() -> (Bench, LogDir) {
@@ -105,6 +105,43 @@ fn bytes_in_memory_alone_are_given_back() {
     replica.lower_checkpoints(&mut log_dir).unwrap();
     let truncated = replica.truncate(files, NOW, &mut outbox.effects).unwrap();
     assert!(unwritten > 0 && truncated.dropped_bytes == unwritten);
+}
+
+#[test]
+fn truncation_waits_while_the_disk_is_full() {
+    let (mut bench, mut log_dir) = follower();
+    bench.replica.want_truncation(Cut::To(Offset(20)), false, true);
+    bench.replica.truncation_noted();
+    bench.disk.set_capacity(0);
+    for _ in 0..2 {
+        let error = bench.replica.lower_checkpoints(&mut log_dir).unwrap_err();
+        assert_eq!(TruncationVerdict::of(&error), TruncationVerdict::Retry, "{error}");
+        assert!(bench.replica.may_truncate());
+        assert_eq!(bench.replica.log.end(), Offset(30), "nothing is lost");
+    }
+    bench.disk.set_capacity(u64::MAX);
+    truncate(&mut bench, &mut log_dir);
+    assert_eq!(bench.replica.log.end(), Offset(20));
+    drop(log_dir);
+    let name = bench.replica.name.topic_partition.clone();
+    let written = LogDir::open(bench.files.disk().clone(), ROOT.as_ref()).unwrap();
+    assert_eq!(written.recovery_point(&name), Offset(20), "the files name it too");
+}
+
+#[test]
+fn truncation_is_not_done_before_its_state_is_read() {
+    let (mut bench, mut log_dir) = follower();
+    bench.replica.want_truncation(Cut::To(Offset(20)), false, false);
+    let Bench { replica, files, outbox, disk, .. } = &mut bench;
+    replica.lower_checkpoints(&mut log_dir).unwrap();
+    replica.truncate(files, NOW, &mut outbox.effects).unwrap();
+    disk.set_faults(barnabas_storage::Faults { read_error: true, ..Default::default() });
+    replica.finish_truncation(files).unwrap_err();
+    assert!(replica.truncation.is_some(), "it neither fetches nor changes its role");
+    disk.set_faults(barnabas_storage::Faults::default());
+    assert!(!truncate(&mut bench, &mut log_dir));
+    assert!(bench.replica.truncation.is_none());
+    assert_eq!(bench.replica.partition.log_end(), Offset(20));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use barnabas_partition::{FetcherSettings, ReplicaKey};
 use barnabas_replica::{RoleChange, RoleView, registered};
 
 use super::{Around, Broker, Event, LAG_MAX, Process};
-use crate::host::{Failure, HostTime};
+use crate::host::{Failure, HostTime, Unopened};
 use crate::mistake::Mistake;
 
 pub(super) const SETTINGS: FetcherSettings =
@@ -88,9 +88,11 @@ impl Process {
     fn take_partition(&mut self, key: ReplicaKey, state: &State, around: &mut Around<'_>) {
         if self.host.replica(key).is_none() {
             let Some(name) = self.name_of(key) else { return };
-            if let Err(failure) = self.host.open(key, &name, &around.time()) {
+            if let Err(unopened) = self.host.open(key, &name, &around.time()) {
                 self.to_reopen.insert(key);
-                around.events.push(Event::Failed(failure));
+                if let Unopened::Failed(failure) = unopened {
+                    around.events.push(Event::Failed(failure));
+                }
                 return;
             }
             self.hear(around);

@@ -9,23 +9,26 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barnabas_base::{
-    BrokerEpoch, BrokerId, DirectoryId, DurationMs, MonotonicMs, Offset, Set, Text, TimestampMs,
+    BrokerEpoch, BrokerId, DirectoryId, DurationMs, LeaderEpoch, MonotonicMs, Offset, Set, Text, TimestampMs,
     TopicPartition,
 };
 use barnabas_metadata::Image;
 use barnabas_partition::ReplicaKey;
 use barnabas_replica::{
-    BatchLists, Checkpointed, Checkpoints, OpenError, Opening, Outbox, Replica, read_journal, replay_log,
+    BatchLists, Checkpointed, Checkpoints, OpenError, OpenVerdict, Opening, Outbox, Replica, has_left,
+    read_journal, replay_log,
 };
-use barnabas_storage::journal::{JournalError, JournalPartition, PartitionReplay, Recovered};
+use barnabas_storage::journal::{
+    Entry, EntryKind, JournalError, JournalPartition, PartitionReplay, Recovered,
+};
 use barnabas_storage::{
     DirKind, Disk, FilePool, LogConfig, LogDir, LogPlace, MemoryDisk, MetaProperties, StorageError,
-    TailMemory,
+    TailMemory, quarantine,
 };
 
 use super::journal::{JournalWriter, files_in, remove_files};
 use super::syncs::Syncs;
-use super::{Failure, HostTime, Hosted, News, ReplicaHost, moment};
+use super::{Failure, HostTime, Hosted, News, ReplicaHost, Unopened, moment};
 use crate::controller::CLUSTER;
 use crate::mistake::Mistake;
 
@@ -72,6 +75,7 @@ impl ReplicaHost {
             dir.begin()?;
         }
         Ok(Self {
+            id,
             disk: disk.clone(),
             dir,
             config: Arc::new(config()),
@@ -125,8 +129,9 @@ impl ReplicaHost {
         if time.is(Mistake::ForgetsTheJournal) {
             recovered.keep(|_| false);
         }
-        let at_once: Vec<PartitionReplay> =
+        let mut at_once: Vec<PartitionReplay> =
             recovered.partitions.iter().filter(|replay| !replay.only_appends()).cloned().collect();
+        let left = self.extract_left(&mut at_once, image)?;
         self.replay_now(&at_once, time.now)?;
         recovered.keep(PartitionReplay::only_appends);
         let opening = time.random.draw();
@@ -139,7 +144,33 @@ impl ReplicaHost {
             gone_on => gone_on?,
         }
         self.wait_for(recovered);
+        for partition in left {
+            let kind = EntryKind::Remove;
+            self.entries.push(Entry { partition, leader_epoch: LeaderEpoch::NONE, kind });
+        }
+        self.submit();
         Ok(())
+    }
+
+    /// Takes those partitions out that have left this broker.
+    fn extract_left(
+        &mut self,
+        replays: &mut Vec<PartitionReplay>,
+        image: &Image,
+    ) -> Result<Vec<Arc<JournalPartition>>, StorageError> {
+        let mut left = Vec::new();
+        for replay in std::mem::take(replays) {
+            let JournalPartition { topic_id, topic_partition } = &*replay.partition;
+            let topic = image.topics.by_id(*topic_id);
+            let row = topic.and_then(|topic| topic.partition(topic_partition.partition));
+            let has_folder = self.disk.stat(&self.place(&replay.partition).dir())?.is_some();
+            if has_left(has_folder, row.is_some_and(|row| row.has_replica(self.id)), false) {
+                left.push(replay.partition);
+            } else {
+                replays.push(replay);
+            }
+        }
+        Ok(left)
     }
 
     fn wait_for(&mut self, recovered: Recovered) {
@@ -152,8 +183,11 @@ impl ReplicaHost {
 
     fn replay_now(&mut self, partitions: &[PartitionReplay], now: MonotonicMs) -> Result<(), Failure> {
         for replay in partitions {
-            let end = self.replay_one(replay, now)?;
-            self.dir.vouch_for(replay.partition.topic_partition.clone(), end);
+            match self.replay_one(replay, now)? {
+                Ok(end) => self.dir.vouch_for(replay.partition.topic_partition.clone(), end),
+                // It is of this log alone, which is found to be offline when it is opened.
+                Err(_) => self.keep_aside(replay)?,
+            }
         }
         if !partitions.is_empty() {
             self.dir.write_checkpoints()?;
@@ -170,11 +204,19 @@ impl ReplicaHost {
         }
     }
 
-    fn replay_one(&mut self, replay: &PartitionReplay, now: MonotonicMs) -> Result<Offset, Failure> {
+    fn keep_aside(&self, replay: &PartitionReplay) -> Result<(), StorageError> {
+        quarantine::keep(&self.disk, self.dir.path(), replay).map(drop)
+    }
+
+    fn replay_one(
+        &mut self,
+        replay: &PartitionReplay,
+        now: MonotonicMs,
+    ) -> Result<Result<Offset, OpenError>, StorageError> {
         let (place, config) = (self.place(&replay.partition), Arc::clone(&self.config));
         let Self { dir, files, .. } = self;
         let dir = OneDir(RefCell::new(dir));
-        Ok(replay_log(replay, place, config, false, &dir, files, moment(now).wall)??)
+        replay_log(replay, place, config, false, &dir, files, moment(now).wall)
     }
 
     /// Opens a replica, unless it is open.
@@ -183,14 +225,15 @@ impl ReplicaHost {
         key: ReplicaKey,
         name: &TopicPartition,
         time: &HostTime<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Unopened> {
         if self.replicas.contains_key(&key) || self.offline.contains(&key) || self.failed.is_some() {
             return Ok(());
         }
         let unreplayed = self.unreplayed.get(&key).cloned();
         let partition = JournalPartition { topic_id: key.topic, topic_partition: name.clone() };
         let place = self.place(&partition);
-        let is_there = self.disk.stat(&place.dir()).map_err(StorageError::from)?.is_some();
+        let stat = self.disk.stat(&place.dir()).map_err(StorageError::from);
+        let is_there = stat.map_err(|error| Unopened::Failed(error.into()))?.is_some();
         let is_known = is_there || unreplayed.is_some();
         let checkpointed = is_known.then(|| Checkpointed::read(&mut self.dir, name));
         let opening = Opening {
@@ -204,11 +247,41 @@ impl ReplicaHost {
             unreplayed: unreplayed.as_deref(),
             now: moment(time.now).wall,
         };
-        let (replica, _) = Replica::open(opening, &mut self.files)?;
+        match Replica::open(opening, &mut self.files) {
+            Ok((replica, _)) => {
+                self.unreplayed.remove(&key);
+                self.opened += 1;
+                self.note_opened(replica);
+                Ok(())
+            }
+            Err(error) => self.cannot_open(key, unreplayed.as_deref(), error),
+        }
+    }
+
+    fn cannot_open(
+        &mut self,
+        key: ReplicaKey,
+        unreplayed: Option<&PartitionReplay>,
+        error: OpenError,
+    ) -> Result<(), Unopened> {
+        match error.verdict(unreplayed.is_some()) {
+            OpenVerdict::Retry => return Err(Unopened::Later(error)),
+            OpenVerdict::DirectoryFailed => return Err(Unopened::Failed(error.into())),
+            OpenVerdict::Quarantine | OpenVerdict::Offline => {}
+        }
+        match unreplayed.map_or(Ok(()), |replay| self.keep_aside(replay)) {
+            Ok(()) => {}
+            Err(error) if error.is_passing() => return Err(Unopened::Later(error.into())),
+            Err(error) => return Err(Unopened::Failed(error.into())),
+        }
         self.unreplayed.remove(&key);
-        self.opened += 1;
-        self.note_opened(replica);
+        self.stays_offline(key, error.to_string());
         Ok(())
+    }
+
+    pub(super) fn stays_offline(&mut self, key: ReplicaKey, why: String) {
+        self.offline.insert(key);
+        self.news.push_back(News::Offline { key, why });
     }
 
     fn note_opened(&mut self, replica: Replica) {

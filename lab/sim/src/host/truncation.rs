@@ -5,7 +5,7 @@
 
 use barnabas_base::{MonotonicMs, Offset, TimestampMs};
 use barnabas_partition::{Cut, ReplicaKey};
-use barnabas_replica::{RequestError, is_of_the_log_alone};
+use barnabas_replica::{RequestError, TruncationVerdict};
 use barnabas_storage::StorageError;
 
 use super::{Failure, HostTime, News, ReplicaHost};
@@ -20,7 +20,10 @@ impl ReplicaHost {
         let Some(hosted) = self.replicas.get_mut(&key) else { return };
         match hosted.replica.truncation_at(&mut self.files, cut) {
             Ok(cut) => self.note_truncation(key, cut, false, time),
-            Err(error) => self.truncation_failed(key, error),
+            Err(error) => {
+                self.truncation_failed(key, error);
+                self.news.push_back(News::FollowOn(key));
+            }
         }
     }
 
@@ -52,8 +55,6 @@ impl ReplicaHost {
         };
         let is_repair = match self.carry_out_truncation(key, now) {
             Ok(is_repair) => is_repair,
-            // It is tried again.
-            Err(error) if error.is_passing() => return false,
             Err(error) => {
                 self.truncation_failed(key, error);
                 return false;
@@ -86,15 +87,18 @@ impl ReplicaHost {
         Ok(is_repair)
     }
 
-    /// The replica is of no use any more, or its directory.
+    /// The replica waits, or is of no use any more, or its directory.
     fn truncation_failed(&mut self, key: ReplicaKey, error: StorageError) {
-        if !is_of_the_log_alone(&error) {
-            return self.fail(Failure::from(error));
+        match TruncationVerdict::of(&error) {
+            TruncationVerdict::Retry => {}
+            TruncationVerdict::DirectoryFailed => self.fail(Failure::from(error)),
+            TruncationVerdict::Offline => {
+                let Some(hosted) = self.replicas.get_mut(&key) else { return };
+                hosted.replica.log.fail();
+                hosted.replica.fail(RequestError::Storage, &mut self.outbox);
+                self.stays_offline(key, error.to_string());
+                self.carry_out(key);
+            }
         }
-        let Some(hosted) = self.replicas.get_mut(&key) else { return };
-        hosted.replica.log.fail();
-        hosted.replica.fail(RequestError::Storage, &mut self.outbox);
-        self.offline.insert(key);
-        self.carry_out(key);
     }
 }

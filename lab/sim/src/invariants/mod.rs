@@ -114,11 +114,12 @@ impl Judge {
                 self.asked(Invariant::DurableIsKept);
                 durable_is_kept::check(id, *key, &log.batches, view)
             }
-            Event::Failed(Failure::Lost(why)) => {
-                // What was damaged may be refused by a start: its operator replaces the disk.
-                let is_damaged = view.broker(id).is_some_and(|broker| !broker.damaged.is_empty());
-                if is_damaged { Ok(()) } else { Err(format!("{id} cannot go on: {why}")) }
+            Event::Offline { key, why } => {
+                // What was damaged may be refused: its operator replaces the disk.
+                let is_damaged = view.broker(id).is_some_and(|broker| broker.damaged.contains(key));
+                if is_damaged { Ok(()) } else { Err(format!("{id} cannot open {key:?}: {why}")) }
             }
+            Event::Failed(Failure::Lost(why)) => Err(format!("{id} cannot go on: {why}")),
             Event::Durable { .. }
             | Event::WillCut { .. }
             | Event::GaveUp { .. }

@@ -16,7 +16,8 @@
 //! 1. a journal forgets nothing that is not synced in segments, or kept in a file of its own (2)
 //! 2. a partition whose log is damaged keeps what the journal held of it beside the partition's directory
 //!    (core/storage/src/quarantine.rs), and stays offline; the others are served
-//! 3. nothing is replayed into a partition that has another topic id, was deleted, or lies in another directory
+//! 3. nothing is replayed into a partition that has another topic id, was deleted, lies in another directory, or left
+//!    this broker
 
 use crate::log_dirs::directories::Directory;
 use crate::log_dirs::directories::is_reserved;
@@ -27,7 +28,7 @@ use crate::node::topic_settings;
 use crate::upkeep::placement::give_up;
 use crate::upkeep::placement::locate::{exchanged, foreign, is_deleted, owner};
 use barnabas_base::{Offset, TopicId, TopicPartition};
-use barnabas_replica::{OpenError, read_journal, replay_log, waits_for_opening};
+use barnabas_replica::{OpenError, has_left, read_journal, replay_log, waits_for_opening};
 use barnabas_storage::journal::{JournalConfig, JournalPartition, PartitionReplay, Recovered, slot_files};
 use barnabas_storage::placement::locate::Owner;
 use barnabas_storage::{DirKind, FilePool, FileSystem, LogPlace, PartitionDir, StorageError, quarantine};
@@ -192,6 +193,14 @@ fn is_known(node: &Node, topic: TopicId) -> bool {
     node.cluster.image.load().topics.by_id(topic).is_some() || node.peers.controller.log_was_cut()
 }
 
+/// Whether this broker has a replica of it.
+fn is_replica(node: &Node, partition: &JournalPartition) -> bool {
+    let image = node.cluster.image.load();
+    let topic = image.topics.by_id(partition.topic_id);
+    let row = topic.and_then(|topic| topic.partition(partition.topic_partition.partition));
+    row.is_some_and(|row| row.has_replica(node.identity.broker_id))
+}
+
 type Ends = Vec<(TopicPartition, Offset)>;
 
 /// Several threads, each taking the next partition. The first failure of the machine ends all of it.
@@ -278,6 +287,12 @@ fn replay_one(
         topic_id: *topic_id,
         future: None,
     };
+    let has_folder = directory.disk.stat(&place.dir())?.is_some();
+    if has_left(has_folder, is_replica(node, &replay.partition), node.peers.controller.log_was_cut()) {
+        tracing::info!(partition = %name, "was moved to other brokers: what the journal holds of it is not replayed");
+        node.log_dirs.pending.add_left(index, key_of(&replay.partition), Arc::clone(&replay.partition));
+        return Ok(None);
+    }
     let config = topic_settings::log_config(node, &node.cluster.image.load_full(), &name.topic);
     let now = node.clock.wall();
     match replay_log(replay, place, config, synced_as_a_whole, directory, files, now)? {

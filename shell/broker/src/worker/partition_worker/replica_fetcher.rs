@@ -162,6 +162,12 @@ impl Following {
         self.to_settle.push(key);
     }
 
+    /// It met a full disk.
+    pub fn settle_later(&mut self, key: PartitionKey) {
+        self.to_open_again.push(key);
+        self.open_again_at.get_or_insert(barnabas_clock::now() + OPEN_AGAIN);
+    }
+
     /// The partition is not open any more.
     pub fn forget(&mut self, key: PartitionKey) {
         self.fetchers.unfollow(key.into());
@@ -264,12 +270,20 @@ impl PartitionWorker {
             self.following.to_open.extend(self.following.to_open_again.drain(..));
         }
         while let Some(key) = self.following.to_open.pop_front() {
+            if self.replicas.get(&key).is_some_and(|replica| replica.truncation.is_some()) {
+                // Its truncation is delayed.
+                self.following.settle_soon(key);
+                continue;
+            }
             let image = self.node.cluster.image.load_full();
             let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
             if row.is_some_and(|row| self.follows(row)) {
                 match self.open(key) {
                     // The image may have changed while it was being opened.
-                    Ok(()) => self.partition_changed(&image, key),
+                    Ok(()) => {
+                        self.partition_changed(&image, key);
+                        self.following.settle_soon(key);
+                    }
                     // Said where it failed; a directory that is full may have room again.
                     Err(Declined::Storage | Declined::Full) if !self.failed.contains(&key) => {
                         self.following.to_open_again.push(key);
@@ -432,8 +446,7 @@ impl PartitionWorker {
         let Some(replica) = replicas.get(&key).filter(|replica| !replica.partition.is_failed()) else {
             // It met a full disk, and is made anew from its log.
             following.fetchers.unfollow(key.into());
-            following.to_open_again.push(key);
-            following.open_again_at.get_or_insert(barnabas_clock::now() + OPEN_AGAIN);
+            following.settle_later(key);
             return;
         };
         if replica.truncation.is_none()

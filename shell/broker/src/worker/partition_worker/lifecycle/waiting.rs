@@ -82,6 +82,9 @@ impl PartitionWorker {
     /// What waits where the partition lies, or may lie: a move that was cut off between its two renames leaves two
     /// folders. What waits where it does not lie any more is forgotten.
     fn waiting(&mut self, key: PartitionKey) -> Result<Vec<(usize, Arc<PartitionReplay>)>, Declined> {
+        if let Some((directory, partition)) = self.node.log_dirs.pending.take_left(key) {
+            self.journal_removed(directory, partition);
+        }
         let mut here = Vec::new();
         for (directory, replay) in self.node.log_dirs.pending.find(key) {
             if !self.node.log_dirs.directories[directory].is_usable() {

@@ -8,7 +8,7 @@ use crate::mailbox::PartitionKey;
 use crate::worker::partition_worker::PartitionWorker;
 use crate::worker::replica::Hosted;
 use barnabas_partition::Cut;
-use barnabas_replica::{Truncated, is_of_the_log_alone};
+use barnabas_replica::{Truncated, TruncationVerdict};
 use barnabas_storage::StorageError;
 
 impl PartitionWorker {
@@ -73,25 +73,33 @@ impl PartitionWorker {
         replica.finish_truncation(files)
     }
 
-    /// The log could not be truncated: the replica is of no use. Nothing false was acknowledged, as it led nothing.
+    /// The log could not be truncated: the replica waits, or is of no use. Nothing false was acknowledged, as it led
+    /// nothing.
     fn truncation_failed(&mut self, key: PartitionKey, error: &StorageError) {
-        let Self { replicas, effects, following, .. } = self;
+        let Self { replicas, effects, following, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
-        let directory = replica.directory;
-        if is_of_the_log_alone(error) {
-            let name = &replica.name.topic_partition;
-            tracing::error!(partition = %name, %error, "the log could not be truncated to the leader's; \
-                the replica stays offline until the next start");
-            replica.log.fail();
-            replica.partition.fail(&mut effects.decisions);
-            replica.wake_all();
-            following.fail(replica, key);
-            self.apply_effects(key);
-            self.stays_offline(key);
-            return;
+        let (directory, name) = (replica.directory, &replica.name.topic_partition);
+        match TruncationVerdict::of(error) {
+            TruncationVerdict::Retry => {
+                tracing::info!(partition = %name, %error, "the truncation of the log is delayed");
+                node.write_failed(directory, error);
+                following.settle_later(key);
+            }
+            TruncationVerdict::Offline => {
+                tracing::error!(partition = %name, %error, "the log could not be truncated to the \
+                    leader's; the replica stays offline until the next start");
+                replica.log.fail();
+                replica.partition.fail(&mut effects.decisions);
+                replica.wake_all();
+                following.fail(replica, key);
+                self.apply_effects(key);
+                self.stays_offline(key);
+            }
+            TruncationVerdict::DirectoryFailed => {
+                self.node.directory_failed(directory, error);
+                self.directory_failed(directory);
+            }
         }
-        self.node.directory_failed(directory, error);
-        self.directory_failed(directory);
     }
 }
 

@@ -294,10 +294,11 @@ impl Broker {
         }
         let durable = self.durable.get(&key).map_or(&[][..], |durable| &durable.log);
         let before = self.before_cut.get(&key).map_or(&[][..], |before| before);
+        let before = before.iter().filter(|batch| batch.end() <= read.end);
         let mut all: BTreeMap<Offset, Batch> =
-            before.iter().chain(durable).map(|batch| (batch.base, batch.clone())).collect();
+            before.chain(durable).map(|batch| (batch.base, batch.clone())).collect();
         all.extend(read.batches.drain(..).map(|batch| (batch.base, batch)));
-        *read = Readable { batches: all.into_values().collect(), is_whole: true };
+        (read.batches, read.is_whole) = (all.into_values().collect(), true);
     }
 
     /// What it calls durable from now on.

@@ -13,6 +13,8 @@ use crate::random::Random;
 #[derive(Debug, Clone)]
 pub(crate) struct Readable {
     pub batches: Vec<Batch>,
+    /// The part ends here.
+    pub end: Offset,
     /// Nothing of it is damaged.
     pub is_whole: bool,
 }
@@ -20,7 +22,7 @@ pub(crate) struct Readable {
 impl ReplicaHost {
     /// The batches from `from` up to `upto`, durable or not.
     pub fn batches(&mut self, key: ReplicaKey, from: Offset, upto: Offset) -> Readable {
-        let mut found = Readable { batches: Vec::new(), is_whole: true };
+        let mut found = Readable { batches: Vec::new(), end: upto, is_whole: true };
         let Some(hosted) = self.replicas.get_mut(&key) else { return found };
         let log = &mut hosted.replica.log;
         let (mut at, upto) = (from.max(log.start()), upto.min(log.end()));

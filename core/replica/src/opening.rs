@@ -113,7 +113,7 @@ impl OpenError {
 
     /// `has_unreplayed`: the journal holds something of the partition.
     ///
-    /// A failed disk says nothing of the partition. A file that may not be read or written says nothing of the disk. A
+    /// A failed disk is no fault of the partition. A file that may not be read or written is no fault of the disk. A
     /// failed sync is final for the directory: what it covered may be gone, while the page cache still shows it to the
     /// next start.
     pub fn verdict(&self, has_unreplayed: bool) -> OpenVerdict {

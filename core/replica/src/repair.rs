@@ -9,10 +9,10 @@
 //!    given up, and fetched as by any replica that was away.
 //!
 //! An image may be older than the cluster's state: a broker that is cut off from the controllers sees none of what they
-//! decide, while its leader still answers it. So step 3 rests only on an image of which it is known by when it was the
-//! newest ([`RepairView::known_by`]). By then the leader had seen the replica behind. From that moment on it cannot come
-//! into the ISR again, since it fetches from the damaged offset, nor from the ISR into the ELR: what the image says of
-//! it stays true until the repair is over.
+//! decide, while its leader still answers it. So step 3 rests only on an image that is known to have been the newest at
+//! some moment ([`RepairView::known_by`]), and by that moment the leader had seen the replica behind. From then on the
+//! replica cannot come into the ISR again, since it fetches from the damaged offset, nor from the ISR into the ELR:
+//! what the image shows stays true until the repair is over.
 //!
 //! A replica in the ELR is promised to hold all that was acknowledged (KIP-966), and may be elected. So where removing
 //! it would leave fewer than `min.insync.replicas`, and the cluster has the ELR, it stays in the ISR until another

@@ -51,7 +51,7 @@ pub enum Mistake {
     ShowsEverything,
     /// A replica whose log is damaged gives it up while others count on it.
     HealsWhileItCounts,
-    /// A replica whose log is damaged gives it up as soon as an image says so, however old that may be.
+    /// A replica whose log is damaged gives it up by an image of any age.
     TrustsOldImages,
     /// `min.insync.replicas` is taken for 1.
     LeadsBelowTheMinimum,

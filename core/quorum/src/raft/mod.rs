@@ -15,8 +15,8 @@
 //! 5. a Fetch asks from the end of what is on this member's disk: it is the acknowledgement of all below
 //!
 //! Files: `election` (votes), `epochs` (which epochs are taken), `following` (Fetch, as it is sent), `leading` (Fetch,
-//! as it is answered), `known` (how new the committed log is), `snapshots`, `reconfiguration` (voters come and go), `upgrade` (the level from which on they
-//! can), `requests` (Kafka's messages).
+//! as it is answered), `known` (how new the committed log is), `snapshots`, `reconfiguration` (voters come and go),
+//! `upgrade` (the level from which on they can), `requests` (Kafka's messages).
 //!
 //! Sources: the KIPs; Kafka `KafkaRaftClient`, `QuorumState`, `LeaderState`; the public TLA+ specification of KRaft.
 
@@ -24,7 +24,6 @@ mod answers;
 pub mod describe;
 mod draw;
 mod election;
-mod known;
 mod log;
 pub mod membership;
 pub mod message;
@@ -47,13 +46,13 @@ use crate::now::Now;
 use crate::snapshot_id::SnapshotId;
 use crate::voters::{Voter, VoterEndpoint, Voters};
 use draw::Draw;
-use known::Known;
 pub use log::Agreement;
 use log::Log;
 use membership::history::{History, NO_EPOCH};
 use message::{ReplicaKey, Request, Response};
 use peers::Peers;
 use planted::Mistake;
+use replication::known::Known;
 use replication::snapshots::Storing;
 use state::epochs::Budget;
 use state::quorum_state::QuorumState;

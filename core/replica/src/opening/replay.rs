@@ -78,9 +78,9 @@ pub fn waits_for_opening(replay: &PartitionReplay, has_journal: bool, is_known: 
     has_journal && is_known && replay.only_appends()
 }
 
-/// Whether a partition has left this broker, though its journal does not say so: the process was killed after the folder
-/// was put aside, and before that was noted. What the journal holds of it is out of date. The journal notes the removal
-/// before it takes anything new of the partition.
+/// Whether a partition has left this broker, though its journal has no record of that: the process was killed after
+/// the folder was put aside, and before the journal noted it. What the journal holds of the partition is out of date.
+/// The journal notes the removal before it takes anything new of the partition.
 ///
 /// `is_replica`: by the image. `log_was_cut`: the metadata log has lost its end at this start, which may have said
 /// otherwise.

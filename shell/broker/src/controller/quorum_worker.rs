@@ -11,6 +11,8 @@
 //! 1. an answer goes out after the image that it speaks of is published
 //! 2. nothing is published that is not on disk
 //!
+//! Neighbours: node/cluster/known_by.rs, which is set here.
+//!
 //! Metadata path 1 of 4. Before: requests/cluster/admin.rs. After: core/quorum/src/node.rs, publisher.rs.
 
 mod damage;
@@ -308,7 +310,7 @@ impl QuorumWorker {
             let effects = self.quorum.take_effects();
             if effects.is_empty() {
                 if let Some(at) = self.quorum.known_by(self.now()) {
-                    self.node.cluster.known_by.tell(at);
+                    self.node.cluster.known_by.set(at);
                 }
                 return Ok(());
             }

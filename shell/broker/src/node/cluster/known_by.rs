@@ -1,9 +1,10 @@
 //! By which moment the image is known to hold all that the controllers had committed.
 //!
-//! Always true: it is told after the image that it speaks of. Whoever reads it before the image has one as new.
+//! Always true: it is set after the image that it is about is published. A reader that loads it before the image has
+//! one that is at least as new.
 //!
-//! Neighbours: quorum_worker.rs, which tells; partition_worker/repair.rs, which asks; core/quorum's `raft/known`, which
-//! knows.
+//! Neighbours: controller/quorum_worker.rs, which sets it; worker/partition_worker/replication/repair.rs, which asks;
+//! core/quorum/src/raft/replication/known.rs, which knows.
 
 use barnabas_base::MonotonicMs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct KnownBy(AtomicU64);
 
 impl KnownBy {
-    pub fn tell(&self, at: MonotonicMs) {
+    pub fn set(&self, at: MonotonicMs) {
         self.0.fetch_max(at.0, Ordering::Release);
     }
 

@@ -2,7 +2,7 @@
 //! `repair` decides.
 //!
 //! Neighbours: scrub.rs and reads.rs, which find damage; truncation.rs, which truncates;
-//! node/log_dirs/not_to_lead.rs, which asks the controller;
+//! node/log_dirs/not_to_lead.rs, which asks the controller; node/cluster/known_by.rs, which knows how new the image is;
 //! core/replica/src/repair.rs.
 
 use crate::mailbox::PartitionKey;

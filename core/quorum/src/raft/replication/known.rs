@@ -8,15 +8,17 @@
 //!    wrote that, so no later leader had committed anything at the moment of (1)
 //!
 //! All that was committed by the moment of (1) lies below that offset. No clock but this member's own is needed, and
-//! neither slow messages nor hanging processes matter. While nothing else is written, the leader's no-op records
-//! (`metadata.max.idle.interval.ms`) bring the proof about: each is fetched, and its commit is told in an answer without
-//! records (KIP-1166).
+//! neither slow messages nor hanging processes matter. The leader's no-op records (`metadata.max.idle.interval.ms`)
+//! bring the proof about where nothing else is written: each is fetched, and an answer without records carries its
+//! commit (KIP-1166).
+//!
+//! Neighbours: shell/broker/src/node/cluster/known_by.rs, which keeps it for the partitions.
 
 use barnabas_base::{LeaderEpoch, MonotonicMs, Offset};
 
 /// See the module's header.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(crate) struct Known {
     /// The leader of the epoch had written nothing at or behind the offset at that moment.
     unwritten: Option<(LeaderEpoch, Offset, MonotonicMs)>,
     /// All that was committed by the moment lies below the offset.

@@ -125,15 +125,33 @@ impl<L: Lender + ?Sized> AnswerRoom<L> {
         if total > self.bytes_max {
             return Err(TooLarge::Answer(self.bytes_max));
         }
-        if total > self.lent.get() {
-            let wanted = total.next_multiple_of(STEP_BYTES);
-            if !self.lender.lend(wanted) {
-                return Err(TooLarge::Memory);
-            }
-            self.lent.set(wanted);
-        }
+        self.reserve(bytes)?;
         self.taken.set(total);
         Ok(())
+    }
+
+    /// What must be lent for `bytes` more, as far as the answer may grow at all. `None`: it is lent, or free.
+    pub fn missing(&self, bytes: usize) -> Option<u64> {
+        let total = self.taken.get().saturating_add(bytes as u64).min(self.bytes_max);
+        (total > self.lent.get()).then(|| total.next_multiple_of(STEP_BYTES))
+    }
+
+    /// Has lent what `bytes` more need, and counts nothing.
+    ///
+    /// # Errors
+    /// The node's memory is spent.
+    pub fn reserve(&self, bytes: usize) -> Result<(), TooLarge> {
+        let Some(wanted) = self.missing(bytes) else { return Ok(()) };
+        if !self.lender.lend(wanted) {
+            return Err(TooLarge::Memory);
+        }
+        self.lent.set(wanted);
+        Ok(())
+    }
+
+    /// Takes back what was counted for something that is now counted by itself.
+    pub fn give_back(&self, bytes: usize) {
+        self.taken.set(self.taken.get().saturating_sub(bytes as u64));
     }
 
     /// Counts a struct that is about to be put into the answer once more, or that an owner has just handed over.
@@ -191,5 +209,20 @@ mod tests {
         assert_eq!(refused.code(ErrorCode::CoordinatorLoadInProgress), ErrorCode::CoordinatorLoadInProgress);
         assert_eq!(*room.lender().asked.borrow(), [STEP_BYTES, 2 * STEP_BYTES]);
         assert_eq!(room.taken_bytes(), 200_000);
+    }
+
+    #[test]
+    fn reserved_bytes_are_lent_and_not_counted() {
+        let room = AnswerRoom::new(1 << 20, Noting::default());
+        room.lender().has.set(2 * STEP_BYTES);
+        assert_eq!((room.reserve(60_000), room.missing(60_000)), (Ok(()), None));
+        assert_eq!((room.missing(300_000), room.reserve(300_000)), (Some(2 * STEP_BYTES), Ok(())));
+        assert_eq!((room.missing(400_000), room.taken_bytes()), (None, 0));
+        assert_eq!(room.reserve(600_000), Err(TooLarge::Memory));
+        assert_eq!(room.missing(usize::MAX), Some(1 << 20), "no more than the answer may have");
+        assert_eq!(room.take(400_000), Ok(()));
+        room.give_back(300_000);
+        assert_eq!((room.take(400_000), room.taken_bytes()), (Ok(()), 500_000));
+        assert_eq!(*room.lender().asked.borrow(), [2 * STEP_BYTES, 3 * STEP_BYTES]);
     }
 }

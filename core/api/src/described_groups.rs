@@ -22,7 +22,7 @@ pub(crate) struct Head<'a> {
 }
 
 /// The description of a group of one type.
-pub(crate) trait Description: Default + Struct {
+pub(crate) trait Description: Clone + Default + Struct {
     fn head(&mut self) -> Head<'_>;
 }
 
@@ -44,16 +44,16 @@ descriptions!(
     streams_group_describe_response
 );
 
-/// The descriptions as far as they are known, in the order of the request.
+/// The descriptions as far as they are known, in the order of the request, however often a group stands in it.
 #[derive(Debug)]
 pub(crate) struct Described<Group> {
     with_operations: bool,
     groups: Vec<Group>,
-    places: Map<Str, usize>,
+    places: Map<Str, Vec<usize>>,
 }
 
 impl<Group: Description> Described<Group> {
-    /// What to ask which shard; who names a group twice is told of it once. A group without a shard is refused already.
+    /// What to ask which shard, each group once. A group without a shard is refused already.
     pub fn split(
         ids: Vec<Str>,
         with_operations: bool,
@@ -62,39 +62,41 @@ impl<Group: Description> Described<Group> {
         let mut described = Self { with_operations, groups: Vec::new(), places: Map::default() };
         let mut by_shard: BTreeMap<PartitionIndex, Vec<Str>> = BTreeMap::new();
         for id in ids {
-            if described.places.contains_key(&id) {
-                continue;
-            }
-            described.places.insert(id.clone(), described.groups.len());
             let shard = shard_of(&id);
             let mut group = Group::default();
             let head = group.head();
             *head.group_id = id.clone();
             *head.error_code = shard.err().unwrap_or_default().code();
             *head.authorized_operations = authorized_operations::NOT_ASKED;
+            let places = described.places.entry(id.clone()).or_default();
+            places.push(described.groups.len());
             described.groups.push(group);
-            if let Ok(shard) = shard {
+            if let Ok(shard) = shard
+                && places.len() == 1
+            {
                 by_shard.entry(shard).or_default().push(id);
             }
         }
         (by_shard, described)
     }
 
-    /// Takes over what one shard says.
+    /// Adds a shard's descriptions.
     pub fn add(&mut self, groups: impl IntoIterator<Item = Group>, version: i16, room: &AnswerRoom) {
         for mut group in groups {
-            let large = room.take_struct(&group, version).err();
             let head = group.head();
-            let Some(&place) = self.places.get(&*head.group_id) else { continue };
-            if let Some(large) = large {
-                *self.groups[place].head().error_code =
-                    large.code(ErrorCode::CoordinatorLoadInProgress).code();
-                continue;
-            }
+            let Some(places) = self.places.get(&*head.group_id) else { continue };
             let shows = self.with_operations && *head.error_code == 0;
             *head.authorized_operations =
                 if shows { authorized_operations::GROUP } else { authorized_operations::NOT_ASKED };
-            self.groups[place] = group;
+            for &place in places {
+                match room.take_struct(&group, version) {
+                    Ok(()) => self.groups[place] = group.clone(),
+                    Err(large) => {
+                        *self.groups[place].head().error_code =
+                            large.code(ErrorCode::CoordinatorLoadInProgress).code();
+                    }
+                }
+            }
         }
     }
 

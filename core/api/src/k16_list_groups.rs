@@ -59,17 +59,19 @@ pub fn plan(
 }
 
 impl Pending {
-    /// Takes over one shard's answer. A shard that has gone elsewhere meanwhile has nothing to say.
-    pub fn add(&mut self, response: ListGroupsResponse, room: &AnswerRoom) {
+    /// Takes over a part of the list. A shard that moved away meanwhile is left out. Returns whether
+    /// there is to be a list at all.
+    pub fn add(&mut self, response: ListGroupsResponse, room: &AnswerRoom) -> bool {
         if let Err(large) = room.take_struct(&response, ListGroupsResponse::VERSIONS.max) {
             self.response.error_code = large.code(ErrorCode::CoordinatorLoadInProgress).code();
-            return;
+            return false;
         }
         match ErrorCode::from_code(response.error_code) {
             ErrorCode::None => self.response.groups.extend(response.groups),
             ErrorCode::NotCoordinator => {}
             code => self.response.error_code = code.code(),
         }
+        self.response.error_code == 0
     }
 
     /// The answer, once every shard's is in.

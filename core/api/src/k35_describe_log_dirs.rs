@@ -14,7 +14,12 @@
 //! ## Left out
 //! - Nothing.
 //!
+//! The answer is as long as the broker has partitions: from [`crate::pieces::LARGE_MIN`] on it is written piece by
+//! piece (large.rs).
+//!
 //! Source: Kafka 4.4 `KafkaApis.handleDescribeLogDirsRequest`, `ReplicaManager.describeLogDirs`.
+
+mod large;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +29,16 @@ use barnabas_wire::messages::describe_log_dirs_request::DescribeLogDirsRequest;
 use barnabas_wire::messages::describe_log_dirs_response::{
     DescribeLogDirsPartition, DescribeLogDirsResponse, DescribeLogDirsResult, DescribeLogDirsTopic,
 };
+
+use crate::pieces::LARGE_MIN;
+
+pub use large::Large;
+
+/// What one partition takes while the directories are looked at, about: its name on disk and in the image, its size by
+/// its owner, its entry.
+pub const LOOK_BYTES: u64 = 512;
+/// What of it stays until the answer is written.
+pub const KEPT_BYTES: u64 = 64;
 
 /// Which partitions are asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,13 +93,46 @@ impl Wanted {
     }
 }
 
+/// An answer, whole or in pieces.
+#[derive(Debug)]
+pub enum Response {
+    Whole(DescribeLogDirsResponse),
+    Large(Large),
+}
+
 /// The answer.
-pub fn respond(wanted: &Wanted, directories: Vec<Directory>, version: i16) -> DescribeLogDirsResponse {
+pub fn respond(wanted: &Wanted, directories: Vec<Directory>, version: i16) -> Response {
+    let partitions: usize = directories.iter().map(|directory| directory.partitions.len()).sum();
+    if partitions >= LARGE_MIN {
+        return Response::Large(Large::new(wanted, directories, version));
+    }
+    Response::Whole(whole(wanted, directories, version))
+}
+
+fn whole(wanted: &Wanted, directories: Vec<Directory>, version: i16) -> DescribeLogDirsResponse {
     let results = directories.into_iter().map(|directory| describe(wanted, directory, version));
     DescribeLogDirsResponse { results: results.collect(), ..DescribeLogDirsResponse::default() }
 }
 
-fn describe(wanted: &Wanted, directory: Directory, version: i16) -> DescribeLogDirsResult {
+/// The answer of a node that has no memory for another: REQUEST_TIMED_OUT, as it has waited for some. Before version 3
+/// the error is in each directory.
+pub fn refuse(paths: impl IntoIterator<Item = Text>, version: i16) -> DescribeLogDirsResponse {
+    let error_code = ErrorCode::RequestTimedOut.code();
+    if version >= 3 {
+        return DescribeLogDirsResponse { error_code, ..DescribeLogDirsResponse::default() };
+    }
+    let results = paths.into_iter().map(|path| DescribeLogDirsResult {
+        error_code,
+        log_dir: Str::from(path),
+        total_bytes: -1,
+        usable_bytes: -1,
+        ..DescribeLogDirsResult::default()
+    });
+    DescribeLogDirsResponse { results: results.collect(), ..DescribeLogDirsResponse::default() }
+}
+
+/// A directory without its partitions.
+fn head(directory: &Directory, version: i16) -> DescribeLogDirsResult {
     let bytes = |bytes: Option<u64>| match bytes {
         Some(bytes) if version >= 4 => i64::try_from(bytes).unwrap_or(i64::MAX),
         _ => -1,
@@ -102,16 +150,29 @@ fn describe(wanted: &Wanted, directory: Directory, version: i16) -> DescribeLogD
     result.total_bytes = bytes(directory.total_bytes);
     result.usable_bytes = bytes(directory.usable_bytes);
     result.is_cordoned = version >= 5 && directory.is_cordoned;
+    result
+}
+
+fn entry(replica: &Replica) -> DescribeLogDirsPartition {
+    DescribeLogDirsPartition {
+        partition_index: replica.partition.get(),
+        partition_size: i64::try_from(replica.size_bytes).unwrap_or(i64::MAX),
+        offset_lag: replica.offset_lag,
+        is_future_key: replica.is_future,
+        ..DescribeLogDirsPartition::default()
+    }
+}
+
+fn describe(wanted: &Wanted, directory: Directory, version: i16) -> DescribeLogDirsResult {
+    let mut result = head(&directory, version);
+    if directory.is_offline {
+        return result;
+    }
     let mut topics: BTreeMap<Text, Vec<DescribeLogDirsPartition>> = BTreeMap::new();
     let replicas = directory.partitions.into_iter();
     for replica in replicas.filter(|replica| wanted.contains(&replica.topic, replica.partition)) {
-        topics.entry(replica.topic).or_default().push(DescribeLogDirsPartition {
-            partition_index: replica.partition.get(),
-            partition_size: i64::try_from(replica.size_bytes).unwrap_or(i64::MAX),
-            offset_lag: replica.offset_lag,
-            is_future_key: replica.is_future,
-            ..DescribeLogDirsPartition::default()
-        });
+        let entry = entry(&replica);
+        topics.entry(replica.topic).or_default().push(entry);
     }
     let topics = topics.into_iter().map(|(name, partitions)| DescribeLogDirsTopic {
         name: Str::from(name),

@@ -51,12 +51,12 @@ pub fn plan(mut request: ListTransactionsRequest, ctx: &Context<'_>) -> Plan<Wor
 }
 
 impl Pending {
-    /// Takes over one shard's answer. A shard that has gone elsewhere meanwhile has nothing to say; one that is loading
-    /// leaves nothing to say for the others.
-    pub fn add(&mut self, response: ListTransactionsResponse, room: &AnswerRoom) {
+    /// Takes over a part of the list. A shard that has gone elsewhere meanwhile has nothing to say; one that is loading
+    /// leaves nothing to say for the others. Returns whether there is to be a list at all.
+    pub fn add(&mut self, response: ListTransactionsResponse, room: &AnswerRoom) -> bool {
         if let Err(large) = room.take_struct(&response, ListTransactionsResponse::VERSIONS.max) {
             self.response.error_code = large.code(ErrorCode::CoordinatorLoadInProgress).code();
-            return;
+            return false;
         }
         match ErrorCode::from_code(response.error_code) {
             ErrorCode::None => {
@@ -66,6 +66,7 @@ impl Pending {
             ErrorCode::NotCoordinator => {}
             code => self.response.error_code = code.code(),
         }
+        self.response.error_code == 0
     }
 
     /// The answer, once every shard's is in.

@@ -43,8 +43,8 @@ pub use config::{
     StreamsSettings,
 };
 pub use framework::{
-    BatchId, Caller, Closed, Committed, EndTransaction, Held, LoadError, Now, Pending, Producer, Record,
-    Room, Ticket, Timers,
+    BatchId, Caller, Closed, Committed, EndTransaction, Held, LoadError, Now, PART_BYTES, Part, Pending,
+    Producer, Record, Room, Ticket, Timers,
 };
 pub use outbox::{Effect, GroupCounts, ShareStateDone, ShareStateOrder, ShareStateWork};
 pub use records::GroupKind;

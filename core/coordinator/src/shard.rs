@@ -19,6 +19,7 @@ mod load;
 mod look;
 mod memory;
 mod outcome;
+mod parts;
 mod reconciled;
 mod transactional;
 
@@ -101,6 +102,8 @@ impl GroupShard {
             self.out.answer(ticket, request.refuse(ErrorCode::InvalidRequest));
         } else if request.writes() && self.out.is_full() {
             self.out.answer(ticket, request.refuse(ErrorCode::CoordinatorNotAvailable));
+        } else if let Some(parts) = self.parts(caller, &request) {
+            self.out.answer(ticket, Response::Parts(parts));
         } else {
             match self.find_room(caller, &request) {
                 Ok(cost) => {
@@ -142,26 +145,12 @@ impl GroupShard {
             Request::OffsetDelete(delete) => self.delete_offsets(delete, ticket),
             Request::OffsetFetch { .. } if caller.version == 0 => Err(ErrorCode::UnsupportedVersion),
             Request::OffsetFetch { group, require_stable } => {
-                let (member, epoch) = (group.member_id.as_deref(), group.member_epoch);
-                let may = match self.groups.get(group.group_id.as_str()) {
-                    Some(Group::Consumer(known)) => known.check_fetch(member, epoch),
-                    Some(Group::Streams(known)) => known.check_fetch(member, epoch),
-                    // A share group has none, and is asked like a group of nobody.
-                    _ => Ok(()),
-                };
-                if let Err(error) = may {
-                    self.out.answer(ticket, request.refuse(error));
-                    return;
-                }
-                let response = offsets::fetch(&self.offsets, group, *require_stable);
-                let response = Response::OffsetFetch(response);
-                match self.out.pending.newest() {
-                    Some(batch) if *require_stable => self.out.answer_after(batch, ticket, response),
-                    _ => self.out.answer(ticket, response),
-                }
-                Ok(())
+                self.fetch_offsets(group, *require_stable, ticket)
             }
-            Request::ListGroups(list) => self.list_groups(list, ticket),
+            Request::ListGroups(list) | Request::ListGroupsParts(list) => {
+                self.list_groups(list, None, ticket)
+            }
+            Request::ListSomeGroups { list, ids } => self.list_groups(list, Some(ids), ticket),
             Request::DescribeGroups(describe) => self.describe_groups(caller, describe, ticket),
             Request::ConsumerGroupDescribe(describe) => {
                 self.describe_consumers(describe, ticket);

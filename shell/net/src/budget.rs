@@ -228,6 +228,15 @@ impl Claim {
 
     /// Makes the claim at least `bytes` large, waiting for others to give back.
     pub async fn grow_to(&mut self, bytes: u64) {
+        self.grow(bytes, true).await;
+    }
+
+    /// As [`Self::grow_to`], and never beyond the limits, however long it takes.
+    pub async fn grow_within_limits(&mut self, bytes: u64) {
+        self.grow(bytes, false).await;
+    }
+
+    async fn grow(&mut self, bytes: u64, passes: bool) {
         if self.grows_to(bytes) {
             return;
         }
@@ -245,7 +254,7 @@ impl Claim {
             tokio::select! {
                 () = freed => {}
                 // Not for first bytes: what has not begun holds nothing up.
-                pass = pass.as_mut(), if self.may_pass() => self.take_pass(pass.ok()),
+                pass = pass.as_mut(), if passes && self.may_pass() => self.take_pass(pass.ok()),
                 () = tokio::time::sleep(PRESS_EVERY) => {}
             }
         }

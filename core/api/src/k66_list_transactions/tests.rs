@@ -21,7 +21,9 @@ fn ask(answers: &[ListTransactionsResponse]) -> ListTransactionsResponse {
     let request = ListTransactionsRequest::default();
     let Plan::Work(mut work) = plan(request, &fixture.ctx()) else { panic!("no work") };
     assert_eq!(work.shards, [PartitionIndex(0)]);
-    answers.iter().for_each(|answer| work.pending.add(answer.clone(), &crate::AnswerRoom::unlimited()));
+    for answer in answers {
+        work.pending.add(answer.clone(), &crate::AnswerRoom::unlimited());
+    }
     work.pending.respond()
 }
 

@@ -34,6 +34,8 @@ pub struct Caller<'a> {
     pub connection: Option<ConnectionNumber>,
     /// For a new member's id, should one be needed.
     pub random: [u8; 16],
+    /// Bytes that the answer may take ([`super::Part`]); `None`: as many as it takes.
+    pub room: Option<usize>,
 }
 
 /// One record of an internal topic, encoded as Kafka does. `value: None` is a tombstone.

@@ -15,10 +15,13 @@ pub(crate) fn arrange<T>(shown: &mut [T], entries: usize, name: impl Fn(&T) -> &
         slots *= 2;
     }
     let shift = 64 - slots.trailing_zeros();
-    shown.sort_by(|a, b| name(b).cmp(name(a)));
-    shown.sort_by_cached_key(|each| {
+    let slot = |each: &T| {
         i64::from(java_hash(name(each))).wrapping_mul(-7_046_029_254_386_353_131).cast_unsigned() >> shift
-    });
+    };
+    shown.sort_by_cached_key(&slot);
+    for together in shown.chunk_by_mut(|a, b| slot(a) == slot(b)) {
+        together.sort_by(|a, b| name(b).cmp(name(a)));
+    }
 }
 
 #[cfg(test)]

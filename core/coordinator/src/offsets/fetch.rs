@@ -15,7 +15,11 @@ use barnabas_wire::messages::offset_fetch_response::{
 };
 
 use super::store::{OffsetEntry, Offsets};
-use crate::framework::Committed;
+use crate::framework::{Committed, part};
+
+/// What an offset and a topic take on the wire beside their texts, at most.
+const ENTRY_BYTES: usize = 24;
+const TOPIC_BYTES: usize = 32;
 
 pub(crate) fn fetch(
     offsets: &Offsets,
@@ -51,6 +55,40 @@ pub(crate) fn fetch(
             .collect(),
     };
     OffsetFetchResponseGroup { group_id: request.group_id.clone(), topics, ..Default::default() }
+}
+
+/// What the answer takes, at most.
+pub(crate) fn fetched_bytes(
+    offsets: &Offsets,
+    request: &OffsetFetchRequestGroup,
+    require_stable: bool,
+) -> usize {
+    let entry = |slot: &Committed<OffsetEntry>| {
+        let metadata = view(slot, require_stable).and_then(|entry| entry.metadata.as_ref());
+        ENTRY_BYTES + metadata.map_or(0, |metadata| metadata.len())
+    };
+    let topics: usize = match &request.topics {
+        None => offsets
+            .of_group(&request.group_id)
+            .into_iter()
+            .flatten()
+            .map(|(name, partitions)| {
+                TOPIC_BYTES + name.len() + partitions.values().map(entry).sum::<usize>()
+            })
+            .sum(),
+        Some(topics) => topics
+            .iter()
+            .map(|topic| {
+                let partitions = topic.partition_indexes.iter().map(|index| {
+                    offsets
+                        .get(&request.group_id, &topic.name, PartitionIndex(*index))
+                        .map_or(ENTRY_BYTES, entry)
+                });
+                TOPIC_BYTES + topic.name.len() + partitions.sum::<usize>()
+            })
+            .sum(),
+    };
+    part::taken(32 + request.group_id.len() + topics)
 }
 
 fn view(slot: &Committed<OffsetEntry>, require_stable: bool) -> Option<&OffsetEntry> {

@@ -7,8 +7,8 @@
 mod protocols;
 mod refusal;
 
-use crate::framework::{EndTransaction, ID_BYTES_MAX};
-use barnabas_base::{ErrorCode, TopicId};
+use crate::framework::{EndTransaction, ID_BYTES_MAX, Part};
+use barnabas_base::{ErrorCode, Text, TopicId};
 use barnabas_wire::Str;
 use barnabas_wire::messages::create_topics_request::CreatableTopic;
 use barnabas_wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
@@ -50,6 +50,13 @@ pub enum Request {
     EndTransaction(EndTransaction),
     OffsetDelete(OffsetDeleteRequest),
     ListGroups(ListGroupsRequest),
+    /// The parts of a long list, each a [`Request::ListSomeGroups`].
+    ListGroupsParts(ListGroupsRequest),
+    /// Of these groups, those that pass.
+    ListSomeGroups {
+        list: ListGroupsRequest,
+        ids: Vec<Text>,
+    },
     DescribeGroups(DescribeGroupsRequest),
     ConsumerGroupDescribe(ConsumerGroupDescribeRequest),
     StreamsGroupHeartbeat(Box<StreamsGroupHeartbeatRequest>),
@@ -93,6 +100,8 @@ pub enum Response {
     SharePartitions(Result<Vec<(TopicId, Vec<i32>)>, ErrorCode>),
     AlterShareGroupOffsets(AlterShareGroupOffsetsResponse),
     DeleteShareGroupOffsets(DeleteShareGroupOffsetsResponse),
+    /// The answer would take more than there is room for. These requests are to be asked instead.
+    Parts(Vec<Part<Request>>),
     /// The request came too late to be heard: its connection is closed, and that is the answer.
     Close,
 }
@@ -244,6 +253,8 @@ impl Request {
             | Self::LeaveGroup(_)
             | Self::OffsetFetch { .. }
             | Self::ListGroups(_)
+            | Self::ListGroupsParts(_)
+            | Self::ListSomeGroups { .. }
             | Self::DescribeGroups(_)
             | Self::ConsumerGroupDescribe(_)
             | Self::StreamsGroupDescribe(_)

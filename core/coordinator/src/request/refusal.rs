@@ -135,7 +135,9 @@ impl Request {
             Self::TxnOffsetCommit(request) => Response::TxnOffsetCommit(txn_commit(request, error)),
             Self::EndTransaction(_) => Response::EndTransaction(error),
             Self::OffsetDelete(_) => Response::OffsetDelete(at_top(error)),
-            Self::ListGroups(_) => Response::ListGroups(at_top(error)),
+            Self::ListGroups(_) | Self::ListGroupsParts(_) | Self::ListSomeGroups { .. } => {
+                Response::ListGroups(at_top(error))
+            }
             Self::DescribeGroups(request) => Response::DescribeGroups(by_group(&request.groups, error)),
             Self::ConsumerGroupDescribe(request) => {
                 Response::ConsumerGroupDescribe(by_group(&request.group_ids, error))
@@ -209,6 +211,8 @@ impl Refusable for Response {
             Self::SharePartitions(_) => Self::SharePartitions(Err(error)),
             Self::AlterShareGroupOffsets(_) => Self::AlterShareGroupOffsets(at_top(error)),
             Self::DeleteShareGroupOffsets(_) => Self::DeleteShareGroupOffsets(at_top(error)),
+            // No answer was built.
+            Self::Parts(parts) => Self::Parts(parts),
             Self::Close => Self::Close,
         }
     }

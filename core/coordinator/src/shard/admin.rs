@@ -21,18 +21,29 @@ use crate::offsets;
 type Refusal = Result<(), ErrorCode>;
 
 impl GroupShard {
-    /// Filters compare without regard to case; one that means nothing lets nothing through.
+    /// Filters compare without regard to case; one that means nothing lets nothing through. `ids`: of these groups, in
+    /// their order; `None`: of all, in Kafka's.
     ///
     /// # Source
     /// KIP-518, KIP-848; Kafka 4.4 `GroupMetadataManager.listGroups`.
-    pub(super) fn list_groups(&mut self, request: &ListGroupsRequest, ticket: Ticket) -> Refusal {
+    pub(super) fn list_groups(
+        &mut self,
+        request: &ListGroupsRequest,
+        ids: Option<&[Text]>,
+        ticket: Ticket,
+    ) -> Refusal {
         let passes = |filter: &[Str], value: &str| {
             filter.is_empty() || filter.iter().any(|wanted| wanted.trim().eq_ignore_ascii_case(value))
         };
-        let mut groups: Vec<ListedGroup> = self.groups.values().map(Group::list).collect();
+        let mut groups: Vec<ListedGroup> = match ids {
+            Some(ids) => ids.iter().filter_map(|id| self.groups.get(id)).map(Group::list).collect(),
+            None => self.groups.values().map(Group::list).collect(),
+        };
         groups.retain(|group| passes(&request.states_filter, &group.group_state));
         groups.retain(|group| passes(&request.types_filter, &group.group_type));
-        table_order::arrange(&mut groups, self.groups.len(), |group| &group.group_id);
+        if ids.is_none() {
+            table_order::arrange(&mut groups, self.groups.len(), |group| &group.group_id);
+        }
         let response = ListGroupsResponse { groups, ..Default::default() };
         self.answer_after_groups(ticket, Response::ListGroups(response));
         Ok(())

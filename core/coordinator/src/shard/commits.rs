@@ -1,6 +1,7 @@
-//! Offsets written and taken away.
+//! Offsets written, read and taken away.
 
 use barnabas_base::ErrorCode;
+use barnabas_wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use barnabas_wire::messages::{OffsetCommitRequest, OffsetDeleteRequest};
 
 use super::{Group, GroupShard};
@@ -64,6 +65,27 @@ impl GroupShard {
             self.out.groups_changed = batch;
         }
         self.out.answer_after(batch, ticket, response);
+        Ok(())
+    }
+
+    pub(super) fn fetch_offsets(
+        &mut self,
+        request: &OffsetFetchRequestGroup,
+        require_stable: bool,
+        ticket: Ticket,
+    ) -> Result<(), ErrorCode> {
+        let (member, epoch) = (request.member_id.as_deref(), request.member_epoch);
+        match self.groups.get(request.group_id.as_str()) {
+            Some(Group::Consumer(known)) => known.check_fetch(member, epoch)?,
+            Some(Group::Streams(known)) => known.check_fetch(member, epoch)?,
+            // A share group has none, and is treated as an unknown group.
+            _ => {}
+        }
+        let response = Response::OffsetFetch(offsets::fetch(&self.offsets, request, require_stable));
+        match self.out.pending.newest() {
+            Some(batch) if require_stable => self.out.answer_after(batch, ticket, response),
+            _ => self.out.answer(ticket, response),
+        }
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 //! AddPartitionsToTxn and DescribeTransactions concern several transactional ids: core/api splits them, and a shard
 //! sees its own only.
 
-use barnabas_base::{ConnectionNumber, ErrorCode, ProducerEpoch, ProducerId, TopicPartition};
+use barnabas_base::{ConnectionNumber, ErrorCode, ProducerEpoch, ProducerId, Text, TopicPartition};
 use barnabas_wire::Str;
 use barnabas_wire::messages::add_partitions_to_txn_response::{
     AddPartitionsToTxnPartitionResult, AddPartitionsToTxnResult, AddPartitionsToTxnTopicResult,
@@ -15,8 +15,8 @@ use barnabas_wire::messages::{
     ListTransactionsResponse,
 };
 
-use crate::framework::ID_BYTES_MAX;
 use crate::framework::Refusable;
+use crate::framework::{ID_BYTES_MAX, Part};
 
 /// One transaction of an AddPartitionsToTxn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,12 +44,14 @@ pub struct TransactionCaller {
     pub version: i16,
     /// Over which its producer sent it; `None`: somebody else asks, such as the leader of a partition.
     pub connection: Option<ConnectionNumber>,
+    /// Bytes that the answer may take ([`Part`]); `None`: as many as it takes.
+    pub room: Option<usize>,
 }
 
 impl TransactionCaller {
     /// No producer of a transaction.
     pub fn other(version: i16) -> Self {
-        Self { version, connection: None }
+        Self { version, connection: None, room: None }
     }
 }
 
@@ -63,6 +65,13 @@ pub enum TransactionRequest {
     EndTxn(EndTxnRequest),
     Describe(DescribeTransactionsRequest),
     List(ListTransactionsRequest),
+    /// The parts of a long list, each a [`TransactionRequest::ListSome`].
+    ListParts(ListTransactionsRequest),
+    /// Of these ids, those that pass.
+    ListSome {
+        list: ListTransactionsRequest,
+        ids: Vec<Text>,
+    },
 }
 
 /// One shard's share of an answer.
@@ -74,6 +83,8 @@ pub enum TransactionResponse {
     EndTxn(EndTxnResponse),
     Describe(DescribeTransactionsResponse),
     List(ListTransactionsResponse),
+    /// The answer would take more than there is room for. These requests are to be asked instead.
+    Parts(Vec<Part<TransactionRequest>>),
     /// The request came too late to be heard: its connection is closed, and that is the answer.
     Close,
 }
@@ -121,7 +132,7 @@ impl TransactionRequest {
                 let states = ids.map(|id| described_refused(id, error)).collect();
                 R::Describe(DescribeTransactionsResponse { transaction_states: states, ..Default::default() })
             }
-            Self::List(_) => {
+            Self::List(_) | Self::ListParts(_) | Self::ListSome { .. } => {
                 R::List(ListTransactionsResponse { error_code: error.code(), ..Default::default() })
             }
         }
@@ -135,7 +146,7 @@ impl TransactionRequest {
             Self::AddPartitions(add) => {
                 add.verify_only || add.partitions.iter().all(|partition| fits(&partition.topic))
             }
-            Self::AddOffsets(_) | Self::EndTxn(_) | Self::Describe(_) | Self::List(_) => true,
+            _ => true,
         }
     }
 
@@ -146,7 +157,7 @@ impl TransactionRequest {
             Self::AddPartitions(add) => (!add.verify_only).then_some(&*add.transactional_id),
             Self::AddOffsets(add) => Some(&*add.transactional_id),
             Self::EndTxn(end) => Some(&*end.transactional_id),
-            Self::Describe(_) | Self::List(_) => None,
+            Self::Describe(_) | Self::List(_) | Self::ListParts(_) | Self::ListSome { .. } => None,
         }
     }
 
@@ -155,7 +166,7 @@ impl TransactionRequest {
         match self {
             Self::InitProducerId(_) | Self::AddOffsets(_) | Self::EndTxn(_) => true,
             Self::AddPartitions(add) => !add.verify_only,
-            Self::Describe(_) | Self::List(_) => false,
+            Self::Describe(_) | Self::List(_) | Self::ListParts(_) | Self::ListSome { .. } => false,
         }
     }
 }
@@ -197,6 +208,8 @@ impl Refusable for TransactionResponse {
                 Self::Describe(response)
             }
             Self::List(_) => Self::List(ListTransactionsResponse { error_code: code, ..Default::default() }),
+            // No answer was built.
+            Self::Parts(parts) => Self::Parts(parts),
             Self::Close => Self::Close,
         }
     }

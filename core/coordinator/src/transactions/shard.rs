@@ -22,6 +22,7 @@ mod load;
 mod markers;
 mod outcome;
 mod parked;
+mod parts;
 mod weight;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -190,6 +191,9 @@ impl TransactionShard {
             Err(ErrorCode::InvalidRequest.into())
         } else if request.writes() && self.is_full() {
             Err(ErrorCode::CoordinatorNotAvailable.into())
+        } else if let Some(parts) = self.parts(caller, &request) {
+            self.answer(ticket, TransactionResponse::Parts(parts));
+            Ok(())
         } else {
             self.dispatch(caller.version, &request, ticket)
         };
@@ -220,7 +224,10 @@ impl TransactionShard {
                 self.describe(describe, ticket);
                 Ok(())
             }
-            TransactionRequest::List(list) => Ok(self.list(list, ticket)?),
+            TransactionRequest::List(list) | TransactionRequest::ListParts(list) => {
+                Ok(self.list(list, None, ticket)?)
+            }
+            TransactionRequest::ListSome { list, ids } => Ok(self.list(list, Some(ids), ticket)?),
         }
     }
 

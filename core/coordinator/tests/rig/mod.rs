@@ -10,8 +10,8 @@ use barnabas_base::{
     ConnectionNumber, DurationMs, ErrorCode, MonotonicMs, Offset, ProducerId, Text, TimestampMs, Uuid,
 };
 use barnabas_coordinator::{
-    BatchId, Caller, Effect, GroupConfig, GroupShard, Job, Now, Record, Request, Response, ShareStateDone,
-    ShareStateOrder, ShareStateWork, Ticket,
+    BatchId, Caller, Effect, GroupConfig, GroupShard, Job, Now, Part, Record, Request, Response,
+    ShareStateDone, ShareStateOrder, ShareStateWork, Ticket,
 };
 use barnabas_metadata::{Delta, Image, Provenance};
 use barnabas_wire::messages::{
@@ -63,6 +63,8 @@ pub struct Rig {
     pub image: Image,
     /// Over which requests come from now on.
     pub connection: Option<ConnectionNumber>,
+    /// What answers take at most, by the shard's parts.
+    bounds: BTreeMap<Ticket, usize>,
     next_ticket: u64,
     next_random: u64,
 }
@@ -82,6 +84,7 @@ impl Rig {
             share_is_quick: true,
             share_orders: Vec::new(),
             image: Image::default(),
+            bounds: BTreeMap::new(),
             next_ticket: 1,
             connection: None,
             next_random: 1,
@@ -105,12 +108,56 @@ impl Rig {
         let mut random = [0; 16];
         random[8..].copy_from_slice(&self.next_random.to_be_bytes());
         self.next_random += 1;
-        let caller =
-            Caller { client_id, client_host: "/127.0.0.1", version, connection: self.connection, random };
+        let caller = Caller {
+            client_id,
+            client_host: "/127.0.0.1",
+            version,
+            connection: self.connection,
+            random,
+            room: None,
+        };
+        let bound = self.bound(&caller, &request);
+        self.bounds.extend(bound.map(|bytes| (ticket, bytes)));
         self.waiting.insert(ticket, version);
         let now = self.now();
         let effects = self.shard.handle(&caller, request, ticket, now);
         (ticket, self.carry_out(effects))
+    }
+
+    /// What the answer to such a request takes at most, by the shard's parts; `None`: it has no bound, or no entries.
+    fn bound(&mut self, caller: &Caller<'_>, request: &Request) -> Option<usize> {
+        let bytes = self.parts(&Caller { room: Some(0), ..caller.clone() }, request)?;
+        let bytes = bytes.into_iter().map(|part| match part.request {
+            Request::ListGroupsParts(_) => {
+                let parts = self.parts(&Caller { room: Some(part.bytes), ..caller.clone() }, &part.request);
+                parts.expect("parts").iter().map(|part| part.bytes).sum()
+            }
+            _ => part.bytes,
+        });
+        Some(bytes.sum())
+    }
+
+    /// The parts of an answer that has no room.
+    fn parts(&mut self, caller: &Caller<'_>, request: &Request) -> Option<Vec<Part<Request>>> {
+        let is_of_parts = matches!(
+            request,
+            Request::ListGroups(_)
+                | Request::ListGroupsParts(_)
+                | Request::OffsetFetch { .. }
+                | Request::DescribeGroups(_)
+                | Request::ConsumerGroupDescribe(_)
+                | Request::StreamsGroupDescribe(_)
+                | Request::ShareGroupDescribe(_)
+        );
+        if !is_of_parts {
+            return None;
+        }
+        let now = self.now();
+        let effects = self.shard.handle(caller, request.clone(), Ticket(u64::MAX), now);
+        effects.into_iter().find_map(|effect| match effect {
+            Effect::Answer { ticket: Ticket(u64::MAX), response: Response::Parts(parts) } => Some(parts),
+            _ => None,
+        })
     }
 
     /// Does what the worker does with effects. Gives all there were, those that followed included.
@@ -135,7 +182,14 @@ impl Rig {
             }
             if let Effect::Answer { ticket, response } = &effect {
                 let version = self.waiting.remove(ticket);
-                encode(response, version.unwrap_or_else(|| panic!("ticket {} answered twice", ticket.0)));
+                let version = version.unwrap_or_else(|| panic!("ticket {} answered twice", ticket.0));
+                let length = encode(response, version);
+                if let Some(bytes) = self.bounds.remove(ticket) {
+                    assert!(
+                        5 * length <= bytes + SMALL,
+                        "{length} bytes on the wire, {bytes} in all: {response:?}"
+                    );
+                }
             }
             if let Effect::Compute(job) = &effect {
                 self.jobs.push((**job).clone());
@@ -303,8 +357,11 @@ impl Rig {
     }
 }
 
-/// Every answer can be written in the version that it was asked for in.
-fn encode(response: &Response, version: i16) {
+/// What an answer takes on the wire beside its entries, five times over.
+const SMALL: usize = 5 * 16;
+
+/// Every answer can be written in the version that it was asked for in. Gives its length.
+fn encode(response: &Response, version: i16) -> usize {
     let mut writer = Writer::new();
     let written: Result<(), EncodeError> = match response {
         Response::JoinGroup(response) => response.encode(&mut writer, version),
@@ -328,9 +385,10 @@ fn encode(response: &Response, version: i16) {
         Response::StreamsGroupDescribe(response) => response.encode(&mut writer, version),
         Response::ShareGroupHeartbeat(response) => response.encode(&mut writer, version),
         Response::ShareGroupDescribe(response) => response.encode(&mut writer, version),
-        Response::SharePartitions(_) | Response::Close => Ok(()),
+        Response::SharePartitions(_) | Response::Parts(_) | Response::Close => Ok(()),
         Response::AlterShareGroupOffsets(response) => response.encode(&mut writer, version),
         Response::DeleteShareGroupOffsets(response) => response.encode(&mut writer, version),
     };
     written.unwrap_or_else(|error| panic!("version {version} of {response:?}: {error}"));
+    writer.len()
 }

@@ -217,6 +217,7 @@ fn answer(response: &Response) -> String {
         Response::ShareGroupDescribe(response) => {
             response.groups.iter().map(share::described).collect::<Vec<_>>().join("; ")
         }
+        Response::Parts(parts) => format!("{} parts", parts.len()),
         Response::Close => "closes the connection".to_owned(),
         Response::SharePartitions(said) => share::partitions(said),
         Response::AlterShareGroupOffsets(response) => share::altered(response),

@@ -81,6 +81,7 @@ fn answer(response: &TransactionResponse) -> String {
             format!("ended p{}:{}", response.producer_id, response.producer_epoch)
         }
         TransactionResponse::EndTxn(response) => format!("ended{}", error(response.error_code)),
+        TransactionResponse::Parts(parts) => format!("{} parts", parts.len()),
         TransactionResponse::Close => "closes the connection".to_owned(),
         TransactionResponse::Describe(response) => {
             let states = response.transaction_states.iter().map(|state| {

@@ -15,7 +15,7 @@ use barnabas_base::{
     TopicPartition,
 };
 use barnabas_coordinator::{
-    BatchId, MarkerOrder, MarkerOutcome, MarkerTicket, Now, Record, Ticket, TransactionCaller,
+    BatchId, MarkerOrder, MarkerOutcome, MarkerTicket, Now, Part, Record, Ticket, TransactionCaller,
     TransactionConfig, TransactionEffect, TransactionRequest, TransactionResponse, TransactionShard,
 };
 use barnabas_wire::messages::AddPartitionsToTxnResponse;
@@ -41,6 +41,8 @@ pub struct Rig {
     pub log: Vec<Record>,
     /// Markers that were ordered and not answered.
     pub orders: Vec<MarkerOrder>,
+    /// What answers take at most, by the shard's parts.
+    bounds: BTreeMap<Ticket, usize>,
     next_ticket: u64,
 }
 
@@ -58,6 +60,7 @@ impl Rig {
             pending: BTreeMap::new(),
             log: Vec::new(),
             orders: Vec::new(),
+            bounds: BTreeMap::new(),
             next_ticket: 1,
         };
         let effects = rig.shard.activate(rig.now());
@@ -84,10 +87,32 @@ impl Rig {
     ) -> (Ticket, Vec<TransactionEffect>) {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
+        if let Some(parts) = self.parts(caller, &request) {
+            self.bounds.insert(ticket, parts.iter().map(|part| part.bytes).sum());
+        }
         self.waiting.insert(ticket, caller.version);
         let now = self.now();
         let effects = self.shard.handle(caller, request, ticket, now);
         (ticket, self.carry_out(effects))
+    }
+
+    /// The parts of a description or a list, were there no room for it.
+    fn parts(
+        &mut self,
+        caller: TransactionCaller,
+        request: &TransactionRequest,
+    ) -> Option<Vec<Part<TransactionRequest>>> {
+        let (request, room) = match request {
+            TransactionRequest::List(list) => (TransactionRequest::ListParts(list.clone()), usize::MAX),
+            TransactionRequest::Describe(_) => (request.clone(), 0),
+            _ => return None,
+        };
+        let (now, caller) = (self.now(), TransactionCaller { room: Some(room), ..caller });
+        let effects = self.shard.handle(caller, request, Ticket(u64::MAX), now);
+        effects.into_iter().find_map(|effect| match effect {
+            TransactionEffect::Answer { response: TransactionResponse::Parts(parts), .. } => Some(parts),
+            _ => None,
+        })
     }
 
     /// Does what the worker does with effects. Gives all there were, those that followed included.
@@ -102,7 +127,15 @@ impl Rig {
                 }
                 TransactionEffect::Answer { ticket, response } => {
                     let version = self.waiting.remove(ticket);
-                    encode(response, version.unwrap_or_else(|| panic!("ticket {} answered twice", ticket.0)));
+                    let version = version.unwrap_or_else(|| panic!("ticket {} answered twice", ticket.0));
+                    let length = encode(response, version);
+                    if let Some(bytes) = self.bounds.remove(ticket) {
+                        let bound = bytes + 5 * of_no_entry(response);
+                        assert!(
+                            5 * length <= bound,
+                            "{length} bytes on the wire, {bytes} in all: {response:?}"
+                        );
+                    }
                 }
                 TransactionEffect::WriteMarkers(order) => self.orders.push(order.clone()),
                 TransactionEffect::AllocateProducerIds => wants_id = true,
@@ -197,8 +230,8 @@ impl Rig {
     }
 }
 
-/// Every answer can be written in the version that it was asked for in.
-fn encode(response: &TransactionResponse, version: i16) {
+/// Every answer can be written in the version that it was asked for in. Gives its length.
+fn encode(response: &TransactionResponse, version: i16) -> usize {
     let mut writer = Writer::new();
     let written: Result<(), EncodeError> = match response {
         TransactionResponse::InitProducerId(response) => response.encode(&mut writer, version),
@@ -215,7 +248,17 @@ fn encode(response: &TransactionResponse, version: i16) {
         TransactionResponse::EndTxn(response) => response.encode(&mut writer, version),
         TransactionResponse::Describe(response) => response.encode(&mut writer, version),
         TransactionResponse::List(response) => response.encode(&mut writer, version),
-        TransactionResponse::Close => Ok(()),
+        TransactionResponse::Parts(_) | TransactionResponse::Close => Ok(()),
     };
     written.unwrap_or_else(|error| panic!("version {version} of {response:?}: {error}"));
+    writer.len()
+}
+
+/// What an answer takes on the wire beside its entries.
+fn of_no_entry(response: &TransactionResponse) -> usize {
+    let filters = match response {
+        TransactionResponse::List(list) => list.unknown_state_filters.iter().map(|each| each.len() + 4).sum(),
+        _ => 0,
+    };
+    16 + filters
 }

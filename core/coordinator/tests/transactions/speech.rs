@@ -161,7 +161,8 @@ pub fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
         _ => {
             let (version, request) = request(words);
             let connection = words.has("over").then(|| ConnectionNumber(words.number("over", 0)));
-            let (ticket, effects) = rig.send_as(TransactionCaller { version, connection }, request);
+            let (ticket, effects) =
+                rig.send_as(TransactionCaller { version, connection, room: None }, request);
             let mut lines = heard(effects);
             if rig.waiting.contains_key(&ticket) {
                 lines.push(format!("#{} waits", ticket.0));

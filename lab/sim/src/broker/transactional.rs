@@ -93,7 +93,7 @@ impl Process {
                     let done = Answer::Transaction(request.refuse(ErrorCode::None));
                     return self.reply(reply, done, around);
                 }
-                let work = Work::Transaction(TransactionCaller { version, connection }, request);
+                let work = Work::Transaction(TransactionCaller { version, connection, room: None }, request);
                 self.hand(shard, reply, work, Standing::Open, around);
             }
             Question::FetchOffsets { shard, group } => {

@@ -108,6 +108,7 @@ async fn ask_group_shard(node: &Node, marker: &Marker) -> oneshot::Receiver<Resp
         client_host: nobody,
         connection: None,
         standing: Standing::Waived,
+        room: None,
         reply,
     };
     node.workers.owner(marker.partition).send(Command::Group(command)).await;

@@ -19,6 +19,8 @@ pub struct GroupCommand {
     pub connection: Option<ConnectionNumber>,
     /// Of the records of a TxnOffsetCommit.
     pub standing: Standing,
+    /// Bytes that the answer may take; `None`: as many as it takes.
+    pub room: Option<usize>,
     pub reply: oneshot::Sender<barnabas_coordinator::Response>,
 }
 

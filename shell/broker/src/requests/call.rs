@@ -3,6 +3,7 @@
 //! Neighbours: session.rs, what the request's connection knows; requests.rs, which starts it; connection.rs, which
 //! writes the answer.
 
+pub mod parts;
 pub mod pieces;
 mod room;
 

@@ -163,7 +163,7 @@ async fn read_half(
         let bytes = frame.len() as u32 + 4;
         session.recorder.cells().bytes_in.add(bytes.into());
         session.active_ms.set(read.ms());
-        if asks_for_offsets(&frame) {
+        if waits_for_answers(&frame) {
             answered(session, queue).await;
         }
         let Some(mut waiting) = begin(session, frame, claim).await else { return End::Closed };
@@ -181,10 +181,24 @@ async fn read_half(
 
 /// Whether the request's answer tells offsets of partitions, which must not be older than those in the answers before
 /// it. A consumer takes a ListOffsets that overtook a waiting Fetch for the end of the log, and reports a lag below
-/// zero.
-fn asks_for_offsets(frame: &Bytes) -> bool {
+/// zero. Or whether the answer grows with the node, and not with the request: a connection has one of those at a time.
+fn waits_for_answers(frame: &Bytes) -> bool {
     let api = RequestStart::peek(frame).ok().and_then(|start| ApiKey::from_number(start.api_key));
-    matches!(api, Some(ApiKey::ListOffsets | ApiKey::OffsetForLeaderEpoch | ApiKey::DescribeProducers))
+    let Some(api) = api else { return false };
+    let is_of_offsets =
+        matches!(api, ApiKey::ListOffsets | ApiKey::OffsetForLeaderEpoch | ApiKey::DescribeProducers);
+    let is_of_groups = matches!(
+        api,
+        ApiKey::ListGroups
+            | ApiKey::DescribeGroups
+            | ApiKey::ConsumerGroupDescribe
+            | ApiKey::ShareGroupDescribe
+            | ApiKey::StreamsGroupDescribe
+            | ApiKey::DescribeShareGroupOffsets
+    );
+    let is_of_node =
+        matches!(api, ApiKey::ListTransactions | ApiKey::DescribeTransactions | ApiKey::DescribeLogDirs);
+    is_of_offsets || is_of_groups || is_of_node
 }
 
 /// Waits until everything that was started is answered and written.

@@ -3,6 +3,7 @@
 pub mod streams;
 
 use crate::mailbox::{Command, GroupCommand, PartitionKey, Standing};
+use crate::requests::call::parts::{Coordinator, Gone, Questions};
 use crate::requests::call::{Answer, Call, Started, Starting, now};
 use barnabas_api::groups::ToShard;
 use barnabas_api::{
@@ -11,7 +12,7 @@ use barnabas_api::{
     k47_offset_delete, k68_consumer_group_heartbeat, k69_consumer_group_describe,
 };
 use barnabas_base::{ErrorCode, PartitionIndex, Text, name};
-use barnabas_coordinator::{Request, Response};
+use barnabas_coordinator::{Part, Request, Response};
 use barnabas_wire::ResponseBody;
 use barnabas_wire::messages::{
     ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, DeleteGroupsRequest, DescribeGroupsRequest,
@@ -25,12 +26,41 @@ pub(super) struct Asked {
     answer: oneshot::Receiver<Response>,
 }
 
-/// The shard, or its worker, has ended: the client looks for another coordinator.
-pub(super) struct Gone;
-
 impl Asked {
     pub(super) async fn wait(self) -> Result<Response, Gone> {
         self.answer.await.map_err(|_| Gone)
+    }
+}
+
+/// The shards of groups.
+pub(super) struct Groups;
+
+impl Coordinator for Groups {
+    type Request = Request;
+    type Response = Response;
+
+    async fn send(
+        call: &Call,
+        shard: PartitionIndex,
+        request: Request,
+        room: usize,
+    ) -> oneshot::Receiver<Response> {
+        let (asked, left) = hand_over(call, shard, request, Standing::Open, Some(room));
+        if let Some((owner, command)) = left {
+            call.session.node.workers.owner(owner).send(*command).await;
+        }
+        asked.answer
+    }
+
+    fn refuse(request: &Request, code: ErrorCode) -> Response {
+        request.refuse(code)
+    }
+
+    fn parts(response: Response) -> Result<Vec<Part<Request>>, Response> {
+        match response {
+            Response::Parts(parts) => Ok(parts),
+            response => Err(response),
+        }
     }
 }
 
@@ -46,7 +76,7 @@ pub(super) async fn send_standing(
     request: Request,
     standing: Standing,
 ) -> Asked {
-    let (asked, left) = hand_over(call, shard, request, standing);
+    let (asked, left) = hand_over(call, shard, request, standing, None);
     if let Some((owner, command)) = left {
         call.session.node.workers.owner(owner).send(*command).await;
     }
@@ -59,6 +89,7 @@ fn hand_over(
     shard: PartitionIndex,
     request: Request,
     standing: Standing,
+    room: Option<usize>,
 ) -> (Asked, Option<(PartitionKey, Box<Command>)>) {
     let (reply, answer) = oneshot::channel();
     let asked = Asked { answer };
@@ -79,6 +110,7 @@ fn hand_over(
         client_host: call.client.host.clone(),
         connection: Some(call.session.number),
         standing,
+        room,
         reply,
     };
     let left = node.workers.owner(shard).offer(Command::Group(command)).err();
@@ -96,7 +128,7 @@ pub(super) fn ask<R, A: Into<ResponseBody>>(
         Plan::Answer(response) => return now(Started::reply(response)),
         Plan::Work(work) => work,
     };
-    let (asked, left) = hand_over(call, work.shard, wrap(work.request), Standing::Open);
+    let (asked, left) = hand_over(call, work.shard, wrap(work.request), Standing::Open, None);
     let started = Started::wait(async move {
         match asked.wait().await {
             Ok(response) => respond(response).map_or(Answer::Close, Answer::Reply),
@@ -111,24 +143,25 @@ pub(super) fn ask<R, A: Into<ResponseBody>>(
     })
 }
 
-/// One request, a part of it for each of several shards, and one answer of all that they say.
+/// One request, a part of it for each of several shards, and one answer of all that they say. `add` returns whether the
+/// rest is wanted.
 pub(super) async fn ask_each<R, P: 'static, A: Into<ResponseBody>>(
     call: Call,
     parts: impl Iterator<Item = (PartitionIndex, Request)>,
     of_kind: impl Fn(Response) -> Option<R> + 'static,
     mut pending: P,
-    add: impl Fn(&mut P, R, &AnswerRoom) + 'static,
+    add: impl Fn(&mut P, R, &AnswerRoom) -> bool + 'static,
     respond: impl FnOnce(P) -> A + 'static,
 ) -> Started {
-    let mut asked = Vec::new();
-    for (shard, request) in parts {
-        asked.push(send(&call, shard, request).await);
-    }
+    let parts = parts.map(|(shard, request)| ((), shard, request));
+    let mut questions: Questions<Groups, ()> = Questions::begin(&call, parts).await;
     Started::wait(async move {
-        for asked in asked {
-            match asked.wait().await.ok().and_then(&of_kind) {
-                Some(response) => add(&mut pending, response, &call.room),
-                None => return Answer::Close,
+        while let Some(answer) = questions.next().await {
+            let Some(response) = answer.ok().and_then(|((), response)| of_kind(response)) else {
+                return Answer::Close;
+            };
+            if !add(&mut pending, response, &call.room) {
+                break;
             }
         }
         call.room.reply(respond(pending))
@@ -188,7 +221,10 @@ pub async fn consumer_group_describe(call: Call, request: ConsumerGroupDescribeR
         parts,
         of_kind,
         work.pending,
-        k69_consumer_group_describe::Pending::add,
+        |pending, response, room| {
+            pending.add(response, room);
+            true
+        },
         k69_consumer_group_describe::Pending::respond,
     )
     .await
@@ -232,43 +268,25 @@ pub async fn offset_fetch(call: Call, request: OffsetFetchRequest) -> Started {
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
-    let mut pending = work.pending;
-    let require_stable = work.require_stable;
-    let mut parts = work.parts.into_iter();
-    let mut asked = ask_offsets(&call, parts.by_ref().take(GROUPS_AT_ONCE), require_stable).await;
+    let (mut pending, require_stable) = (work.pending, work.require_stable);
+    let parts = work.parts.into_iter().map(|part| {
+        let request = Request::OffsetFetch { group: part.group, require_stable };
+        (part.slot, part.shard, request)
+    });
+    let mut questions: Questions<Groups, Slot> = Questions::begin(&call, parts).await;
     Started::wait(async move {
-        let mut has_room = true;
-        while !asked.is_empty() {
-            for (slot, asked) in asked {
-                let Ok(Response::OffsetFetch(response)) = asked.wait().await else { return Answer::Close };
-                has_room &= pending.set(slot, response, &call.room);
-            }
+        while let Some(answer) = questions.next().await {
+            let Ok((slot, Response::OffsetFetch(response))) = answer else { return Answer::Close };
             // One group named again and again is asked about no longer than the answer has room.
-            if !has_room {
-                parts.by_ref().for_each(|part| pending.refuse(part.slot));
+            if !pending.set(slot, response, &call.room) {
+                questions.into_left().for_each(|slot| pending.refuse(slot));
+                break;
             }
-            asked = ask_offsets(&call, parts.by_ref().take(GROUPS_AT_ONCE), require_stable).await;
         }
         let moment = call.moment();
         let response = pending.respond(&call.context(&moment));
         call.room.reply(response)
     })
-}
-
-/// Groups of one OffsetFetch that are asked about at a time.
-const GROUPS_AT_ONCE: usize = 16;
-
-async fn ask_offsets(
-    call: &Call,
-    parts: impl Iterator<Item = k09_offset_fetch::Part>,
-    require_stable: bool,
-) -> Vec<(Slot, Asked)> {
-    let mut asked = Vec::new();
-    for part in parts {
-        let request = Request::OffsetFetch { group: part.group, require_stable };
-        asked.push((part.slot, send(call, part.shard, request).await));
-    }
-    asked
 }
 
 pub async fn describe_groups(call: Call, request: DescribeGroupsRequest) -> Started {
@@ -284,7 +302,10 @@ pub async fn describe_groups(call: Call, request: DescribeGroupsRequest) -> Star
         parts,
         of_kind,
         work.pending,
-        k15_describe_groups::Pending::add,
+        |pending, response, room| {
+            pending.add(response, room);
+            true
+        },
         k15_describe_groups::Pending::respond,
     )
     .await
@@ -303,7 +324,10 @@ pub async fn delete_groups(call: Call, request: DeleteGroupsRequest) -> Started 
         parts,
         of_kind,
         work.pending,
-        |pending, response, _| pending.add(response),
+        |pending, response, _| {
+            pending.add(response);
+            true
+        },
         k42_delete_groups::Pending::respond,
     )
     .await

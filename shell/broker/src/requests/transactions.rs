@@ -7,8 +7,9 @@ pub mod verification;
 
 use crate::coordinators::markers::{self, Marker};
 use crate::mailbox::{Command, PartitionKey, ToTransactionShard, TransactionAsk, TransactionCommand};
+use crate::requests::call::parts::{Coordinator, Gone, Questions};
 use crate::requests::call::{Answer, Call, Started};
-use crate::requests::groups::{self, Gone};
+use crate::requests::groups;
 use barnabas_api::groups::ToShard;
 use barnabas_api::{
     Plan, k22_init_producer_id, k24_add_partitions_to_txn, k25_add_offsets_to_txn, k26_end_txn,
@@ -16,7 +17,7 @@ use barnabas_api::{
 };
 use barnabas_base::{ErrorCode, PartitionIndex, ProducerEpoch, ProducerId, TopicPartition, name};
 use barnabas_coordinator::{
-    AddOffsets, AddPartitions, EndTransaction, Producer, Request, Response, TransactionCaller,
+    AddOffsets, AddPartitions, EndTransaction, Part, Producer, Request, Response, TransactionCaller,
     TransactionRequest, TransactionResponse, TransactionVersion,
 };
 use barnabas_wire::ResponseBody;
@@ -51,9 +52,33 @@ pub(super) async fn send(
     answer
 }
 
+/// The shards of transactions.
+struct Transactions;
+
+impl Coordinator for Transactions {
+    type Request = TransactionRequest;
+    type Response = TransactionResponse;
+
+    async fn send(call: &Call, shard: PartitionIndex, request: TransactionRequest, room: usize) -> Asked {
+        let caller = TransactionCaller { room: Some(room), ..producer(call) };
+        self::send(call, shard, caller, request).await
+    }
+
+    fn refuse(request: &TransactionRequest, code: ErrorCode) -> TransactionResponse {
+        request.refuse(code)
+    }
+
+    fn parts(response: TransactionResponse) -> Result<Vec<Part<TransactionRequest>>, TransactionResponse> {
+        match response {
+            TransactionResponse::Parts(parts) => Ok(parts),
+            response => Err(response),
+        }
+    }
+}
+
 /// The client itself asks.
 fn producer(call: &Call) -> TransactionCaller {
-    TransactionCaller { version: call.version, connection: Some(call.session.number) }
+    TransactionCaller { version: call.version, connection: Some(call.session.number), room: None }
 }
 
 /// One request, one shard, one answer.
@@ -178,13 +203,12 @@ pub async fn describe(call: Call, request: DescribeTransactionsRequest) -> Start
         Plan::Work(work) => work,
     };
     let mut pending = work.pending;
-    let mut asked = Vec::with_capacity(work.parts.len());
-    for ToShard { shard, request } in work.parts {
-        asked.push(send(&call, shard, producer(&call), TransactionRequest::Describe(request)).await);
-    }
+    let parts = work.parts.into_iter();
+    let parts = parts.map(|part| ((), part.shard, TransactionRequest::Describe(part.request)));
+    let mut questions: Questions<Transactions, ()> = Questions::begin(&call, parts).await;
     Started::wait(async move {
-        for asked in asked {
-            let Ok(TransactionResponse::Describe(response)) = asked.await else { return Answer::Close };
+        while let Some(answer) = questions.next().await {
+            let Ok(((), TransactionResponse::Describe(response))) = answer else { return Answer::Close };
             pending.add(response, &call.room);
         }
         call.room.reply(pending.respond())
@@ -197,15 +221,15 @@ pub async fn list(call: Call, request: ListTransactionsRequest) -> Started {
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
-    let mut pending = work.pending;
-    let mut asked = Vec::with_capacity(work.shards.len());
-    for shard in work.shards {
-        asked.push(send(&call, shard, producer(&call), TransactionRequest::List(work.request.clone())).await);
-    }
+    let (mut pending, list) = (work.pending, work.request);
+    let parts = work.shards.into_iter().map(|shard| ((), shard, TransactionRequest::List(list.clone())));
+    let mut questions: Questions<Transactions, ()> = Questions::begin(&call, parts).await;
     Started::wait(async move {
-        for asked in asked {
-            let Ok(TransactionResponse::List(response)) = asked.await else { return Answer::Close };
-            pending.add(response, &call.room);
+        while let Some(answer) = questions.next().await {
+            let Ok(((), TransactionResponse::List(response))) = answer else { return Answer::Close };
+            if !pending.add(response, &call.room) {
+                break;
+            }
         }
         call.room.reply(pending.respond())
     })

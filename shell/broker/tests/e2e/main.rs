@@ -45,6 +45,7 @@ mod life;
 mod limits;
 mod log_dir_paths;
 mod log_dirs;
+mod long_answers;
 mod long_lists;
 mod long_names;
 mod long_texts;

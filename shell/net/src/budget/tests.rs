@@ -180,6 +180,21 @@ async fn half_read_frames_take_turns_beyond_the_limit() {
 }
 
 #[tokio::test]
+async fn claim_that_keeps_to_the_limits_waits_for_room() {
+    let budget = Budget::new(100);
+    let (mut one, mut two) = (claim(&budget, Standing::Small), claim(&budget, Standing::Small));
+    assert!(one.try_grow_to(60) && two.try_grow_to(10));
+    let (waits, gives_back) = (two.grow_within_limits(90), async {
+        // The pass is free all the while: it was not taken.
+        tokio::task::yield_now().await;
+        assert_eq!(budget.claimed_bytes(), 70);
+        drop(one);
+    });
+    tokio::join!(waits, gives_back);
+    assert!(!two.has_pass() && two.bytes() == 90);
+}
+
+#[tokio::test]
 async fn passes_are_given_in_order_of_arrival() {
     let budget = Budget::new(100);
     let mut holds = claim(&budget, Standing::Small);

@@ -6,6 +6,7 @@ use barnabas_wire::messages::describe_groups_response::{DescribedGroup, Describe
 use bytes::Bytes;
 
 use super::group::{ClassicGroup, State};
+use crate::framework::part;
 
 /// From this version on, a group that is not there is an error and not just dead (KIP-1043).
 const NOT_FOUND_SINCE: i16 = 6;
@@ -34,6 +35,17 @@ pub(crate) fn describe(group: &ClassicGroup) -> DescribedGroup {
         members: members.collect(),
         ..Default::default()
     }
+}
+
+/// What a description takes, at most.
+pub(crate) fn described_bytes(group: &ClassicGroup) -> usize {
+    let members = group.members.iter().map(|(id, member)| {
+        let who = [id.as_str(), member.client_id.as_str(), member.client_host.as_str()];
+        let metadata = member.protocols.pairs().map(|(_, said)| said.len()).max().unwrap_or_default();
+        part::texts(who) + part::text_if(member.instance.as_ref()) + metadata + member.assignment.len() + 16
+    });
+    let head = [Some(&group.id), group.protocol_type.as_ref(), group.protocol.as_ref()];
+    part::taken(64 + head.map(part::text_if).iter().sum::<usize>() + members.sum::<usize>())
 }
 
 pub(crate) fn describe_missing(group_id: &Str, version: i16) -> DescribedGroup {

@@ -28,7 +28,7 @@ mod record;
 mod subscription;
 mod sync;
 
-pub(crate) use describe::{describe, describe_missing};
+pub(crate) use describe::{describe, describe_missing, described_bytes};
 pub(crate) use group::{ClassicGroup, State};
 pub(crate) use heartbeat::{heard_of, heartbeat, session_over};
 pub(crate) use join::{check_new_group, finish_replacement, join, new_member_id, revert_replacement};

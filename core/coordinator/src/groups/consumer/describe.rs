@@ -14,6 +14,7 @@ use barnabas_wire::messages::consumer_group_describe_response::{
 
 use super::group::ConsumerGroup;
 use super::member::ConsumerMember;
+use crate::framework::part;
 use crate::groups::reconciled::Refused;
 use crate::groups::table_order;
 
@@ -53,6 +54,28 @@ fn described(group: &ConsumerGroup, member: &ConsumerMember, image: &Image) -> M
         member_type: if member.own.classic.is_some() { 0 } else { 1 },
         ..Default::default()
     }
+}
+
+/// What a description takes, at most.
+pub(crate) fn described_bytes(group: &ConsumerGroup, image: &Image) -> usize {
+    let members = group.members().values().map(|member| {
+        let who = [member.id.as_str(), member.client_id.as_str(), member.client_host.as_str()];
+        let said = [member.instance.as_ref(), member.rack.as_ref(), member.own.regex.as_ref()];
+        let names = part::texts(member.own.names.iter().map(|name| name.as_str()));
+        let held = [&member.assigned, &member.revoking];
+        let held = held.iter().flat_map(|held| held.iter().map(|(topic, has)| (*topic, has.len())));
+        let target = group.targets.get(&member.id).into_iter().flat_map(|target| target.iter());
+        let topics = held.chain(target.map(|(topic, has)| (*topic, has.len())));
+        let topics = topics.map(|(topic, count)| topic_bytes(topic, count, image));
+        part::texts(who) + said.map(part::text_if).iter().sum::<usize>() + names + topics.sum::<usize>() + 32
+    });
+    part::taken(96 + part::text(&group.id) + members.sum::<usize>())
+}
+
+/// What a topic with so many partitions takes on the wire, at most.
+fn topic_bytes(topic: TopicId, partitions: usize, image: &Image) -> usize {
+    let name = image.topics.by_id(topic).map_or(0, |topic| part::text(&topic.name));
+    24 + name + 4 * partitions
 }
 
 /// Topics that are gone are left out.

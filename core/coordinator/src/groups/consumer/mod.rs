@@ -47,7 +47,7 @@ use crate::records::GroupKind;
 
 pub(crate) use check::{check, refusal};
 pub(crate) use classic_member::{Joined, join, leaves, sync, touch};
-pub(crate) use describe::{describe, describe_refused};
+pub(crate) use describe::{describe, describe_refused, described_bytes};
 pub(crate) use group::ConsumerGroup;
 pub(crate) use heartbeat::heartbeat;
 pub(crate) use leave::{fence, is_late, loaded};

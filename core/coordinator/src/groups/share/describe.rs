@@ -11,6 +11,7 @@ use barnabas_wire::messages::share_group_describe_response::{
 
 use super::group::ShareGroup;
 use super::member::ShareMember;
+use crate::framework::part;
 use crate::groups::reconciled::Refused;
 
 pub(crate) fn describe(group: &ShareGroup, image: &Image) -> DescribedGroup {
@@ -46,6 +47,20 @@ fn described(member: &ShareMember, image: &Image) -> Member {
         assignment: Assignment { topic_partitions: topics.collect(), ..Default::default() },
         ..Default::default()
     }
+}
+
+/// What a description takes, at most.
+pub(crate) fn described_bytes(group: &ShareGroup, image: &Image) -> usize {
+    let members = group.members().values().map(|member| {
+        let who = [member.id.as_str(), member.client_id.as_str(), member.client_host.as_str()];
+        let names = part::texts(member.own.names.iter().map(|name| name.as_str()));
+        let topics = member.assigned.iter().map(|(topic, has)| {
+            let name = image.topics.by_id(*topic).map_or(0, |topic| part::text(&topic.name));
+            24 + name + 4 * has.len()
+        });
+        part::texts(who) + part::text_if(member.rack.as_ref()) + names + topics.sum::<usize>() + 16
+    });
+    part::taken(96 + part::text(&group.id) + members.sum::<usize>())
 }
 
 pub(crate) fn describe_refused(id: &str, refused: Refused) -> DescribedGroup {

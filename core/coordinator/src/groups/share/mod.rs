@@ -37,7 +37,7 @@ use crate::assignment::Partitions;
 use crate::outbox::GroupCounts;
 use crate::records::GroupKind;
 
-pub(crate) use describe::{describe, describe_refused};
+pub(crate) use describe::{describe, describe_refused, described_bytes};
 pub(crate) use group::ShareGroup;
 pub(crate) use heartbeat::{Stayed, check, fence, finish, leave, loaded, refusal, stay};
 pub(crate) use order::{Awaiting, Heartbeat};

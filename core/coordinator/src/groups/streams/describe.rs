@@ -19,6 +19,7 @@ use super::member::StreamsMember;
 use super::topology::{ConfiguredSubtopology, InternalTopic};
 use crate::assignment::streams::Offsets;
 use crate::assignment::streams::Tasks;
+use crate::framework::part;
 use crate::groups::reconciled::Refused;
 
 pub(crate) fn describe(group: &StreamsGroup, assignor: &str) -> DescribedGroup {
@@ -154,6 +155,56 @@ fn task_offsets(offsets: &Arc<Offsets>) -> Vec<TaskOffset> {
         ..Default::default()
     });
     all.collect()
+}
+
+/// What a description takes, at most.
+pub(crate) fn described_bytes(group: &StreamsGroup) -> usize {
+    let members = group.members().values().map(|member| {
+        let texts = [&member.id, &member.client_id, &member.client_host, &member.own.process];
+        let tags = member.own.tags.iter().flat_map(|(key, value)| [key.as_str(), value.as_str()]);
+        let host = member.own.endpoint.as_ref().map(|endpoint| &endpoint.host);
+        let said = [member.instance.as_ref(), member.rack.as_ref(), host].map(part::text_if);
+        let active = member.assigned.active.iter().map(|(id, tasks)| task_bytes(id, tasks.len()));
+        let others = [&member.assigned.standby, &member.assigned.warmup];
+        let target = group.targets.get(&member.id);
+        let target = target.into_iter().flat_map(|each| [&each.active, &each.standby, &each.warmup]);
+        let others = others.into_iter().chain(target).flat_map(|tasks| tasks.iter());
+        let tasks = active.chain(others.map(|(id, tasks)| task_bytes(id, tasks.len())));
+        let offsets = group.own.task_offsets.get(&member.id).into_iter();
+        let offsets = offsets.flat_map(|known| known.offsets.keys().chain(known.ends.keys()));
+        part::texts(texts.map(|text| text.as_str()))
+            + part::texts(tags)
+            + said.iter().sum::<usize>()
+            + tasks.sum::<usize>()
+            + offsets.map(|(id, _)| 16 + part::text(id)).sum::<usize>()
+            + 64
+    });
+    part::taken(96 + part::text(&group.id) + topology_bytes(group) + members.sum::<usize>())
+}
+
+fn task_bytes(id: &Text, tasks: usize) -> usize {
+    8 + part::text(id) + 4 * tasks
+}
+
+/// Partitions and names alone differ between a topology as it was brought and as it is configured.
+fn topology_bytes(group: &StreamsGroup) -> usize {
+    let Some(topology) = &group.own.topology else { return 0 };
+    let subtopologies = topology.value.subtopologies.iter().map(|each| {
+        let names = each.source_topics.iter().chain(&each.repartition_sink_topics);
+        let made = each.state_changelog_topics.iter().chain(&each.repartition_source_topics).map(|topic| {
+            let configs =
+                topic.topic_configs.iter().flat_map(|each| [each.key.as_str(), each.value.as_str()]);
+            part::text(&topic.name) + part::texts(configs) + 16
+        });
+        part::text(&each.subtopology_id)
+            + part::texts(names.map(|name| name.as_str()))
+            + made.sum::<usize>()
+            + 32
+    });
+    // Sources that match an expression are in the configured topology alone.
+    let configured = group.own.configured.as_ref().and_then(|configured| configured.subtopologies.as_ref());
+    let sources = configured.into_iter().flatten().flat_map(|(_, each)| &each.source_topics);
+    subtopologies.sum::<usize>() + sources.map(|name| part::text(name)).sum::<usize>()
 }
 
 pub(crate) fn describe_refused(id: &str, refused: Refused) -> DescribedGroup {

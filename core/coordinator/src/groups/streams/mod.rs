@@ -44,7 +44,7 @@ use crate::outbox::GroupCounts;
 use crate::records::GroupKind;
 
 pub(crate) use check::{check, refusal};
-pub(crate) use describe::{describe, describe_refused};
+pub(crate) use describe::{describe, describe_refused, described_bytes};
 pub(crate) use group::StreamsGroup;
 pub(crate) use heartbeat::heartbeat;
 pub(crate) use leave::{fence, is_late, leave, loaded};

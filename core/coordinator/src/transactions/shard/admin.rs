@@ -18,7 +18,7 @@ use barnabas_wire::messages::{
 };
 use regex::bytes::Regex;
 
-use super::{TimerKey, TransactionShard};
+use super::{Entry, TimerKey, TransactionShard};
 use crate::framework::Ticket;
 use crate::transactions::request::described_refused;
 use crate::transactions::transaction::Transaction;
@@ -45,9 +45,11 @@ impl TransactionShard {
 
     /// Filters on names of states compare exactly; names that mean none are named in the answer and let nothing
     /// through. A filter on the duration lets through what never had a transaction, as in Kafka, where its start is −1.
+    /// `ids`: of these alone.
     pub(super) fn list(
         &mut self,
         request: &ListTransactionsRequest,
+        ids: Option<&[Text]>,
         ticket: Ticket,
     ) -> Result<(), ErrorCode> {
         let pattern = pattern(request.transactional_id_pattern.as_deref())?;
@@ -61,16 +63,19 @@ impl TransactionShard {
                 && (request.duration_filter < 0 || age(known, self.now.wall) > request.duration_filter)
                 && pattern.as_ref().is_none_or(|pattern| pattern.is_match(id.as_bytes()))
         };
-        let known = self.entries.iter().filter_map(|(id, entry)| Some((id, entry.transaction.committed()?)));
-        let mut listed: Vec<Listed> = known
-            .filter(|(id, known)| passes(id, known))
-            .map(|(id, known)| Listed {
+        let listed = |(id, entry): (&Text, &Entry)| {
+            let known = entry.transaction.committed().filter(|known| passes(id, known))?;
+            Some(Listed {
                 transactional_id: Str::from(id),
                 producer_id: known.producer_id.get(),
                 transaction_state: known.state.name().into(),
                 ..Default::default()
             })
-            .collect();
+        };
+        let mut listed: Vec<Listed> = match ids {
+            Some(ids) => ids.iter().filter_map(|id| listed(self.entries.get_key_value(id)?)).collect(),
+            None => self.entries.iter().filter_map(listed).collect(),
+        };
         listed.sort_by(|a, b| a.transactional_id.cmp(&b.transactional_id));
         let response = ListTransactionsResponse {
             unknown_state_filters: unknown.collect(),

@@ -54,6 +54,8 @@ fn producer(request: &TransactionRequest) -> Option<(ProducerId, ProducerEpoch)>
         }
         TransactionRequest::InitProducerId(_)
         | TransactionRequest::Describe(_)
-        | TransactionRequest::List(_) => None,
+        | TransactionRequest::List(_)
+        | TransactionRequest::ListParts(_)
+        | TransactionRequest::ListSome { .. } => None,
     }
 }

@@ -69,6 +69,7 @@ impl Hosted for GroupShard {
             version: command.version,
             connection: command.connection,
             random: RANDOMS.with_borrow_mut(Randoms::next),
+            room: command.room,
         };
         let effects = self.handle(&caller, command.request, ticket, now);
         Handled { effects, reply: command.reply, standing: command.standing }

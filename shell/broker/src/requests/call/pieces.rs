@@ -8,6 +8,7 @@
 use super::{Answer, Call, Moment, Started, unencodable};
 use barnabas_api::{AnswerRoom, Client, Context as Surroundings, InPieces};
 use barnabas_base::{BrokerId, Text, TimestampMs};
+use barnabas_net::Claim;
 use barnabas_wire::EncodeError;
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -107,6 +108,8 @@ pub struct Pieces {
     /// Bytes of the body that are not yet handed out.
     pub left: usize,
     next: Next,
+    /// What the source holds of the node's memory.
+    _held: Option<Claim>,
 }
 
 enum Next {
@@ -177,6 +180,16 @@ fn make(source: Arc<Source>, mut large: Box<dyn InPieces>) -> JoinHandle<Made> {
 
 /// Begins a large answer.
 pub fn start(call: &Call, moment: Moment, large: Box<dyn InPieces>) -> Started {
+    Started::wait(answer(call, moment, large, None))
+}
+
+/// Counts a large answer. `held`: what it holds of the node's memory until it is written.
+pub fn answer(
+    call: &Call,
+    moment: Moment,
+    large: Box<dyn InPieces>,
+    held: Option<Claim>,
+) -> impl Future<Output = Answer> + use<> {
     let node = &call.session.node;
     let source = Arc::new(Source {
         moment,
@@ -186,7 +199,7 @@ pub fn start(call: &Call, moment: Moment, large: Box<dyn InPieces>) -> Started {
         now: node.clock.wall(),
     });
     let session = call.session.clone();
-    Started::wait(async move {
+    async move {
         match count(&source, large).await {
             Some(Ok(Count { large, length, kept, .. })) => {
                 let next = if length <= KEPT_BYTES_MAX {
@@ -194,10 +207,10 @@ pub fn start(call: &Call, moment: Moment, large: Box<dyn InPieces>) -> Started {
                 } else {
                     Next::Making(make(source.clone(), large.rewound()))
                 };
-                Answer::Pieces(Pieces { source, left: length, next })
+                Answer::Pieces(Pieces { source, left: length, next, _held: held })
             }
             Some(Err(error)) => unencodable(&session, &error),
             None => Answer::Close,
         }
-    })
+    }
 }

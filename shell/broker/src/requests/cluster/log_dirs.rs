@@ -3,36 +3,95 @@
 //!
 //! Partitions are not opened for it: the owners tell the sizes of those that are open (part of which may be in memory
 //! alone), and the size of another is that of its segment files. It may take a while with many partitions, so that it
-//! runs beside the worker.
+//! runs beside the worker; one at a time, with a share of the memory budget.
 
+use crate::log_dirs::directories::Directory;
 use crate::mailbox::MoveCommand;
 use crate::mailbox::moves::Begun;
 use crate::mailbox::{Command, Declined, PartitionKey};
 use crate::node::Node;
 use crate::node::workers::repeated::Repeated;
-use crate::requests::call::{Answer, Call, Started};
+use crate::requests::call::{Answer, Call, Started, pieces};
 use crate::routing::owners::ask_workers;
 use crate::upkeep::mover;
 use barnabas_api::k34_alter_replica_log_dirs as k34;
-use barnabas_api::k35_describe_log_dirs::{self, Directory as Described, Replica, Wanted};
+use barnabas_api::k35_describe_log_dirs::{self, Directory as Described, Replica, Response, Wanted};
 use barnabas_base::{DirectoryId, ErrorCode, Map, Text, TopicId, TopicPartition};
+use barnabas_metadata::Topic;
+use barnabas_net::Claim;
 use barnabas_storage::{DirKind, PartitionDir, StorageError};
 use barnabas_wire::messages::{AlterReplicaLogDirsRequest, DescribeLogDirsRequest};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tokio::sync::oneshot;
+use std::time::Duration;
+use tokio::sync::{Semaphore, oneshot};
+
+/// The node makes one such answer at a time: each reads the directories, and is as long as the broker has partitions.
+static TURN: Semaphore = Semaphore::const_new(1);
+
+/// How long an answer waits for memory. Clients give up after 30 s, by default.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An answer that takes no more does not claim it.
+const UNCLAIMED_BYTES: u64 = 64 << 10;
 
 pub fn describe_log_dirs(call: Call, request: DescribeLogDirsRequest) -> Started {
     let node = call.session.node.clone();
     Started::wait(async move {
         let version = call.version;
+        // Never closed.
+        let turn = TURN.acquire().await;
+        let counting = node.clone();
+        let counted = tokio::task::spawn_blocking(move || replicas_here(&counting));
+        let Ok(count) = counted.await else { return Answer::Close };
+        let mut claim = call.session.claim();
+        if !claim_for(&node, &mut claim, count * k35_describe_log_dirs::LOOK_BYTES).await {
+            let paths = holding(&node).map(|(_, directory)| path_of(directory));
+            return Answer::Reply(k35_describe_log_dirs::refuse(paths, version).into());
+        }
         let described = tokio::task::spawn_blocking(move || {
             let wanted = k35_describe_log_dirs::plan(request);
             let directories = describe_all(&node, &wanted);
             k35_describe_log_dirs::respond(&wanted, directories, version)
         });
-        described.await.map_or(Answer::Close, |response| Answer::Reply(response.into()))
+        let Ok(response) = described.await else { return Answer::Close };
+        drop(turn);
+        claim.shrink_to(count * k35_describe_log_dirs::KEPT_BYTES);
+        match response {
+            Response::Whole(response) => Answer::Held(response.into(), claim),
+            Response::Large(large) => {
+                pieces::answer(&call, call.moment(), Box::new(large), Some(claim)).await
+            }
+        }
     })
+}
+
+/// Claims what an answer takes while it is made; of a budget that is smaller than that, half. `false`: others have held
+/// it for too long.
+async fn claim_for(node: &Node, claim: &mut Claim, bytes: u64) -> bool {
+    let bytes = bytes.min(node.workers.budget.limit_bytes() / 2);
+    if bytes <= UNCLAIMED_BYTES {
+        return true;
+    }
+    tokio::time::timeout(PATIENCE, claim.grow_within_limits(bytes)).await.is_ok()
+}
+
+/// How many partitions this broker has.
+fn replicas_here(node: &Node) -> u64 {
+    let image = node.cluster.image.load();
+    let me = node.identity.broker_id;
+    let of_topic = |topic: &Arc<Topic>| topic.partitions().filter(|(_, state)| state.has_replica(me)).count();
+    image.topics.iter().map(of_topic).sum::<usize>() as u64
+}
+
+/// The directories that hold partitions, each with its place among all.
+fn holding(node: &Node) -> impl Iterator<Item = (usize, &Directory)> {
+    node.log_dirs.directories.iter().enumerate().filter(|entry| entry.1.holds_partitions)
+}
+
+fn path_of(directory: &Directory) -> Text {
+    let path = std::path::absolute(&directory.path).unwrap_or_else(|_| directory.path.to_path_buf());
+    Text::from(path.to_string_lossy().into_owned())
 }
 
 pub fn alter_replica_log_dirs(call: Call, request: AlterReplicaLogDirsRequest) -> Started {
@@ -120,11 +179,8 @@ fn describe_all(node: &Arc<Node>, wanted: &Wanted) -> Vec<Described> {
         sizes.into_iter().map(|size| ((size.directory, size.partition), size.bytes)).collect();
     let mut on_disk = BTreeSet::new();
     let mut described: Vec<Described> = Vec::new();
-    for (at, directory) in
-        node.log_dirs.directories.iter().enumerate().filter(|entry| entry.1.holds_partitions)
-    {
-        let path = std::path::absolute(&directory.path).unwrap_or_else(|_| directory.path.to_path_buf());
-        let path = Text::from(path.to_string_lossy().into_owned());
+    for (at, directory) in holding(node) {
+        let path = path_of(directory);
         let found = if directory.is_online() { partitions(node, at, wanted, &open).ok() } else { None };
         let space = found.as_ref().and_then(|_| directory.lock().space().ok());
         for replica in found.iter().flatten() {
@@ -190,8 +246,7 @@ fn add_unwritten(
     described: &mut [Described],
 ) {
     // As in `described`: each with its place among all of the node's.
-    let holding: Vec<_> =
-        node.log_dirs.directories.iter().enumerate().filter(|entry| entry.1.holds_partitions).collect();
+    let holding: Vec<_> = holding(node).collect();
     let place_of: Map<&TopicPartition, (usize, u64)> =
         open.iter().map(|((directory, name), bytes)| (name, (*directory, *bytes))).collect();
     let image = node.cluster.image.load();

@@ -1,7 +1,8 @@
 //! StreamsGroupHeartbeat and -Describe. A heartbeat that comes to a group whose internal topics are missing has them
 //! made, before it is answered: the member that founds an application finds its topics on its next heartbeat.
 
-use super::{Gone, ask_each, response_of, send};
+use super::{ask_each, response_of, send};
+use crate::requests::call::parts::Gone;
 use crate::requests::call::{Answer, Call, Started};
 use crate::requests::cluster::admin;
 use barnabas_api::{Plan, k88_streams_group_heartbeat, k89_streams_group_describe};
@@ -43,7 +44,10 @@ pub async fn describe(call: Call, request: StreamsGroupDescribeRequest) -> Start
         parts,
         of_kind,
         work.pending,
-        k89_streams_group_describe::Pending::add,
+        |pending, response, room| {
+            pending.add(response, room);
+            true
+        },
         k89_streams_group_describe::Pending::respond,
     )
     .await

@@ -41,7 +41,10 @@ pub async fn describe(call: Call, request: ShareGroupDescribeRequest) -> Started
         parts,
         of_kind,
         work.pending,
-        k77_share_group_describe::Pending::add,
+        |pending, response, room| {
+            pending.add(response, room);
+            true
+        },
         k77_share_group_describe::Pending::respond,
     )
     .await
@@ -86,7 +89,7 @@ pub async fn describe_offsets(call: Call, request: DescribeShareGroupOffsetsRequ
                     }
                 }
             };
-            match call.room.take(describe_offsets::answer_bytes(&topics)) {
+            match call.room.hold(describe_offsets::answer_bytes(&topics)).await {
                 Ok(()) => pending.add(place, offsets_of(node, &group, topics).await),
                 Err(large) => pending.refuse(place, large.code(ErrorCode::CoordinatorLoadInProgress)),
             }

@@ -16,8 +16,14 @@ use crate::groups::streams::Streams;
 use crate::outbox::Effect;
 use crate::{GroupConfig, GroupShard, Request, Response};
 
-const CALLER: Caller<'static> =
-    Caller { client_id: "c", client_host: "/127.0.0.1", version: 1, connection: None, random: [0; 16] };
+const CALLER: Caller<'static> = Caller {
+    client_id: "c",
+    client_host: "/127.0.0.1",
+    version: 1,
+    connection: None,
+    random: [0; 16],
+    room: None,
+};
 
 /// A group of two, one of them static; what they have is put there by hand, as there are no topics.
 fn shard() -> GroupShard {

@@ -47,7 +47,7 @@ pub use records::{
     AppendCommand, AppendItem, AppendOutcome, AskCommand, AskItem, AskOutcome, FollowerLife, Question,
     ReadCommand, ReadItem, ReadOutcome, Said, Searched,
 };
-pub use replication::Word;
+pub use replication::ReplicationEvent;
 pub use share::ShareCommand;
 pub use storage::{Checkpointed, LayOrder, LogSize, Synced, key_of};
 
@@ -121,5 +121,5 @@ pub enum Report {
     /// A directory is offline for good.
     DirectoryFailed(usize),
     /// What a leader or the controller has answered: one for each question.
-    Replication(Word),
+    Replication(ReplicationEvent),
 }

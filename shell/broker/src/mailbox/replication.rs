@@ -1,7 +1,7 @@
 //! What comes back to a worker from other brokers: a leader's answers to its followers, the controller's to its
 //! leaders.
 //!
-//! Neighbours: replica/line.rs and replica/isr.rs, which ask; partition_worker/replica_fetcher.rs and
+//! Neighbours: replica/fetch_connection.rs and replica/isr.rs, which ask; partition_worker/replica_fetcher.rs and
 //! partition_worker/replication/followers.rs, which hear.
 
 use super::PartitionKey;
@@ -13,7 +13,7 @@ use barnabas_wire::messages::FetchResponse;
 
 /// One answer, or that there is none.
 #[derive(Debug)]
-pub enum Word {
+pub enum ReplicationEvent {
     /// To the request that this fetcher had under way.
     Fetched { at: FetcherId, answer: Result<Box<FetchResponse>, LinkError> },
     /// Where the leader's log starts and ends, for a follower that asked from `asked` and found nothing there.

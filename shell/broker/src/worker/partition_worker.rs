@@ -228,7 +228,7 @@ impl PartitionWorker {
             // Looked at after every turn.
             Report::Room => {}
             Report::DirectoryFailed(directory) => self.directory_failed(directory),
-            Report::Replication(word) => self.hear_word(word),
+            Report::Replication(event) => self.on_replication_event(event),
         }
     }
 

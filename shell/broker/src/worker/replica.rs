@@ -6,9 +6,9 @@
 
 pub mod behind;
 pub mod bulk;
+pub mod fetch_connection;
+pub mod fetch_settings;
 pub mod isr;
-pub mod line;
-pub mod manner;
 #[cfg(test)]
 mod tests;
 

@@ -11,7 +11,7 @@ use throttles::Throttles;
 /// What the workers of a node share of replication.
 #[derive(Debug)]
 pub struct Replication {
-    pub isr: isr::IsrDesk,
+    pub isr: isr::AlterPartitionQueue,
     pub throttles: Throttles,
     pub arrivals: arrivals::Arrivals,
     #[cfg_attr(not(debug_assertions), allow(dead_code, reason = "tests alone plant mistakes"))]
@@ -21,7 +21,7 @@ pub struct Replication {
 impl Replication {
     pub fn new(config: &BrokerConfig) -> Self {
         Self {
-            isr: isr::IsrDesk::default(),
+            isr: isr::AlterPartitionQueue::default(),
             throttles: Throttles::new(config),
             arrivals: arrivals::Arrivals::default(),
             planted: Planted::from_env(),

@@ -1,7 +1,8 @@
 //! What this worker's replicas follow: whom they ask, and when they may ask again.
 //!
-//! core/partition's `Fetchers` says what is asked next; a [`Line`] for each of them asks. What a leader has sent
-//! (apply_fetched.rs) is durable before it is asked for what comes next, which is the follower's acknowledgement.
+//! core/partition's `Fetchers` says what is asked next; a [`FetcherConnection`] for each of them asks. What a leader
+//! has sent (apply_fetched.rs) is durable before it is asked for what comes next, which is the follower's
+//! acknowledgement.
 //!
 //! Partitions that this broker follows are opened as soon as the image names them, a few in a turn, since nobody else
 //! asks for them.
@@ -14,14 +15,14 @@
 //! 3. while a journal has too much to write, nobody is asked; while what room it has is for producers, nobody is asked
 //!    for what is not in sync
 //!
-//! Neighbours: replica/line.rs, which asks; apply_fetched.rs, which takes what is answered; truncation.rs, which cuts
-//! what the leader does not have; changes.rs, which says whom to follow.
+//! Neighbours: replica/fetch_connection.rs, which asks; apply_fetched.rs, which takes what is answered; truncation.rs,
+//! which cuts what the leader does not have; changes.rs, which says whom to follow.
 //!
 //! Source: Kafka `ReplicaFetcherThread`, `AbstractFetcherThread`.
 
 use super::PartitionWorker;
 use crate::log_dirs::journal_thread::JournalHandle;
-use crate::mailbox::Word;
+use crate::mailbox::ReplicationEvent;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::node::peers::planted::{self, Mistake};
 use crate::node::peers::replication::arrivals::Arriving;
@@ -31,8 +32,8 @@ use crate::upkeep::placement::lost;
 use crate::worker::replica::Hosted;
 use crate::worker::replica::behind::Behind;
 use crate::worker::replica::bulk::Bulk;
-use crate::worker::replica::line::Line;
-use crate::worker::replica::manner::Manner;
+use crate::worker::replica::fetch_connection::FetcherConnection;
+use crate::worker::replica::fetch_settings::FetchSettings;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::{Image, Partition as Row};
@@ -63,8 +64,8 @@ const OPEN_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Following {
     fetchers: Fetchers,
-    lines: BTreeMap<FetcherId, Line>,
-    manner: Manner,
+    connections: BTreeMap<FetcherId, FetcherConnection>,
+    settings: FetchSettings,
     bulk: Bulk,
     /// Replicas that were appended to, or of which more is durable.
     to_settle: Vec<PartitionKey>,
@@ -100,8 +101,8 @@ impl Following {
         let per_leader = usize::try_from(config.int("num.replica.fetchers").max(FETCHERS_MIN)).unwrap_or(1);
         Self {
             fetchers: Fetchers::new(settings, per_leader),
-            lines: BTreeMap::new(),
-            manner: Manner::new(Arc::clone(config)),
+            connections: BTreeMap::new(),
+            settings: FetchSettings::new(Arc::clone(config)),
             bulk: Bulk::default(),
             to_settle: Vec::new(),
             to_open: VecDeque::new(),
@@ -121,7 +122,7 @@ impl Following {
     /// Whether nobody is followed.
     pub fn is_idle(&self) -> bool {
         self.fetchers.is_empty()
-            && self.lines.is_empty()
+            && self.connections.is_empty()
             && self.to_settle.is_empty()
             && self.to_open.is_empty()
             && self.to_open_again.is_empty()
@@ -225,11 +226,11 @@ impl PartitionWorker {
         [ask, check, early, throttled, self.following.open_again_at].into_iter().flatten().min()
     }
 
-    pub(super) fn hear_word(&mut self, word: Word) {
-        match word {
-            Word::Fetched { at, answer } => self.fetched(at, answer),
-            Word::Ends { key, asked, ends } => self.found_ends(key, &asked, ends),
-            Word::Altered { key, number, answer } => self.altered(key, number, answer),
+    pub(super) fn on_replication_event(&mut self, event: ReplicationEvent) {
+        match event {
+            ReplicationEvent::Fetched { at, answer } => self.fetched(at, answer),
+            ReplicationEvent::Ends { key, asked, ends } => self.found_ends(key, &asked, ends),
+            ReplicationEvent::Altered { key, number, answer } => self.altered(key, number, answer),
         }
     }
 
@@ -374,7 +375,7 @@ impl PartitionWorker {
         };
         let (is_crowded, is_slow) = (any(JournalHandle::is_crowded), any(JournalHandle::is_slow));
         let ids = self.following.fetchers.ids();
-        self.following.lines.retain(|at, _| ids.contains(at));
+        self.following.connections.retain(|at, _| ids.contains(at));
         self.following.bulk.retain(&ids);
         for at in ids {
             let turn = match at.is_bulk() {
@@ -396,32 +397,33 @@ impl PartitionWorker {
 
     fn ask_leader(&mut self, at: FetcherId, plan: FetchPlan, now: MonotonicMs) {
         let Self { following, node, .. } = self;
-        following.manner.renew(node);
-        let Some(address) = address_of(&node.cluster.image.load(), at.leader, &following.manner.listener)
+        following.settings.renew(node);
+        let Some(address) = address_of(&node.cluster.image.load(), at.leader, &following.settings.listener)
         else {
             if let Some(fetcher) = following.fetchers.get_mut(at) {
                 fetcher.unanswered(now);
             }
             return;
         };
-        let mut follower = following.manner.follower(node);
+        let mut follower = following.settings.follower(node);
         follower.wait_max = plan.wait_max.map_or(follower.wait_max, |most| follower.wait_max.min(most));
         if at.is_bulk() {
             follower.bytes_max = follower.bytes_max.min(following.bulk.ask(at, now));
         }
-        let timeout = following.manner.timeout;
-        self.line(at, address).fetch(follower, plan, timeout);
+        let timeout = following.settings.timeout;
+        self.connection(at, address).fetch(follower, plan, timeout);
     }
 
     /// The connection of this fetcher, made anew where its leader has another address now.
-    fn line(&mut self, at: FetcherId, address: Address) -> &Line {
-        let Self { following: Following { lines, manner, .. }, node, id, .. } = self;
-        let open = |address| Line::open(address, at, manner, node.workers.mailboxes[*id].clone());
-        let line = lines.entry(at).or_insert_with(|| open(address.clone()));
-        if *line.address() != address {
-            *line = open(address);
+    fn connection(&mut self, at: FetcherId, address: Address) -> &FetcherConnection {
+        let Self { following: Following { connections, settings, .. }, node, id, .. } = self;
+        let open =
+            |address| FetcherConnection::open(address, at, settings, node.workers.mailboxes[*id].clone());
+        let connection = connections.entry(at).or_insert_with(|| open(address.clone()));
+        if *connection.address() != address {
+            *connection = open(address);
         }
-        line
+        connection
     }
 
     /// Asks from where all that they have is durable.
@@ -473,12 +475,16 @@ impl PartitionWorker {
         now: MonotonicMs,
     ) {
         let Self { following, replicas, node, .. } = self;
-        let follower = following.manner.follower(node);
+        let follower = following.settings.follower(node);
         let Some(replica) = replicas.get(&key) else { return };
         let topic = replica.name.topic_partition.topic.clone();
-        let line = following.lines.iter().find(|(at, _)| at.leader == leader).map(|(_, line)| line);
-        if let Some(line) = line {
-            line.find_ends(&follower, key.into(), topic, *asked);
+        let connection = following
+            .connections
+            .iter()
+            .find(|(at, _)| at.leader == leader)
+            .map(|(_, connection)| connection);
+        if let Some(connection) = connection {
+            connection.find_ends(&follower, key.into(), topic, *asked);
         }
         // If nobody answers it is asked for again.
         if let Some(fetcher) = following.fetchers.of(key.into()) {

@@ -11,7 +11,7 @@
 //!
 //! Source: KIP-497; Kafka `DefaultAlterPartitionManager`.
 
-use crate::mailbox::Word;
+use crate::mailbox::ReplicationEvent;
 use crate::mailbox::{PartitionKey, Report};
 use crate::node::Node;
 #[cfg(test)]
@@ -104,7 +104,7 @@ fn hear(node: &Node, answer: Option<AlterPartitionResponse>, numbers: &Numbers) 
         let asked = ReplicaKey { topic: answer.topic, partition: answer.partition };
         let Some((_, number)) = numbers.iter().find(|(key, _)| *key == asked) else { continue };
         let key = PartitionKey::from(asked);
-        let word = Word::Altered { key, number: *number, answer: answer.result };
-        node.workers.owner(key).report(Report::Replication(word));
+        let event = ReplicationEvent::Altered { key, number: *number, answer: answer.result };
+        node.workers.owner(key).report(Report::Replication(event));
     }
 }

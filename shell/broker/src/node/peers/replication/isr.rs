@@ -16,7 +16,7 @@ const BACKOFF: DurationMs = DurationMs(50);
 
 /// See the file's header.
 #[derive(Debug)]
-pub struct IsrDesk {
+pub struct AlterPartitionQueue {
     pub requests: Mutex<IsrRequests>,
     pub changed: Notify,
     #[cfg(test)]
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Answers {
     }
 }
 
-impl Default for IsrDesk {
+impl Default for AlterPartitionQueue {
     fn default() -> Self {
         Self {
             requests: Mutex::new(IsrRequests::new(BACKOFF)),
@@ -49,14 +49,14 @@ impl Default for IsrDesk {
     }
 }
 
-impl IsrDesk {
+impl AlterPartitionQueue {
     /// A partition asks, or asks again.
     pub fn ask(&self, key: PartitionKey, change: IsrChange) {
         self.lock().ask(key.into(), change);
         self.changed.notify_one();
     }
 
-    /// As [`IsrDesk::ask`], after the backoff: the controller has refused for a reason that passes.
+    /// As [`AlterPartitionQueue::ask`], after the backoff: the controller has refused for a reason that passes.
     pub fn ask_later(&self, key: PartitionKey, change: IsrChange, now: MonotonicMs) {
         let mut requests = self.lock();
         requests.ask(key.into(), change);

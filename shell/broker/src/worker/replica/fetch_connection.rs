@@ -7,9 +7,9 @@
 //! Neighbours: partition_worker/replica_fetcher.rs, which asks and hears; shell/net/src/links.rs, the connection
 //! itself.
 
-use crate::mailbox::Word;
+use crate::mailbox::ReplicationEvent;
 use crate::mailbox::{Mailbox, Report};
-use crate::worker::replica::manner::Manner;
+use crate::worker::replica::fetch_settings::FetchSettings;
 use barnabas_api::replication::{fetch, list_offsets};
 use barnabas_base::{DurationMs, ErrorCode, Offset, Text};
 use barnabas_net::links::{Address, Link, LinkError, LinkSettings};
@@ -32,20 +32,20 @@ fn client_id(at: FetcherId) -> String {
 }
 
 #[derive(Debug)]
-pub struct Line {
+pub struct FetcherConnection {
     link: Link,
     at: FetcherId,
     mailbox: Mailbox,
 }
 
-impl Line {
+impl FetcherConnection {
     /// Connects with the first question. To be called on the worker's thread.
-    pub fn open(address: Address, at: FetcherId, manner: &Manner, mailbox: Mailbox) -> Self {
+    pub fn open(address: Address, at: FetcherId, settings: &FetchSettings, mailbox: Mailbox) -> Self {
         let settings = LinkSettings {
             in_flight_max: 4,
             queue_max: 64,
-            timeout: manner.timeout,
-            answer_bytes_max: manner.answer_bytes_max() + ANSWER_SLACK_BYTES,
+            timeout: settings.timeout,
+            answer_bytes_max: settings.answer_bytes_max() + ANSWER_SLACK_BYTES,
             ..LinkSettings::new(&client_id(at))
         };
         Self { link: Link::start(&Handle::current(), address, settings), at, mailbox }
@@ -55,7 +55,7 @@ impl Line {
         self.link.address()
     }
 
-    /// Fetches; [`Word::Fetched`] follows.
+    /// Fetches; [`ReplicationEvent::Fetched`] follows.
     pub fn fetch(&self, follower: fetch::Follower, plan: FetchPlan, timeout: Duration) {
         let (link, mailbox, at) = (self.link.clone(), self.mailbox.clone(), self.at);
         let patience = timeout + Duration::from_millis(u64::try_from(follower.wait_max.0).unwrap_or(0));
@@ -68,11 +68,11 @@ impl Line {
                 })
             };
             let answer = link.send_with(patience, make).await.map(Box::new);
-            mailbox.report(Report::Replication(Word::Fetched { at, answer }));
+            mailbox.report(Report::Replication(ReplicationEvent::Fetched { at, answer }));
         });
     }
 
-    /// Asks where the leader's log starts and ends; [`Word::Ends`] follows.
+    /// Asks where the leader's log starts and ends; [`ReplicationEvent::Ends`] follows.
     pub fn find_ends(&self, follower: &fetch::Follower, key: ReplicaKey, topic: Text, asked: FetchPosition) {
         let (link, mailbox) = (self.link.clone(), self.mailbox.clone());
         let (broker, wait) = (follower.broker, DurationMs(0));
@@ -85,7 +85,7 @@ impl Line {
             let start = link.send(ask(list_offsets::End::Start)).await.map_or_else(lost, only);
             let end = link.send(ask(list_offsets::End::End)).await.map_or_else(lost, only);
             let ends = start.and_then(|start| Ok((start, end?)));
-            mailbox.report(Report::Replication(Word::Ends { key: key.into(), asked, ends }));
+            mailbox.report(Report::Replication(ReplicationEvent::Ends { key: key.into(), asked, ends }));
         });
     }
 }

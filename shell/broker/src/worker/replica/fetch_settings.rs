@@ -1,7 +1,7 @@
 //! How this broker asks leaders, as its configuration says. It is read out once for each configuration: leaders are
 //! asked thousands of times a second, and every key is looked up by its name.
 //!
-//! Neighbours: partition_worker/replica_fetcher.rs, which keeps one; line.rs.
+//! Neighbours: partition_worker/replica_fetcher.rs, which keeps one; fetch_connection.rs.
 
 use crate::node::Node;
 use crate::routing::addresses::listener;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Debug)]
-pub struct Manner {
+pub struct FetchSettings {
     config: Arc<BrokerConfig>,
     wait_max: DurationMs,
     bytes_min: i32,
@@ -24,7 +24,7 @@ pub struct Manner {
     pub listener: Text,
 }
 
-impl Manner {
+impl FetchSettings {
     pub fn new(config: Arc<BrokerConfig>) -> Self {
         let timeout_ms = u64::try_from(config.int("replica.socket.timeout.ms")).unwrap_or(30_000);
         Self {

@@ -23,7 +23,7 @@ pub fn knock_at_all(node: &Arc<Node>) {
 /// The connection on which this broker's life was heard of is closed.
 pub fn connection_closed(node: &Arc<Node>, id: BrokerId, epoch: BrokerEpoch) {
     if !node.shutdown.is_wanted() && node.peers.controller.is_active() {
-        node.cluster.lost_touch.lost(&node.cluster.image.load(), id, node.clock.monotonic());
+        node.cluster.suspected_brokers.lost(&node.cluster.image.load(), id, node.clock.monotonic());
         knock(node, id, epoch);
     }
 }

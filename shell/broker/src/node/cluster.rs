@@ -1,16 +1,16 @@
 //! The cluster as this node sees it: the image, the configuration, and which brokers are in doubt.
 
 pub mod known_by;
-pub mod lost_touch;
 pub mod strangers;
+pub mod suspected_brokers;
 pub mod topic_creation;
 
 use arc_swap::ArcSwap;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use known_by::KnownBy;
-use lost_touch::LostTouch;
 use strangers::Strangers;
+use suspected_brokers::SuspectedBrokers;
 use topic_creation::TopicCreation;
 
 /// See the file's header. A reader of the image sees one moment of the cluster.
@@ -19,7 +19,7 @@ pub struct ClusterView {
     pub image: ArcSwap<Image>,
     pub known_by: KnownBy,
     pub config: ArcSwap<BrokerConfig>,
-    pub lost_touch: LostTouch,
+    pub suspected_brokers: SuspectedBrokers,
     pub strangers: Strangers,
     pub topic_creation: TopicCreation,
 }
@@ -30,7 +30,7 @@ impl ClusterView {
             image: ArcSwap::default(),
             known_by: KnownBy::default(),
             config: ArcSwap::from_pointee(config),
-            lost_touch: LostTouch::default(),
+            suspected_brokers: SuspectedBrokers::default(),
             strangers: Strangers::default(),
             topic_creation: TopicCreation::default(),
         }

@@ -35,7 +35,7 @@ pub fn metadata(call: Call, request: MetadataRequest) -> Started {
     let arrived = call.session.node.clock.monotonic();
     let must_wait = move |call: &Call| {
         let node = &call.session.node;
-        node.cluster.lost_touch.must_wait(&node.cluster.image.load(), arrived, node.clock.monotonic())
+        node.cluster.suspected_brokers.must_wait(&node.cluster.image.load(), arrived, node.clock.monotonic())
     };
     if !must_wait(&call) {
         return metadata_now(&call, request);

@@ -28,12 +28,12 @@ impl PartitionWorker {
         let Some(fetcher) = self.following.fetcher(at) else { return };
         let response = match answer {
             Ok(response) => {
-                self.node.cluster.lost_touch.found(at.leader);
+                self.node.cluster.suspected_brokers.found(at.leader);
                 *response
             }
             Err(error) => {
                 if matches!(error, LinkError::Lost { .. } | LinkError::Unreachable { .. }) {
-                    self.node.cluster.lost_touch.lost(&self.node.cluster.image.load(), at.leader, now);
+                    self.node.cluster.suspected_brokers.lost(&self.node.cluster.image.load(), at.leader, now);
                 }
                 tracing::debug!(leader = %at.leader, %error, "a leader did not answer a fetch");
                 fetcher.unanswered(now);

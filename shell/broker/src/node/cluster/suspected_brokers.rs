@@ -14,12 +14,12 @@ use std::sync::{Mutex, PoisonError};
 
 /// See the file's header.
 #[derive(Debug, Default)]
-pub struct LostTouch {
+pub struct SuspectedBrokers {
     count: AtomicUsize,
     unreachable: Mutex<Unreachable>,
 }
 
-impl LostTouch {
+impl SuspectedBrokers {
     /// A connection to the broker was closed from the other end, or none comes about.
     pub fn lost(&self, image: &Image, broker: BrokerId, now: MonotonicMs) {
         self.with(|unreachable| unreachable.lost(image, broker, now));

@@ -19,7 +19,7 @@
 
 mod leaderless;
 
-use crate::node::seldom::Burst;
+use crate::node::log_rate_limit::Burst;
 use barnabas_base::{BrokerId, ErrorCode, TopicPartition};
 use barnabas_metadata::events::{Event, PartitionChange};
 use barnabas_metadata::{Image, Partition};

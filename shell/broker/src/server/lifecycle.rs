@@ -10,8 +10,9 @@
 //! [`ControllerHandle::ask`]: crate::node::peers::controller::ControllerHandle::ask
 
 use crate::node::Node;
+use crate::node::log_rate_limit::LogRateLimit;
+use crate::node::log_rate_limit::Unsaid;
 use crate::node::peers::controller::NotTaken;
-use crate::node::seldom::{Seldom, Unsaid};
 use crate::node::workers::repeated::Repeated;
 use crate::requests::quorum::strangers::{self, Registrant};
 use crate::upkeep::last_life;
@@ -288,7 +289,7 @@ async fn register(node: &Arc<Node>, registration: &BrokerRegistrationRequest, sh
     let timeout_ms =
         node.cluster.config.load().long("initial.broker.registration.timeout.ms").max(0).unsigned_abs();
     let asked = barnabas_clock::now();
-    let (mut has_said, doubles, waits) = (false, Seldom::default(), Seldom::default());
+    let (mut has_said, doubles, waits) = (false, LogRateLimit::default(), LogRateLimit::default());
     loop {
         let answer =
             node.peers.controller.ask(registration.clone(), Asked { version: 4, ..Asked::default() }).await;

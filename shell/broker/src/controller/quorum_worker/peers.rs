@@ -9,9 +9,11 @@
 use super::Quorum;
 use crate::controller::brokers_gone;
 use crate::node::Node;
+use crate::node::log_rate_limit::Burst;
+use crate::node::log_rate_limit::LogRateLimit;
+use crate::node::log_rate_limit::Unsaid;
 use crate::node::peers::controller::ActiveController;
 use crate::node::peers::controller::Message;
-use crate::node::seldom::{Burst, Seldom, Unsaid};
 use crate::node::shutdown::Shutdown;
 use barnabas_base::{BrokerId, ErrorCode};
 use barnabas_net::links::{Address, Link, LinkError, LinkSettings, LinkState, LinkThread};
@@ -49,7 +51,7 @@ pub(super) struct Peers {
     /// Of a node that is no controller: nobody else may have its id.
     alone_with_id: Option<(BrokerId, Shutdown)>,
     /// Those that were said to be of another cluster.
-    foreign: Arc<Seldom<Address>>,
+    foreign: Arc<LogRateLimit<Address>>,
     /// Lines that name a leader: a false Vote request may cost one.
     elections: Burst,
     /// Requests whose outcome has not come back.

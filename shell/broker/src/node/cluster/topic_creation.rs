@@ -3,7 +3,7 @@
 //! Decided by `barnabas_api::AutoCreation`; here are its lock and its log line. A Metadata answer has no place for a
 //! reason.
 
-use crate::node::seldom::Seldom;
+use crate::node::log_rate_limit::LogRateLimit;
 use barnabas_api::AutoCreation;
 use std::sync::Mutex;
 
@@ -11,5 +11,5 @@ use std::sync::Mutex;
 #[derive(Debug, Default)]
 pub struct TopicCreation {
     pub admission: Mutex<AutoCreation>,
-    pub limited: Seldom<&'static str>,
+    pub limited: LogRateLimit<&'static str>,
 }

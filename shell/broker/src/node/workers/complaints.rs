@@ -4,7 +4,7 @@
 //! Used by connection.rs and server/listeners.rs, for each connection that is refused, or closed since its peer does
 //! not keep to the protocol.
 
-use crate::node::seldom::Seldom;
+use crate::node::log_rate_limit::LogRateLimit;
 use barnabas_net::{FrameError, Stranger};
 use barnabas_wire::ApiKey;
 use std::fmt;
@@ -37,7 +37,7 @@ impl From<&FrameError> for Cause {
 
 /// What was said. See the file's header.
 #[derive(Debug, Default)]
-pub struct Complaints(Seldom<(IpAddr, Cause)>);
+pub struct Complaints(LogRateLimit<(IpAddr, Cause)>);
 
 impl Complaints {
     pub fn refused(&self, peer: SocketAddr, what: impl fmt::Display) {

@@ -1,7 +1,8 @@
 //! Lines that a client can cause as often as it likes, by requests that this node does not refuse: each kind is written
 //! once a minute, with a count of the rest. What peers do wrong is in complaints.rs.
 
-use crate::node::seldom::{Seldom, Unsaid};
+use crate::node::log_rate_limit::LogRateLimit;
+use crate::node::log_rate_limit::Unsaid;
 use barnabas_base::Text;
 use barnabas_wire::ApiKey;
 
@@ -37,8 +38,8 @@ pub enum Repeated {
 /// What was written. Names have places of their own: many of one kind take none from another.
 #[derive(Debug, Default)]
 pub struct RepeatedLines {
-    kinds: Seldom<Repeated>,
-    names: Seldom<(Repeated, Text)>,
+    kinds: LogRateLimit<Repeated>,
+    names: LogRateLimit<(Repeated, Text)>,
 }
 
 impl RepeatedLines {

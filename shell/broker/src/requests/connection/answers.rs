@@ -5,7 +5,7 @@
 //! are ready.
 
 use super::{Half, Queue, Session, State, WRITE_BYTES, Waiting};
-use crate::node::seldom::Unsaid;
+use crate::node::log_rate_limit::Unsaid;
 use crate::node::workers::complaints::Cause;
 use crate::node::workers::repeated::Repeated;
 use crate::requests::call::Answer;

@@ -1,6 +1,6 @@
 //! Nodes that are not whom this one expects: members of another cluster, and a second process under a broker's id. They
 //! are refused where their request is judged; here the operator is told, with both sides named, and not each time
-//! ([`Seldom`]): they ask again and again, many times a second.
+//! ([`LogRateLimit`]): they ask again and again, many times a second.
 
 use crate::node::Node;
 use crate::requests::call::Call;

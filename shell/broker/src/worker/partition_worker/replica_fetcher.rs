@@ -24,9 +24,9 @@ use super::PartitionWorker;
 use crate::log_dirs::journal_thread::JournalHandle;
 use crate::mailbox::ReplicationEvent;
 use crate::mailbox::{Declined, PartitionKey};
+use crate::node::log_rate_limit::LogRateLimit;
 use crate::node::peers::planted::{self, Mistake};
 use crate::node::peers::replication::arrivals::Arriving;
-use crate::node::seldom::Seldom;
 use crate::routing::addresses::address_of;
 use crate::upkeep::placement::lost;
 use crate::worker::replica::Hosted;
@@ -80,7 +80,7 @@ pub(super) struct Following {
     arriving: Arriving,
     behind: Behind,
     /// Of replicas whose leaders' records are damaged it has been said.
-    pub(super) damaged_leaders: Seldom<PartitionKey>,
+    pub(super) damaged_leaders: LogRateLimit<PartitionKey>,
     /// When it is looked whether the quota of throttled replicas still is exceeded, and who is not in sync may be asked
     /// for.
     throttled_until: Option<MonotonicMs>,
@@ -111,7 +111,7 @@ impl Following {
             roles_waiting: Vec::new(),
             arriving: Arriving::default(),
             behind: Behind::default(),
-            damaged_leaders: Seldom::default(),
+            damaged_leaders: LogRateLimit::default(),
             throttled_until: None,
             not_before: MonotonicMs(0),
             bulk_not_before: MonotonicMs(0),

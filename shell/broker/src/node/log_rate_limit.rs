@@ -21,7 +21,7 @@ const KEYS_MAX: usize = 64;
 
 /// One lock, held for a look-up.
 #[derive(Debug)]
-pub struct Seldom<K>(Mutex<Known<K>>);
+pub struct LogRateLimit<K>(Mutex<Known<K>>);
 
 #[derive(Debug)]
 struct Known<K> {
@@ -75,13 +75,13 @@ impl fmt::Display for Unsaid {
     }
 }
 
-impl<K> Default for Seldom<K> {
+impl<K> Default for LogRateLimit<K> {
     fn default() -> Self {
         Self(Mutex::new(Known { of: HashMap::new(), rest: Times::default() }))
     }
 }
 
-impl<K: Hash + Eq + Clone> Seldom<K> {
+impl<K: Hash + Eq + Clone> LogRateLimit<K> {
     /// It has happened: whether it is to be said now.
     pub fn happened(&self, key: &K, now: Instant) -> Option<Unsaid> {
         self.lasts(key, Duration::ZERO, now)
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_first_time_is_said_and_then_one_a_minute_with_a_count() {
-        let (seldom, start) = (Seldom::default(), barnabas_clock::now());
+        let (seldom, start) = (LogRateLimit::default(), barnabas_clock::now());
         let said =
             |key: &'static str, at_ms: u64| seldom.happened(&key, start + Duration::from_millis(at_ms));
         assert_eq!(said("a", 0), Some(Unsaid(0)));
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_passes_by_itself_is_not_said() {
-        let (seldom, start) = (Seldom::default(), barnabas_clock::now());
+        let (seldom, start) = (LogRateLimit::default(), barnabas_clock::now());
         let said =
             |at_s: u64| seldom.lasts(&1, Duration::from_secs(9), start + Duration::from_secs(at_s)).is_some();
         assert_eq!([0, 3, 8, 9, 10, 68, 69].map(said), [false, false, false, true, false, false, true]);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_was_not_said_before_the_first_time_is_not_counted() {
-        let (seldom, start) = (Seldom::default(), barnabas_clock::now());
+        let (seldom, start) = (LogRateLimit::default(), barnabas_clock::now());
         let said = |at_s: u64| seldom.lasts(&1, Duration::from_secs(9), start + Duration::from_secs(at_s));
         let times: Vec<Unsaid> = [0, 5, 9, 10, 40, 69].into_iter().filter_map(said).collect();
         assert_eq!(times, [Unsaid(0), Unsaid(2)]);
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn of_any_number_some_are_named_and_the_rest_share_a_line() {
-        let (seldom, start) = (Seldom::default(), barnabas_clock::now());
+        let (seldom, start) = (LogRateLimit::default(), barnabas_clock::now());
         let round = |from: u32, at_s: u64| {
             let at = start + Duration::from_secs(at_s);
             let said = (from..from + 10_000).filter_map(|key| seldom.happened(&key, at));

@@ -1,15 +1,15 @@
 //! The cluster as this node sees it: the image, the configuration, and which brokers are in doubt.
 
+pub mod identity_mismatch;
 pub mod known_by;
-pub mod strangers;
 pub mod suspected_brokers;
 pub mod topic_creation;
 
 use arc_swap::ArcSwap;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
+use identity_mismatch::IdentityMismatches;
 use known_by::KnownBy;
-use strangers::Strangers;
 use suspected_brokers::SuspectedBrokers;
 use topic_creation::TopicCreation;
 
@@ -20,7 +20,7 @@ pub struct ClusterView {
     pub known_by: KnownBy,
     pub config: ArcSwap<BrokerConfig>,
     pub suspected_brokers: SuspectedBrokers,
-    pub strangers: Strangers,
+    pub identity_mismatches: IdentityMismatches,
     pub topic_creation: TopicCreation,
 }
 
@@ -31,7 +31,7 @@ impl ClusterView {
             known_by: KnownBy::default(),
             config: ArcSwap::from_pointee(config),
             suspected_brokers: SuspectedBrokers::default(),
-            strangers: Strangers::default(),
+            identity_mismatches: IdentityMismatches::default(),
             topic_creation: TopicCreation::default(),
         }
     }

@@ -5,8 +5,9 @@
 //! their own, until they have been silent for [`AGAIN`]. All others share one, so that of any number no more is said
 //! than one line more.
 //!
-//! Used by quorum_worker/peers.rs, requests/quorum/strangers.rs and server/lifecycle.rs, of nodes that are not of this
-//! cluster or not who they say; by partition_worker/replication/repair.rs, of leaders whose records are damaged.
+//! Used by quorum_worker/peers.rs, requests/quorum/identity_mismatch.rs and server/lifecycle.rs, of nodes that are not
+//! of this cluster or not who they say; by partition_worker/replication/repair.rs, of leaders whose records are
+//! damaged.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Who has been told something, is told again after so long; and who was silent for so long, is new.
 pub const AGAIN: Duration = Duration::from_secs(60);
-/// Strangers may come from any number of addresses.
+/// IdentityMismatches may come from any number of addresses.
 const KEYS_MAX: usize = 64;
 
 /// One lock, held for a look-up.

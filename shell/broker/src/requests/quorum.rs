@@ -6,7 +6,7 @@
 //!
 //! Source: Kafka `ControllerApis`, `EnvelopeUtils`; KIP-590, KIP-595.
 
-pub mod strangers;
+pub mod identity_mismatch;
 
 use crate::node::peers::controller::NotTaken;
 use crate::node::workers::repeated::Repeated;
@@ -26,13 +26,13 @@ use barnabas_quorum::raft::requests::{
 };
 use barnabas_wire::messages::EnvelopeRequest;
 use barnabas_wire::{ApiKey, Decoded, RequestBody, ResponseBody, Str, encode_response};
+use identity_mismatch::Registrant;
 use std::future::Future;
-use strangers::Registrant;
 
 /// Starts what is the controller's; gives back what is answered as on any listener.
 pub fn start(call: Call, body: RequestBody) -> Result<Started, (Call, RequestBody)> {
     let here = call.session.node.peers.controller.here();
-    let asked = strangers::cluster_of(&body);
+    let asked = identity_mismatch::cluster_of(&body);
     let version = call.version;
     macro_rules! member {
         ($planned:expr, $respond:expr) => {
@@ -108,7 +108,7 @@ fn ask_member(
 fn refused(call: &Call, answer: ResponseBody, asked: Option<&Str>) -> Started {
     let by_hand = matches!(answer, ResponseBody::AddRaftVoter(_) | ResponseBody::RemoveRaftVoter(_));
     if !by_hand {
-        strangers::note_foreign(call, answer.key(), asked);
+        identity_mismatch::note_foreign(call, answer.key(), asked);
     }
     Started::reply(answer)
 }
@@ -135,7 +135,7 @@ async fn ask_active(call: Call, body: RequestBody) -> Answer {
                 session.registered.set(Some(sender));
             }
             if let (Some(registrant), ResponseBody::BrokerRegistration(response)) = (&registrant, &response) {
-                strangers::note_refused(&call, registrant, response);
+                identity_mismatch::note_refused(&call, registrant, response);
             }
             Answer::Reply(response)
         }

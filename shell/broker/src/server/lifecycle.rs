@@ -14,7 +14,8 @@ use crate::node::log_rate_limit::LogRateLimit;
 use crate::node::log_rate_limit::Unsaid;
 use crate::node::peers::controller::NotTaken;
 use crate::node::workers::repeated::Repeated;
-use crate::requests::quorum::strangers::{self, Registrant};
+use crate::requests::quorum::identity_mismatch;
+use crate::requests::quorum::identity_mismatch::Registrant;
 use crate::upkeep::last_life;
 use crate::upkeep::placement::reports;
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode};
@@ -338,7 +339,7 @@ async fn register(node: &Arc<Node>, registration: &BrokerRegistrationRequest, sh
                 node.identity.broker_id
             );
         }
-        let patience = strangers::session_timeout(node);
+        let patience = identity_mismatch::session_timeout(node);
         if code == ErrorCode::DuplicateBrokerRegistration
             && let Some(unsaid) = doubles.lasts(&node.identity.broker_id, patience, barnabas_clock::now())
         {
@@ -383,7 +384,8 @@ fn say_untaken(node: &Node, leader: BrokerId, unsaid: Unsaid) {
 /// This node's former life would be gone by now.
 fn say_double(node: &Node, registration: &BrokerRegistrationRequest, unsaid: Unsaid) {
     let image = node.cluster.image.load();
-    let other = image.cluster.broker(node.identity.broker_id).map(|broker| strangers::described(broker));
+    let other =
+        image.cluster.broker(node.identity.broker_id).map(|broker| identity_mismatch::described(broker));
     let here = Registrant::of(registration);
     tracing::warn!(
         "two nodes have the same node.id: broker {} {} is alive, so this process ({here}) is not \

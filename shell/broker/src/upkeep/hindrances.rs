@@ -59,7 +59,7 @@ pub fn say(node: &Node) {
 
 /// Once a second.
 pub fn watch(node: &Node) {
-    node.log_dirs.not_to_lead.forget_strangers(node.identity.broker_id, &node.cluster.image.load());
+    node.log_dirs.not_to_lead.forget_moved(node.identity.broker_id, &node.cluster.image.load());
     // All of them, not up to the first.
     let changed = (0..node.log_dirs.directories.len()).filter(|&at| note_room(node, at)).count();
     node.log_dirs.not_to_lead.has_changed.fetch_or(changed > 0, Ordering::AcqRel);

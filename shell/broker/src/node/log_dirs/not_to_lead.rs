@@ -84,7 +84,7 @@ impl NotToLead {
     }
 
     /// Forgets partitions that this broker has no replica of any more.
-    pub fn forget_strangers(&self, broker: BrokerId, image: &Image) {
+    pub fn forget_moved(&self, broker: BrokerId, image: &Image) {
         if self.count() == 0 {
             return;
         }

@@ -54,7 +54,8 @@ pub fn cluster_of(body: &RequestBody) -> Option<Str> {
 /// A request of the quorum is not for this one: its sender's operator has mixed up addresses.
 pub fn note_foreign(call: &Call, api: ApiKey, asked: Option<&Str>) {
     let (node, peer) = (&call.session.node, call.session.peer);
-    let Some(unsaid) = node.cluster.strangers.foreign.happened(&peer.ip(), barnabas_clock::now()) else {
+    let Some(unsaid) = node.cluster.identity_mismatches.foreign.happened(&peer.ip(), barnabas_clock::now())
+    else {
         return;
     };
     match asked.filter(|asked| asked.as_str() != &*node.identity.cluster_id) {
@@ -94,7 +95,8 @@ pub fn note_refused(call: &Call, registrant: &Registrant, response: &BrokerRegis
 fn note_double(call: &Call, registrant: &Registrant) {
     let (node, peer) = (&call.session.node, call.session.peer);
     let now = barnabas_clock::now();
-    let Some(unsaid) = node.cluster.strangers.doubles.lasts(&registrant.id, session_timeout(node), now)
+    let Some(unsaid) =
+        node.cluster.identity_mismatches.doubles.lasts(&registrant.id, session_timeout(node), now)
     else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Nodes that are not whom this one expects, and have been named lately (requests/quorum/strangers.rs).
+//! Nodes that are not whom this one expects, and have been named lately (requests/quorum/identity_mismatch.rs).
 
 use crate::node::log_rate_limit::LogRateLimit;
 use barnabas_base::BrokerId;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 /// Who has been told of.
 #[derive(Debug, Default)]
-pub struct Strangers {
+pub struct IdentityMismatches {
     pub foreign: LogRateLimit<IpAddr>,
     pub doubles: LogRateLimit<BrokerId>,
 }

@@ -7,7 +7,7 @@
 //! A process that is exiting may still accept a connection for a moment, as its listener closes with the last of its
 //! files. So the probe is repeated ([`PAUSES_MS`]).
 //!
-//! Neighbours: shell/broker/src/controller/brokers_gone.rs, which connects.
+//! Neighbours: shell/broker/src/controller/broker_probe.rs, which connects.
 
 use barnabas_base::BrokerEpoch;
 use barnabas_metadata::Broker;

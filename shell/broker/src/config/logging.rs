@@ -30,7 +30,7 @@ const LOGGERS: &[&str] = &[
     "barnabas",
     "barnabas::config",
     "barnabas::controller",
-    "barnabas::controller::brokers_gone",
+    "barnabas::controller::broker_probe",
     "barnabas::controller::producer_id_blocks",
     "barnabas::coordinators",
     "barnabas::coordinators::markers",

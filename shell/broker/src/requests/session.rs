@@ -10,7 +10,7 @@ pub mod forwarding;
 mod open_transactions;
 pub mod share_members;
 
-use crate::controller::brokers_gone;
+use crate::controller::broker_probe;
 use crate::mailbox::NewConnection;
 use crate::node::Node;
 use crate::requests::decode::Unclaimed;
@@ -223,7 +223,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.recorder.cells().disconnected.add(1);
         if let Some((id, epoch)) = self.registered.get() {
-            brokers_gone::connection_closed(&self.node, id, epoch);
+            broker_probe::connection_closed(&self.node, id, epoch);
         }
         if let Some(connection) = self.share_connection.get() {
             share_members::gone(&self.node, connection);

@@ -7,7 +7,7 @@
 //! words.
 
 use super::Quorum;
-use crate::controller::brokers_gone;
+use crate::controller::broker_probe;
 use crate::node::Node;
 use crate::node::log_rate_limit::Burst;
 use crate::node::log_rate_limit::LogRateLimit;
@@ -169,7 +169,7 @@ impl Peers {
         }
         node.peers.controller.led_by(ActiveController { leader, epoch: known.epoch, address, is_here });
         if is_here && !quorum.is_alone() {
-            brokers_gone::knock_at_all(node);
+            broker_probe::probe_all(node);
         }
     }
 }

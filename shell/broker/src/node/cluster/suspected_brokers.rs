@@ -3,7 +3,7 @@
 //!
 //! Costs one look at an atomic while every broker is reached.
 //!
-//! Neighbours: partition_worker/replication/apply_fetched.rs and brokers_gone.rs, which report; requests/cluster.rs,
+//! Neighbours: partition_worker/replication/apply_fetched.rs and broker_probe.rs, which report; requests/cluster.rs,
 //! which waits.
 
 use barnabas_api::k03_metadata::waits::{Unreachable, awaits_first_broker};

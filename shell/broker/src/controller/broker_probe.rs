@@ -13,10 +13,10 @@ use tokio::time::{sleep, timeout};
 
 /// This node has just begun to lead: it has heard of no broker yet, and the one beside the last leader may have died
 /// with it.
-pub fn knock_at_all(node: &Arc<Node>) {
+pub fn probe_all(node: &Arc<Node>) {
     let image = node.cluster.image.load();
     for broker in image.cluster.alive().filter(|broker| broker.id != node.identity.broker_id) {
-        knock(node, broker.id, broker.epoch);
+        probe(node, broker.id, broker.epoch);
     }
 }
 
@@ -24,28 +24,27 @@ pub fn knock_at_all(node: &Arc<Node>) {
 pub fn connection_closed(node: &Arc<Node>, id: BrokerId, epoch: BrokerEpoch) {
     if !node.shutdown.is_wanted() && node.peers.controller.is_active() {
         node.cluster.suspected_brokers.lost(&node.cluster.image.load(), id, node.clock.monotonic());
-        knock(node, id, epoch);
+        probe(node, id, epoch);
     }
 }
 
-fn knock(node: &Arc<Node>, id: BrokerId, epoch: BrokerEpoch) {
-    let knocking = node.clone();
+fn probe(node: &Arc<Node>, id: BrokerId, epoch: BrokerEpoch) {
+    let probing = node.clone();
     node.peers.links.handle().spawn(async move {
-        if is_gone(&knocking, id, epoch).await {
-            if let Some(unsaid) = knocking.workers.repeated.happened_to(Repeated::BrokerGone, id.to_string())
-            {
+        if is_unreachable(&probing, id, epoch).await {
+            if let Some(unsaid) = probing.workers.repeated.happened_to(Repeated::BrokerGone, id.to_string()) {
                 tracing::info!(
                     "broker {id} (epoch {epoch}) is unreachable: it closed its connection and its \
                      port refuses connections{unsaid}"
                 );
             }
-            knocking.peers.controller.broker_is_gone(id, epoch);
+            probing.peers.controller.broker_is_gone(id, epoch);
         }
     });
 }
 
 /// Whether no process listens where this registration of the broker did.
-async fn is_gone(node: &Node, id: BrokerId, epoch: BrokerEpoch) -> bool {
+async fn is_unreachable(node: &Node, id: BrokerId, epoch: BrokerEpoch) -> bool {
     for (at, pause) in PAUSES_MS.into_iter().enumerate() {
         sleep(Duration::from_millis(pause)).await;
         let image = node.cluster.image.load_full();

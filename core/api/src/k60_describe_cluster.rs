@@ -41,12 +41,16 @@ pub fn answer(
         return refuse(
             ErrorCode::UnsupportedEndpointType,
             version,
-            format!("There is no endpoint type {wanted}."),
+            format!("Unsupported endpoint type {wanted}"),
         );
     }
     if wanted != here {
-        let words = |kind| if kind == BROKERS { "brokers" } else { "controllers" };
-        let message = format!("This listener knows {}; {} were asked for.", words(here), words(wanted));
+        let word = |kind| if kind == BROKERS { "BROKER" } else { "CONTROLLER" };
+        let message = format!(
+            "The request was sent to an endpoint of type {}, but we wanted an endpoint of type {}",
+            word(here),
+            word(wanted)
+        );
         return refuse(ErrorCode::MismatchedEndpointType, version, message);
     }
     let (nodes, controller_id) = match listener {

@@ -186,7 +186,8 @@ const OF_KAFKA: &[OfKafka] = &[
             ("date-format", But("the commonest letters of Java's patterns; times are UTC")),
             ("hide-header", Yes),
         ],
-        notes: "What keeps a partition from being read is reported on standard error.",
+        notes: "A partition that cannot be read is tried again, and reported on standard error once for each reason; the others go on. With fewer records than asked for after \
+                `--timeout`, a warning stands in the output and the exit code is 0, as in Kafka.",
     },
     OfKafka {
         tool: "e2e-latency",

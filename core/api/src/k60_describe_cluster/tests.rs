@@ -49,7 +49,12 @@ fn controllers_are_named_on_their_own_listener() {
 #[test]
 fn the_wrong_kind_is_refused() {
     let request = |endpoint_type| DescribeClusterRequest { endpoint_type, ..Default::default() };
-    assert_eq!(ask(&request(CONTROLLERS), 1, Listener::Broker).error_code, 114);
+    let refused = ask(&request(CONTROLLERS), 1, Listener::Broker);
+    assert_eq!(refused.error_code, 114);
+    // Apache's words: its tools show them.
+    let said =
+        "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER";
+    assert_eq!(refused.error_message.as_deref(), Some(said));
     assert_eq!(ask(&request(9), 1, Listener::Broker).error_code, 115);
     assert_eq!(ask(&request(BROKERS), 0, Listener::Controller).error_code, 42);
 }

@@ -2,6 +2,8 @@
 //! print all the same, and how they end.
 
 use crate::harness::{TestNode, binary};
+use crate::hostile_records::{outcomes, request, rubbish};
+use barnabas_wire::records::Codec;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Output, Stdio};
@@ -94,6 +96,37 @@ fn consumer_of_a_damaged_partition_says_so_and_reads_the_others() {
     let damaged = format!("consumer-perf-test: {damaged}");
     assert_eq!(told.err.iter().filter(|line| **line == damaged).count(), 1, "{:?}", told.err);
     node.stop_expecting_trouble();
+}
+
+#[test]
+fn consumer_of_records_that_no_client_can_read_says_so_and_reads_the_others() {
+    let mut node = TestNode::start();
+    create(&node, "t --partitions 3");
+    let mut client = node.client();
+    let mut rubbish = request("t", &vec![rubbish(Codec::Gzip); 3]);
+    rubbish.topic_data[0].partition_data.retain(|partition| partition.index == 1);
+    assert_eq!(outcomes(&client.call(rubbish, 9))[0].0, 0);
+    (0..3).for_each(|partition| fill(&node, "t", partition, 5));
+
+    let told = run(&node, "console-consumer --topic t --from-beginning --timeout-ms 2500");
+    let mut out = told.out.clone();
+    out.sort();
+    assert_eq!(out, ["0", "0", "1", "1", "2", "2", "3", "3", "4", "4"], "{:?}", told.err);
+    let unreadable = "t-1 cannot be read, trying again: broker 1: its records cannot be read: at offset 0: decompressing gzip: \
+                      invalid gzip header";
+    let expected = [
+        format!("console-consumer: {unreadable}"),
+        format!("console-consumer: at the end: {unreadable}"),
+        "console-consumer: no record came within 2500 ms (--timeout-ms)".to_owned(),
+        "Processed a total of 10 messages".to_owned(),
+    ];
+    assert_eq!((told.err, told.code), (expected.to_vec(), Some(0)));
+    let told = run(&node, "consumer-perf-test --topic t --num-records 15 --timeout 1500 --hide-header");
+    assert_eq!(told.code, Some(0), "{:?}", told.err);
+    assert!(told.out[0].starts_with("WARNING: Exiting before consuming"), "{:?}", told.out);
+    let unreadable = format!("consumer-perf-test: {unreadable}");
+    assert_eq!(told.err.iter().filter(|line| **line == unreadable).count(), 1, "{:?}", told.err);
+    assert!(node.stop().success());
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn bomb() -> Bytes {
     compressed(Codec::Gzip, &[&vec![0; 16 << 20]])
 }
 
-fn request(topic: &str, records: &[Bytes]) -> ProduceRequest {
+pub fn request(topic: &str, records: &[Bytes]) -> ProduceRequest {
     let data = |(index, records): (usize, &Bytes)| PartitionProduceData {
         index: index as i32,
         records: Some(records.clone()),
@@ -49,7 +49,7 @@ fn request(topic: &str, records: &[Bytes]) -> ProduceRequest {
 }
 
 /// Error codes and base offsets by partition.
-fn outcomes(response: &ResponseBody) -> Vec<(i16, i64)> {
+pub fn outcomes(response: &ResponseBody) -> Vec<(i16, i64)> {
     let ResponseBody::Produce(response) = response else { panic!("another response") };
     let partitions = &response.responses[0].partition_responses;
     partitions.iter().map(|partition| (partition.error_code, partition.base_offset)).collect()
@@ -127,7 +127,7 @@ fn a_bomb_that_would_be_stored_inflated_is_refused() {
 }
 
 /// A batch of one record with a right checksum, whose compressed bytes are none.
-fn rubbish(codec: Codec) -> Bytes {
+pub fn rubbish(codec: Codec) -> Bytes {
     let mut bytes = compressed(codec, &[b"one"]).to_vec();
     bytes[61..].fill(0xa5);
     let crc = crc32c(&bytes[21..]);

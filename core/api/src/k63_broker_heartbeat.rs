@@ -14,9 +14,9 @@
 //! ## Beyond Kafka
 //! A tagged field that Kafka knows nothing of (tag 10001) names what the broker should not lead although it is alive:
 //! from which log directories, for want of room, and which partitions, for damage. Bytes: core/quorum's
-//! `controller/hindered/said.rs`.
+//! `controller/impaired/said.rs`.
 //!
-//! What is decided: core/quorum's `controller/brokers.rs` and `controller/hindered.rs`.
+//! What is decided: core/quorum's `controller/brokers.rs` and `controller/impaired.rs`.
 //!
 //! Source: Kafka 4.4 `ControllerApis.handleBrokerHeartBeatRequest`.
 

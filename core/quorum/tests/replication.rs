@@ -16,7 +16,7 @@ use std::path::Path;
 use barnabas_base::{BrokerId, DirectoryId, ErrorCode, PartitionIndex, Text};
 use barnabas_metadata::{MetadataVersion, Partition};
 use barnabas_quorum::batches::{Content, read_batch};
-use barnabas_quorum::controller::hindered::said::{Hindrances, TAG};
+use barnabas_quorum::controller::impaired::said::{Impairments, TAG};
 use barnabas_wire::messages::create_topics_request::{
     CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig,
 };
@@ -53,8 +53,8 @@ impl<'a> Said<'a> {
 struct Talk {
     world: World,
     life: u8,
-    /// What hinders brokers from leading: each heartbeat says it.
-    hindered: BTreeMap<i32, Hindrances>,
+    /// What impairs brokers from leading: each heartbeat says it.
+    impaired: BTreeMap<i32, Impairments>,
 }
 
 impl Talk {
@@ -68,7 +68,7 @@ impl Talk {
         world.start().unwrap();
         world.sync();
         world.events.clear();
-        Self { world, life: 1, hindered: BTreeMap::new() }
+        Self { world, life: 1, impaired: BTreeMap::new() }
     }
 
     fn say(&mut self, line: &str) -> String {
@@ -101,7 +101,7 @@ impl Talk {
             "register" => {
                 self.life += 1;
                 let id = said.or("broker", 2) as i32;
-                self.hindered.remove(&id);
+                self.impaired.remove(&id);
                 let dirs = match said.list("dirs") {
                     own if own.is_empty() => vec![id],
                     dirs => dirs,
@@ -110,7 +110,7 @@ impl Talk {
             }
             "alive" => self.heartbeat(said.or("broker", 2) as i32, |_| {}),
             "cordons" => self.cordons(said),
-            "hindered" => self.hindered(said),
+            "impaired" => self.impaired(said),
             "assign" => {
                 let request = self.assign(said);
                 self.ask(request, 0)
@@ -159,7 +159,7 @@ impl Talk {
             current_metadata_offset: 1_000_000,
             ..BrokerHeartbeatRequest::default()
         };
-        if let Some(said) = self.hindered.get(&id) {
+        if let Some(said) = self.impaired.get(&id) {
             said.write(&mut request.unknown_tagged_fields);
         }
         change(&mut request);
@@ -172,9 +172,9 @@ impl Talk {
         self.heartbeat(said.or("broker", 2) as i32, |request| request.cordoned_log_dirs = Some(dirs))
     }
 
-    /// `hindered broker=2 [full-in=2] [full] [cannot-write] [damaged=a-0,a-1] [garbage]`: from now on, until it says
+    /// `impaired broker=2 [full-in=2] [full] [cannot-write] [damaged=a-0,a-1] [garbage]`: from now on, until it says
     /// something else. `cannot-write`: the directories that it names are so full that followers do not go on either.
-    fn hindered(&mut self, said: &Said<'_>) -> String {
+    fn impaired(&mut self, said: &Said<'_>) -> String {
         let id = said.or("broker", 2) as i32;
         let mut directories: Vec<_> = said.list("full-in").iter().map(|&dir| directory(dir as u8)).collect();
         if said.has("full") {
@@ -186,7 +186,7 @@ impl Talk {
         });
         let partitions = damaged.collect();
         let full = if said.has("cannot-write") { directories.clone() } else { Vec::new() };
-        self.hindered.insert(id, Hindrances { directories, partitions, full });
+        self.impaired.insert(id, Impairments { directories, partitions, full });
         let garbage = said.has("garbage");
         self.heartbeat(id, |request| {
             if garbage {

@@ -8,7 +8,7 @@ use barnabas_metadata::config::{BrokerConfig, Properties, StaticConfig};
 use barnabas_metadata::{Delta, Image, MetadataVersion, Provenance};
 use barnabas_partition::ReplicaKey;
 use barnabas_quorum::controller::brokers::supported_features;
-use barnabas_quorum::controller::hindered::said::Hindrances;
+use barnabas_quorum::controller::impaired::said::Impairments;
 use barnabas_quorum::controller::{Asked, Controller, ControllerSettings};
 use barnabas_quorum::{Now, bootstrap};
 use barnabas_wire::messages::broker_registration_request::{Feature, Listener};
@@ -148,7 +148,7 @@ impl Host {
         at: MonotonicMs,
     ) {
         let partitions = damaged.iter().map(|key| (key.topic, key.partition)).collect();
-        let hindrances = Hindrances { partitions, ..Hindrances::default() };
+        let impairments = Impairments { partitions, ..Impairments::default() };
         let mut request = BrokerHeartbeatRequest {
             broker_id: id.get(),
             broker_epoch: life.get(),
@@ -156,7 +156,7 @@ impl Host {
             want_fence: fence,
             ..BrokerHeartbeatRequest::default()
         };
-        hindrances.write(&mut request.unknown_tagged_fields);
+        impairments.write(&mut request.unknown_tagged_fields);
         self.ask(request, 1, at);
     }
 

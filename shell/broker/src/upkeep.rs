@@ -6,7 +6,7 @@
 //! | `upkeep/checkpoints.rs` | what do the checkpoint files say |
 //! | `upkeep/cleaner.rs` | which log is compacted when |
 //! | `upkeep/failed_directories.rs` | who learns that a directory failed |
-//! | `upkeep/hindrances.rs` | from where must this broker not lead |
+//! | `upkeep/impairments.rs` | from where must this broker not lead |
 //! | `upkeep/housekeeping.rs` | what is due every second, every minute |
 //! | `upkeep/in_force.rs` | which settings does this machine allow |
 //! | `upkeep/last_life.rs` | does this node have all that its last process acknowledged |
@@ -19,8 +19,8 @@
 pub mod checkpoints;
 pub mod cleaner;
 pub mod failed_directories;
-pub mod hindrances;
 pub mod housekeeping;
+pub mod impairments;
 pub mod in_force;
 pub mod last_life;
 pub mod mover;

@@ -1,7 +1,7 @@
 //! The controller: request → (records, response). A function of the working image; the records are what changes it.
 //!
-//! What it keeps beside the image is soft: when it last heard of which broker ([`brokers`]), and what hinders it from
-//! leading ([`hindered`]). After a restart it is learned again.
+//! What it keeps beside the image is soft: when it last heard of which broker ([`brokers`]), and what impairs it from
+//! leading ([`impaired`]). After a restart it is learned again.
 //!
 //! Always true:
 //! 1. a refused request, or a part of one, leaves no record
@@ -14,7 +14,7 @@ pub mod brokers;
 mod configs;
 mod controllers;
 mod features;
-pub mod hindered;
+pub mod impaired;
 mod limits;
 mod partition_change;
 pub mod placement;
@@ -33,7 +33,7 @@ use barnabas_wire::{MetadataRecord, RequestBody, ResponseBody};
 
 use crate::now::Now;
 use brokers::Sessions;
-use hindered::Hindered;
+use impaired::Impaired;
 use limits::Room;
 use partition_change::Electorate;
 pub use refusal::Refusal;
@@ -112,7 +112,7 @@ pub(crate) struct Case<'a> {
     pub cluster_id: &'a Text,
     /// This node's configuration with the image's dynamic one on top.
     pub config: &'a BrokerConfig,
-    pub hindered: &'a Hindered,
+    pub impaired: &'a Impaired,
     pub room: Room,
     /// The level of `kraft.version`, which is not the image's.
     pub kraft_version: i16,
@@ -126,7 +126,7 @@ pub(crate) struct Case<'a> {
 
 impl<'a> Case<'a> {
     fn electorate(&self) -> Electorate<'a> {
-        Electorate::new(self.image, self.config, self.hindered)
+        Electorate::new(self.image, self.config, self.impaired)
     }
 }
 
@@ -139,7 +139,7 @@ pub struct Controller {
     kraft_version: i16,
     kraft_kept: Option<String>,
     sessions: Sessions,
-    hindered: Hindered,
+    impaired: Impaired,
     balance: Balance,
 }
 
@@ -186,7 +186,7 @@ impl Controller {
             kraft_version,
             kraft_kept: None,
             sessions,
-            hindered: Hindered::default(),
+            impaired: Impaired::default(),
             balance,
         }
     }
@@ -210,15 +210,15 @@ impl Controller {
         self.config.refresh(image, self.me);
         let config = &self.config.config;
         if let RequestBody::BrokerHeartbeat(request) = request
-            && self.hindered.hear(image, request)
+            && self.impaired.hear(image, request)
         {
-            self.balance.replace_hindered_soon(now.monotonic);
+            self.balance.replace_impaired_soon(now.monotonic);
         }
         let mut case = Case {
             image,
             cluster_id: &self.cluster_id,
             config,
-            hindered: &self.hindered,
+            impaired: &self.impaired,
             room: Room::new(image, config),
             kraft_version: self.kraft_version,
             kraft_kept: self.kraft_kept.as_deref(),
@@ -276,7 +276,7 @@ impl Controller {
             image,
             cluster_id: &self.cluster_id,
             config,
-            hindered: &self.hindered,
+            impaired: &self.impaired,
             room: Room::new(image, config),
             kraft_version: self.kraft_version,
             kraft_kept: None,
@@ -295,14 +295,14 @@ impl Controller {
         epoch: BrokerEpoch,
     ) -> Vec<MetadataRecord> {
         self.config.refresh(image, self.me);
-        let electorate = Electorate::new(image, &self.config.config, &self.hindered);
+        let electorate = Electorate::new(image, &self.config.config, &self.impaired);
         brokers::fence_gone(electorate, &mut self.sessions, id, epoch)
     }
 
     /// Fences brokers that were silent for too long; else what is due for partitions ([`replicas::balance`]).
     pub fn tick(&mut self, image: &Image, now: Now) -> Vec<MetadataRecord> {
         self.config.refresh(image, self.me);
-        let electorate = Electorate::new(image, &self.config.config, &self.hindered);
+        let electorate = Electorate::new(image, &self.config.config, &self.impaired);
         let records = brokers::fence_silent(electorate, &mut self.sessions, now.monotonic);
         // A broker alone leads what it can lead.
         if !records.is_empty() || self.sessions.next_expiry().is_none() {
@@ -314,7 +314,7 @@ impl Controller {
     /// When there may be something for [`Controller::tick`]. `None`: not before a broker is heard of.
     pub fn next_tick(&self) -> Option<MonotonicMs> {
         let expiry = self.sessions.next_expiry()?;
-        Some(expiry.min(self.balance.next_due(&self.hindered)))
+        Some(expiry.min(self.balance.next_due(&self.impaired)))
     }
 }
 

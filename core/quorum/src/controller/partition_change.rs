@@ -5,7 +5,7 @@
 //! 2. with ELR, ISR and ELR do not overlap, and the ELR is empty while the ISR has the minimum (KIP-966)
 //! 3. a change that changes nothing makes no record
 //! 4. a reassignment ends with the change that brings all its new replicas into the ISR
-//! 5. of those who may lead, one that is not hindered is taken ([`super::hindered`])
+//! 5. of those who may lead, one that is not impaired is taken ([`crate::controller::impaired`])
 //! 6. who led last is not taken for having done so once its directory is gone: what it has now may be empty
 //! 7. where all that are alive of the ISR are damaged, an eligible leader replica may take over: while there is one,
 //!    the high watermark stands still, so it has all that was acknowledged. The damaged ones are in sync no more, and
@@ -21,8 +21,9 @@ use barnabas_metadata::{Broker, Image, LeaderRecoveryState, Partition, Placement
 use barnabas_wire::messages::PartitionChangeRecord;
 
 use super::configs::topic_values;
-use super::hindered::{Hindered, Hindrance};
 use super::placement::{directory_for, directory_in_turn};
+use crate::controller::impaired::Impaired;
+use crate::controller::impaired::Impairment;
 use barnabas_metadata::config::BrokerConfig;
 
 /// The leader in a record that leaves it as it is.
@@ -34,8 +35,8 @@ pub(super) enum Election {
     Preferred,
     /// Whoever of the ISR keeps the partition online.
     Online,
-    /// The same, but a leader that is hindered makes place for a member of the ISR that is less so.
-    Unhindered,
+    /// The same, but a leader that is impaired makes place for a member of the ISR that is less so.
+    Unimpaired,
     /// The same as online, and anybody alive if there is no other.
     Unclean,
 }
@@ -45,7 +46,7 @@ pub(super) enum Election {
 pub(super) struct Electorate<'a> {
     pub image: &'a Image,
     pub config: &'a BrokerConfig,
-    pub hindered: &'a Hindered,
+    pub impaired: &'a Impaired,
     /// Counts as gone, whatever the image says.
     removed: Option<BrokerId>,
     /// Counts as alive, with these directories, whatever the image says.
@@ -53,8 +54,8 @@ pub(super) struct Electorate<'a> {
 }
 
 impl<'a> Electorate<'a> {
-    pub fn new(image: &'a Image, config: &'a BrokerConfig, hindered: &'a Hindered) -> Self {
-        Self { image, config, hindered, removed: None, added: None }
+    pub fn new(image: &'a Image, config: &'a BrokerConfig, impaired: &'a Impaired) -> Self {
+        Self { image, config, impaired, removed: None, added: None }
     }
 
     pub fn without(self, broker: BrokerId) -> Self {
@@ -278,21 +279,21 @@ impl<'a> PartitionChange<'a> {
                 && self.electorate.may_lead(self.partition, broker, self.directory)
         };
         let (replicas, leader) = (&self.target_replicas, self.partition.leader);
-        let hindrance = |broker: BrokerId| self.hindrance(broker);
-        let isr_is_damaged = self.election == Election::Unhindered
+        let impairment = |broker: BrokerId| self.impairment(broker);
+        let isr_is_damaged = self.election == Election::Unimpaired
             && self
                 .target_isr
                 .iter()
-                .all(|&member| !accepted(member) || hindrance(member) == Hindrance::Damage);
+                .all(|&member| !accepted(member) || impairment(member) == Impairment::Damage);
         let valid = |broker: BrokerId| {
             let is_eligible = (self.target_isr.is_empty() || isr_is_damaged) && elr.contains(&broker);
             (self.target_isr.contains(&broker) || is_eligible) && accepted(broker)
         };
-        let least = match self.electorate.hindered.is_nobody() {
-            true => Some(Hindrance::Nothing),
-            false => replicas.iter().copied().filter(|&replica| valid(replica)).map(hindrance).min(),
+        let least = match self.electorate.impaired.is_nobody() {
+            true => Some(Impairment::Nothing),
+            false => replicas.iter().copied().filter(|&replica| valid(replica)).map(impairment).min(),
         };
-        let fits = |broker: BrokerId| valid(broker) && Some(hindrance(broker)) == least;
+        let fits = |broker: BrokerId| valid(broker) && Some(impairment(broker)) == least;
         if self.election == Election::Preferred
             && let Some(&preferred) = replicas.first()
             && fits(preferred)
@@ -308,7 +309,7 @@ impl<'a> PartitionChange<'a> {
             return (next, false);
         }
         let stays = match self.election {
-            Election::Preferred | Election::Unhindered => fits(leader),
+            Election::Preferred | Election::Unimpaired => fits(leader),
             // Nobody asked for another leader.
             Election::Online | Election::Unclean => valid(leader),
         };
@@ -328,7 +329,7 @@ impl<'a> PartitionChange<'a> {
             return (last, true);
         }
         let alive =
-            replicas.iter().copied().filter(|&replica| accepted(replica)).min_by_key(|&id| hindrance(id));
+            replicas.iter().copied().filter(|&replica| accepted(replica)).min_by_key(|&id| impairment(id));
         match alive {
             Some(leader) if self.election == Election::Unclean => (leader, true),
             _ => (BrokerId::NONE, false),
@@ -336,15 +337,15 @@ impl<'a> PartitionChange<'a> {
     }
 
     /// What keeps the preferred replica from leading, if that is alive.
-    pub fn preferred_hindrance(&self) -> Hindrance {
+    pub fn preferred_impairment(&self) -> Impairment {
         let preferred = self.target_replicas.first().copied();
         let alive = preferred.filter(|id| self.electorate.may_lead(self.partition, *id, self.directory));
-        alive.map_or(Hindrance::Nothing, |id| self.hindrance(id))
+        alive.map_or(Impairment::Nothing, |id| self.impairment(id))
     }
 
-    fn hindrance(&self, broker: BrokerId) -> Hindrance {
+    fn impairment(&self, broker: BrokerId) -> Impairment {
         let directory = directory_after(self.partition, broker, self.directory);
-        self.electorate.hindered.of(self.electorate.image, broker, (self.topic, self.index), directory)
+        self.electorate.impaired.of(self.electorate.image, broker, (self.topic, self.index), directory)
     }
 
     /// Whether this change brings the replica from a directory that is gone into another one. A broker that finds

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use barnabas_base::{BrokerId, DirectoryId, PartitionIndex, Text};
 use barnabas_metadata::{Broker, Image};
 
-use super::hindered::Hindered;
+use crate::controller::impaired::Impaired;
 
 /// A broker that partitions can be placed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,18 +25,18 @@ pub struct Candidate {
     pub id: BrokerId,
     pub rack: Option<Text>,
     pub fenced: bool,
-    /// Producers are not refused there ([`super::hindered`]).
+    /// Producers are not refused there ([`crate::controller::impaired`]).
     pub has_room: bool,
 }
 
 /// The brokers that take new replicas: neither on their way out nor with every directory cordoned.
-pub(super) fn candidates(image: &Image, hindered: &Hindered) -> Vec<Candidate> {
+pub(super) fn candidates(image: &Image, impaired: &Impaired) -> Vec<Candidate> {
     let usable = |broker: &&std::sync::Arc<Broker>| !broker.in_controlled_shutdown && takes_replicas(broker);
     let candidate = |broker: &std::sync::Arc<Broker>| Candidate {
         id: broker.id,
         rack: broker.rack.clone(),
         fenced: broker.fenced,
-        has_room: !hindered.has_no_room(image, broker.id),
+        has_room: !impaired.has_no_room(image, broker.id),
     };
     image.cluster.brokers().filter(usable).map(candidate).collect()
 }

@@ -60,7 +60,7 @@ const LOGGERS: &[&str] = &[
     "barnabas::server::worker",
     "barnabas::upkeep",
     "barnabas::upkeep::cleaner",
-    "barnabas::upkeep::hindrances",
+    "barnabas::upkeep::impairments",
     "barnabas::upkeep::put_aside",
     "barnabas::upkeep::replay",
     "barnabas_metrics",

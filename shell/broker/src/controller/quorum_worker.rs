@@ -30,7 +30,7 @@ pub use files::{MetadataFiles, make_dir, write_file};
 
 use crate::controller::publisher;
 use crate::log_dirs::directories::Directory;
-use crate::log_dirs::full::{Hinders, Room};
+use crate::log_dirs::full::{Impairs, Room};
 use crate::node::Node;
 use crate::node::cluster_events::{self, Line};
 use crate::node::peers::controller::{Message, Reply, Requests};
@@ -199,7 +199,7 @@ impl QuorumWorker {
         let room = self.node.log_dirs.directories.iter().find(here).map(|directory| &directory.room);
         let is_short = self.is_full() || room.is_some_and(Room::is_short);
         // Figures may show room where writes find none: it counts once that has not been so for a while.
-        if !self.is_full() && room.is_none_or(|room| room.hinders(now) == Hinders::Nothing) {
+        if !self.is_full() && room.is_none_or(|room| room.impairs(now) == Impairs::Nothing) {
             self.left_to_others = false;
         }
         if !is_short || self.left_to_others || !self.quorum.is_active() || self.quorum.is_alone() {

@@ -9,7 +9,7 @@
 //! two looks): [`Room::hit`] shuts the directory for everybody, and a second later the next writer tries.
 //!
 //! Where producers are refused here, others lead, if there are any; where nothing can be written, they do not wait for
-//! this broker either ([`Room::hinders`], node/log_dirs/not_to_lead.rs).
+//! this broker either ([`Room::impairs`], node/log_dirs/impaired_partitions.rs).
 //!
 //! Always true:
 //! 1. bytes that were let in count as used until [`Room::settle`], whether they lie in memory, in the journal or in a
@@ -47,7 +47,7 @@ const FULL_AFTER_HIT_MS: u64 = 10_000;
 
 /// What a directory's want of room keeps this broker from, from nothing to the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Hinders {
+pub enum Impairs {
     Nothing,
     /// Others are to lead what lies here.
     Leading,
@@ -74,11 +74,11 @@ pub struct Room {
     /// The operator was told that it is short.
     was_said: AtomicU8,
     /// Until when others are to lead what lies here.
-    hinders_until_ms: AtomicU64,
+    impairs_until_ms: AtomicU64,
     /// Until when others are not to wait for what lies here.
     full_until_ms: AtomicU64,
     /// What the controller was told last.
-    hinders_was_told: AtomicU8,
+    impairs_was_told: AtomicU8,
     /// Held while the figures are read and taken: invariant 2.
     looking: Mutex<()>,
     /// Until when a write that found no room counts as late: invariant 3.
@@ -101,9 +101,9 @@ impl Room {
             say_from_ms: AtomicU64::new(0),
             say_exhausted_from_ms: AtomicU64::new(0),
             was_said: AtomicU8::new(0),
-            hinders_until_ms: AtomicU64::new(0),
+            impairs_until_ms: AtomicU64::new(0),
             full_until_ms: AtomicU64::new(0),
-            hinders_was_told: AtomicU8::new(Hinders::Nothing as u8),
+            impairs_was_told: AtomicU8::new(Impairs::Nothing as u8),
             looking: Mutex::new(()),
             late_until_ms: AtomicU64::new(0),
             is_unseen: AtomicBool::new(false),
@@ -158,7 +158,7 @@ impl Room {
         self.is_unseen.store(shows_room, Ordering::Relaxed);
         self.shut_until_ms.store(now.0 + SHUT_MS, Ordering::Relaxed);
         self.next_look_ms.store(now.0 + SHUT_MS, Ordering::Relaxed);
-        self.hinders_until_ms.fetch_max(now.0 + LEAD_AFTER_HIT_MS, Ordering::Relaxed);
+        self.impairs_until_ms.fetch_max(now.0 + LEAD_AFTER_HIT_MS, Ordering::Relaxed);
         self.full_until_ms.fetch_max(now.0 + FULL_AFTER_HIT_MS, Ordering::Relaxed);
         self.become_level(Level::Full, now, || error.to_string());
     }
@@ -202,20 +202,20 @@ impl Room {
     }
 
     /// Others are to lead what lies here where producers are refused, or were a short while ago.
-    pub fn hinders(&self, now: MonotonicMs) -> Hinders {
+    pub fn impairs(&self, now: MonotonicMs) -> Impairs {
         if now.0 < self.full_until_ms.load(Ordering::Relaxed) {
-            return Hinders::Writing;
+            return Impairs::Writing;
         }
-        match self.is_short() || now.0 < self.hinders_until_ms.load(Ordering::Relaxed) {
-            true => Hinders::Leading,
-            false => Hinders::Nothing,
+        match self.is_short() || now.0 < self.impairs_until_ms.load(Ordering::Relaxed) {
+            true => Impairs::Leading,
+            false => Impairs::Nothing,
         }
     }
 
     /// The same, if it is something else than the controller was told last. It counts as told from now on.
-    pub fn take_hindrance(&self, now: MonotonicMs) -> Option<Hinders> {
-        let hinders = self.hinders(now);
-        (self.hinders_was_told.swap(hinders as u8, Ordering::Relaxed) != hinders as u8).then_some(hinders)
+    pub fn take_impairment(&self, now: MonotonicMs) -> Option<Impairs> {
+        let impairs = self.impairs(now);
+        (self.impairs_was_told.swap(impairs as u8, Ordering::Relaxed) != impairs as u8).then_some(impairs)
     }
 
     /// Takes the operator's `log.dir.min.free.bytes` over, as the key says it. Returns whether it is another.
@@ -287,7 +287,7 @@ impl Room {
 
     fn become_level(&self, level: Level, now: MonotonicMs, why: impl FnOnce() -> String) {
         if level > Level::Open {
-            self.hinders_until_ms.fetch_max(now.0 + LEAD_AFTER_MS, Ordering::Relaxed);
+            self.impairs_until_ms.fetch_max(now.0 + LEAD_AFTER_MS, Ordering::Relaxed);
         }
         let before = level_of(self.level.swap(level as u8, Ordering::Relaxed));
         if (before > Level::Open) == (level > Level::Open) {

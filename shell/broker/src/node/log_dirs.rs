@@ -4,8 +4,8 @@ pub mod compaction;
 pub mod damages;
 pub mod deleted;
 pub mod deletions;
+pub mod impaired_partitions;
 pub mod lost;
-pub mod not_to_lead;
 pub mod pending;
 pub mod written;
 
@@ -16,8 +16,8 @@ use compaction::Compaction;
 use damages::Damages;
 use deleted::DeletedTopics;
 use deletions::Deletions;
+use impaired_partitions::ImpairedPartitions;
 use lost::Lost;
-use not_to_lead::NotToLead;
 use pending::Pending;
 use written::WrittenPartitions;
 
@@ -32,7 +32,7 @@ pub struct LogDirs {
     pub written: WrittenPartitions,
     pub pending: Pending,
     pub moves: Moves,
-    pub not_to_lead: NotToLead,
+    pub impaired: ImpairedPartitions,
     pub lost: Lost,
     /// `log.ack.durability=synced`: an ack means on disk.
     pub acks_are_synced: bool,
@@ -61,7 +61,7 @@ impl LogDirs {
             compaction: Compaction::default(),
             written: WrittenPartitions::default(),
             moves: Moves::default(),
-            not_to_lead: NotToLead::default(),
+            impaired: ImpairedPartitions::default(),
             lost: Lost::default(),
             acks_are_synced: config.value("log.ack.durability") != Some("written"),
             journal_append_bytes_max: u64::try_from(config.long("log.journal.append.bytes.max")).unwrap_or(0),

@@ -13,7 +13,7 @@ use crate::node::peers::replication::arrivals;
 use crate::routing::owners::ask_workers;
 use crate::upkeep::checkpoints::write_checkpoints;
 use crate::upkeep::cleaner;
-use crate::upkeep::hindrances;
+use crate::upkeep::impairments;
 use crate::upkeep::last_life;
 use crate::upkeep::placement::{lost, reports};
 use crate::upkeep::scrub;
@@ -73,7 +73,7 @@ fn run(node: &Node) {
         note_life(node, &mut noted);
         reports::watch(node);
         lost::watch(node);
-        hindrances::watch(node);
+        impairments::watch(node);
         arrivals::watch(&node.peers.replication.arrivals, node.workers.metering.arriving());
         let now = barnabas_clock::now();
         let retain = now >= retain_at || (is_short && now >= retain_short_at);

@@ -164,7 +164,7 @@ fn note_damaged(node: &Node, directory: &Directory, noted: &mut BTreeSet<String>
 
 /// The directories of damaged partitions.
 fn damaged_in(node: &Node, directory: &Directory) -> BTreeSet<String> {
-    let damaged = node.log_dirs.not_to_lead.all_damaged();
+    let damaged = node.log_dirs.impaired.all_damaged();
     if damaged.is_empty() {
         return BTreeSet::new();
     }

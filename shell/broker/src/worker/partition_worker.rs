@@ -39,7 +39,7 @@ use crate::log_dirs::full;
 use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined, PartitionKey, Report};
 use crate::node::Node;
 use crate::node::peers::planted::{self, Mistake};
-use crate::upkeep::hindrances;
+use crate::upkeep::impairments;
 use crate::upkeep::scrub;
 use crate::worker::replica::Hosted;
 use crate::worker::tickets::{NOBODY, Opened, Tickets};
@@ -285,7 +285,7 @@ impl PartitionWorker {
         let bytes = item.batch.size_bytes();
         if !self.node.log_dirs.directories[directory].room.admit(bytes, writer, now) {
             self.node.workers.meter.batches_refused_full.one();
-            hindrances::no_room(&self.node, directory);
+            impairments::no_room(&self.node, directory);
             return Err(Declined::Full);
         }
         // Whatever does not come as far as the round's write gives its room back.

@@ -2,7 +2,7 @@
 //!
 //! Only its own leader's word counts, about the state that is known now; and nobody joins who could not lead: fenced,
 //! on its way out, in another life than the one in which it fetched, or without room to write
-//! ([`crate::controller::hindered`]).
+//! ([`crate::controller::impaired`]).
 //!
 //! Source: KIP-497, KIP-704, KIP-841, KIP-903, KIP-966; Kafka `ReplicationControlManager.alterPartition`,
 //! `validateAlterPartitionData`.
@@ -16,7 +16,7 @@ use barnabas_wire::messages::alter_partition_response::{PartitionData, TopicData
 use barnabas_wire::messages::{AlterPartitionRequest, AlterPartitionResponse};
 
 use crate::controller::brokers::check_epoch;
-use crate::controller::hindered::Hindrance;
+use crate::controller::impaired::Impairment;
 use crate::controller::partition_change::{Changed, PartitionChange};
 use crate::controller::{Case, Outcome};
 
@@ -128,7 +128,7 @@ fn check_members(
     }
     let cannot_write = |member: BrokerId| {
         let directory = partition.directory(member);
-        case.hindered.of(case.image, member, (topic.id, index), directory) == Hindrance::Full
+        case.impaired.of(case.image, member, (topic.id, index), directory) == Impairment::Full
     };
     let is_eligible = |&(member, epoch): &(BrokerId, BrokerEpoch)| {
         let known = case.image.cluster.broker(member).filter(|broker| broker.is_active());

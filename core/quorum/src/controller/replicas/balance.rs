@@ -1,5 +1,5 @@
 //! What the controller does for partitions unasked, now and then: who cannot write leaves the ISR, leaders that are
-//! hindered make place for others, preferred leaders lead again, and leaderless partitions get a leader where the topic
+//! impaired make place for others, preferred leaders lead again, and leaderless partitions get a leader where the topic
 //! allows one at the price of records.
 //!
 //! At most [`CHANGES_MAX`] at a time; where there are more, the rest follows at once.
@@ -11,12 +11,13 @@ use barnabas_metadata::Partition;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_wire::MetadataRecord;
 
-use crate::controller::hindered::{Hindered, Hindrance};
+use crate::controller::impaired::Impaired;
+use crate::controller::impaired::Impairment;
 use crate::controller::partition_change::{Election, Electorate, PartitionChange};
 
 /// Kafka `MAX_ELECTIONS_PER_IMBALANCE`.
 const CHANGES_MAX: usize = 1000;
-/// While anybody is hindered: somebody may have come into the ISR who is not.
+/// While anybody is impaired: somebody may have come into the ISR who is not.
 const HINDERED_INTERVAL: DurationMs = DurationMs(5_000);
 
 /// When what is done next.
@@ -24,7 +25,7 @@ const HINDERED_INTERVAL: DurationMs = DurationMs(5_000);
 pub(crate) struct Balance {
     preferred_at: MonotonicMs,
     unclean_at: MonotonicMs,
-    hindered_at: MonotonicMs,
+    impaired_at: MonotonicMs,
 }
 
 impl Balance {
@@ -32,18 +33,18 @@ impl Balance {
         Self {
             preferred_at: now.plus(preferred_interval(config)),
             unclean_at: now.plus(unclean_interval(config)),
-            hindered_at: now,
+            impaired_at: now,
         }
     }
 
-    pub fn next_due(&self, hindered: &Hindered) -> MonotonicMs {
+    pub fn next_due(&self, impaired: &Impaired) -> MonotonicMs {
         let others = self.preferred_at.min(self.unclean_at);
-        if hindered.is_nobody() { others } else { others.min(self.hindered_at) }
+        if impaired.is_nobody() { others } else { others.min(self.impaired_at) }
     }
 
-    /// Something has come to hinder a broker: what it leads shall not wait.
-    pub fn replace_hindered_soon(&mut self, now: MonotonicMs) {
-        self.hindered_at = now;
+    /// Something has come to impair a broker: what it leads shall not wait.
+    pub fn replace_impaired_soon(&mut self, now: MonotonicMs) {
+        self.impaired_at = now;
     }
 
     /// Some topics may allow unclean elections now that did not before: whoever says so waits for a leader. Kafka's
@@ -55,14 +56,14 @@ impl Balance {
     /// The records that are due.
     pub fn tick(&mut self, electorate: Electorate<'_>, now: MonotonicMs) -> Vec<MetadataRecord> {
         let config = electorate.config;
-        if self.hindered_at <= now && !electorate.hindered.is_nobody() {
+        if self.impaired_at <= now && !electorate.impaired.is_nobody() {
             let records = without_the_full(electorate);
             if !records.is_empty() {
                 // Leaders come next, once that is so.
                 return records;
             }
-            let records = hindered(electorate);
-            self.hindered_at = next(now, HINDERED_INTERVAL, records.len());
+            let records = impaired(electorate);
+            self.impaired_at = next(now, HINDERED_INTERVAL, records.len());
             if !records.is_empty() {
                 return records;
             }
@@ -98,20 +99,20 @@ fn unclean_interval(config: &BrokerConfig) -> DurationMs {
     DurationMs(config.long("unclean.leader.election.interval.ms"))
 }
 
-/// Partitions whose leader is hindered more than another member of the ISR, or damaged while another replica is
+/// Partitions whose leader is impaired more than another member of the ISR, or damaged while another replica is
 /// eligible.
-fn hindered(electorate: Electorate<'_>) -> Vec<MetadataRecord> {
-    let hindrance = |topic: TopicId, index, partition: &Partition, broker| {
+fn impaired(electorate: Electorate<'_>) -> Vec<MetadataRecord> {
+    let impairment = |topic: TopicId, index, partition: &Partition, broker| {
         let directory = partition.directory(broker);
-        electorate.hindered.of(electorate.image, broker, (topic, index), directory)
+        electorate.impaired.of(electorate.image, broker, (topic, index), directory)
     };
     let is_concerned = |topic: TopicId, index, partition: &Partition| {
-        let of_leader = hindrance(topic, index, partition, partition.leader);
-        let is_better = |&member: &BrokerId| hindrance(topic, index, partition, member) < of_leader;
-        of_leader > Hindrance::Nothing && partition.isr().iter().any(is_better)
-            || of_leader == Hindrance::Damage && partition.elr().iter().any(is_better)
+        let of_leader = impairment(topic, index, partition, partition.leader);
+        let is_better = |&member: &BrokerId| impairment(topic, index, partition, member) < of_leader;
+        of_leader > Impairment::Nothing && partition.isr().iter().any(is_better)
+            || of_leader == Impairment::Damage && partition.elr().iter().any(is_better)
     };
-    elect(electorate, is_concerned, Election::Unhindered)
+    elect(electorate, is_concerned, Election::Unimpaired)
 }
 
 /// Partitions for which somebody is in sync who cannot write: whoever waits for that one, waits for the operator.
@@ -122,19 +123,20 @@ fn without_the_full(electorate: Electorate<'_>) -> Vec<MetadataRecord> {
     let mut records = Vec::new();
     for topic in electorate.image.topics.by_ids() {
         for (index, partition) in topic.partitions() {
-            let hindrance = |member: &BrokerId| {
+            let impairment = |member: &BrokerId| {
                 let directory = partition.directory(*member);
-                electorate.hindered.of(electorate.image, *member, (topic.id, index), directory)
+                electorate.impaired.of(electorate.image, *member, (topic.id, index), directory)
             };
-            let is_full = |member: &BrokerId| hindrance(member) == Hindrance::Full;
+            let is_full = |member: &BrokerId| impairment(member) == Impairment::Full;
             if !partition.isr().iter().any(is_full) {
                 continue;
             }
             let mut change = PartitionChange::new(electorate, topic, index, partition);
-            change.election = Election::Unhindered;
+            change.election = Election::Unimpaired;
             change.target_isr.retain(|member| !is_full(member));
             // A damaged copy is none that others could do with alone.
-            let whole = change.target_isr.iter().filter(|member| hindrance(member) < Hindrance::Full).count();
+            let whole =
+                change.target_isr.iter().filter(|member| impairment(member) < Impairment::Full).count();
             if whole < change.min_isr.max(1) {
                 continue;
             }

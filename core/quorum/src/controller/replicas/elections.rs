@@ -7,7 +7,7 @@ use barnabas_wire::messages::elect_leaders_response::{PartitionResult, ReplicaEl
 use barnabas_wire::messages::{ElectLeadersRequest, ElectLeadersResponse};
 use barnabas_wire::{MetadataRecord, Str};
 
-use crate::controller::hindered::Hindrance;
+use crate::controller::impaired::Impairment;
 use crate::controller::partition_change::{Election, PartitionChange};
 use crate::controller::{Case, Outcome, Refusal, Sentences, error_fields, limits};
 
@@ -120,7 +120,7 @@ fn one(
         .ok_or_else(|| unknown(format!("No such partition as {}-{index}", topic.name)))?;
     let settled = match election {
         Election::Preferred => partition.leader == partition.preferred_leader(),
-        Election::Online | Election::Unhindered | Election::Unclean => partition.leader.get() >= 0,
+        Election::Online | Election::Unimpaired | Election::Unclean => partition.leader.get() >= 0,
     };
     if settled {
         return Err(Refusal::new(
@@ -135,12 +135,12 @@ fn one(
     if election == Election::Unclean {
         change.begin_anew_if_lost();
     }
-    let why = match change.preferred_hindrance() {
-        Hindrance::Nothing => "no replica that may lead is alive",
-        Hindrance::NoRoom | Hindrance::Full => {
+    let why = match change.preferred_impairment() {
+        Impairment::Nothing => "no replica that may lead is alive",
+        Impairment::NoRoom | Impairment::Full => {
             "the preferred replica's log directory has no room for producers, and a replica with room leads"
         }
-        Hindrance::Damage => "the preferred replica is damaged, and another one leads",
+        Impairment::Damage => "the preferred replica is damaged, and another one leads",
     };
     let Some(record) = change.build() else {
         return Err(match election {

@@ -299,10 +299,10 @@ fn new_partition(
     let image = case.image;
     let isr: Vec<BrokerId> =
         replicas.iter().copied().filter(|&broker| image.cluster.is_active(broker)).collect();
-    let hindrance = |&broker: &BrokerId| {
-        case.hindered.of(image, broker, (topic, index), Some(directory_for(image, broker)))
+    let impairment = |&broker: &BrokerId| {
+        case.impaired.of(image, broker, (topic, index), Some(directory_for(image, broker)))
     };
-    let leader = isr.iter().copied().min_by_key(hindrance).unwrap_or(BrokerId::NONE);
+    let leader = isr.iter().copied().min_by_key(impairment).unwrap_or(BrokerId::NONE);
     let directories = replicas.iter().map(|&broker| directory_for(image, broker)).collect();
     let placement = Placement {
         replicas,
@@ -342,7 +342,7 @@ pub(crate) fn place(case: &mut Case<'_>, partitions: usize, replicas: i16) -> Re
         let message = format!("Unable to replicate the partition {replicas} time(s): {why}");
         Refusal::new(ErrorCode::InvalidReplicationFactor, message)
     };
-    let candidates = candidates(case.image, case.hindered);
+    let candidates = candidates(case.image, case.impaired);
     let [a, b, c, d, e, f, g, h, ..] = (case.random)();
     let draw = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
     let placer = Placer::new(&candidates, replicas, draw).map_err(|why| refuse(&why))?;

@@ -1,7 +1,7 @@
 //! Room on a disk whose size changes under it.
 
 use super::{
-    FULL_AFTER_HIT_MS, Hinders, LATE_MS, LEAD_AFTER_HIT_MS, LEAD_AFTER_MS, LOOK_MS, LOOK_WHILE_SHORT_MS,
+    FULL_AFTER_HIT_MS, Impairs, LATE_MS, LEAD_AFTER_HIT_MS, LEAD_AFTER_MS, LOOK_MS, LOOK_WHILE_SHORT_MS,
     Room, SHUT_MS,
 };
 use barnabas_base::MonotonicMs;
@@ -84,26 +84,26 @@ fn a_write_that_finds_the_disk_full_shuts_it_for_a_while_whatever_the_figures_sa
 fn others_lead_until_there_has_been_room_for_a_while() {
     let disk = MemoryDisk::new();
     let room = room(&disk, 1000, 100);
-    let told = |at| room.take_hindrance(MonotonicMs(at));
+    let told = |at| room.take_impairment(MonotonicMs(at));
     assert!(producer(&room, 1, 0));
     assert_eq!(told(0), None);
     disk.set_capacity(50 << 20);
     assert!(!producer(&room, 1, LOOK_MS));
-    assert_eq!(told(LOOK_MS), Some(Hinders::Leading));
+    assert_eq!(told(LOOK_MS), Some(Impairs::Leading));
     assert_eq!(told(LOOK_MS), None, "told once");
     disk.set_capacity(1000 << 20);
     let at = LOOK_MS + LOOK_WHILE_SHORT_MS;
     assert!(producer(&room, 1, at), "producers come back at once");
-    assert_eq!(room.hinders(MonotonicMs(LOOK_MS + LEAD_AFTER_MS - 1)), Hinders::Leading);
-    assert_eq!(told(LOOK_MS + LEAD_AFTER_MS), Some(Hinders::Nothing));
+    assert_eq!(room.impairs(MonotonicMs(LOOK_MS + LEAD_AFTER_MS - 1)), Impairs::Leading);
+    assert_eq!(told(LOOK_MS + LEAD_AFTER_MS), Some(Impairs::Nothing));
     // A quota: the figures show room, and no write finds any.
     room.hit(&StorageError::Full(PathBuf::from("/data/t-0")), MonotonicMs(20_000));
-    assert_eq!(told(20_000), Some(Hinders::Writing), "nor does anybody wait for what lies here");
+    assert_eq!(told(20_000), Some(Impairs::Writing), "nor does anybody wait for what lies here");
     assert!(producer(&room, 1, 20_000 + SHUT_MS), "somebody tries");
     assert_eq!(told(20_000 + FULL_AFTER_HIT_MS - 1), None);
-    assert_eq!(told(20_000 + FULL_AFTER_HIT_MS), Some(Hinders::Leading));
+    assert_eq!(told(20_000 + FULL_AFTER_HIT_MS), Some(Impairs::Leading));
     assert_eq!(told(20_000 + LEAD_AFTER_HIT_MS - 1), None);
-    assert_eq!(told(20_000 + LEAD_AFTER_HIT_MS), Some(Hinders::Nothing));
+    assert_eq!(told(20_000 + LEAD_AFTER_HIT_MS), Some(Impairs::Nothing));
 }
 
 #[test]

@@ -213,7 +213,7 @@ fn partitions(node: &Node, at: usize, wanted: &Wanted, open: &Sizes) -> Result<V
     let is_offline = |name: &TopicPartition| {
         let topic = image.topics.id_of(&name.topic);
         let key = topic.map(|topic| PartitionKey { topic, partition: name.partition });
-        key.is_some_and(|key| node.log_dirs.not_to_lead.is_offline(key))
+        key.is_some_and(|key| node.log_dirs.impaired.is_offline(key))
     };
     let mut replicas = Vec::new();
     for entry in listed {
@@ -256,7 +256,7 @@ fn add_unwritten(
             let is_wanted =
                 state.has_replica(node.identity.broker_id) && wanted.contains(&topic.name, partition);
             let key = PartitionKey { topic: topic.id, partition };
-            if !is_wanted || on_disk.contains(&name) || node.log_dirs.not_to_lead.is_offline(key) {
+            if !is_wanted || on_disk.contains(&name) || node.log_dirs.impaired.is_offline(key) {
                 continue;
             }
             let assigned = state.directory(node.identity.broker_id);

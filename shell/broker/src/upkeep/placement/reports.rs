@@ -138,7 +138,7 @@ pub fn heartbeat_request(node: &Node) -> BrokerHeartbeatRequest {
     let image = node.cluster.image.load();
     let cordoned = image.metadata_version().has_cordoned_log_dirs();
     let mut more = TaggedFields::default();
-    node.log_dirs.hindrances(node.clock.monotonic()).write(&mut more);
+    node.log_dirs.impairments(node.clock.monotonic()).write(&mut more);
     BrokerHeartbeatRequest {
         broker_id: node.identity.broker_id.get(),
         broker_epoch: node.identity.broker_epoch().get(),

@@ -62,15 +62,15 @@ impl ClusterCounts {
         let in_offline = |partition: &barnabas_metadata::Partition| {
             partition.directory(node.identity.broker_id).is_some_and(|id| offline.contains(&id))
         };
-        let not_to_lead = &node.log_dirs.not_to_lead;
+        let impaired = &node.log_dirs.impaired;
         let offline_replicas = match offline.is_empty() {
-            true => not_to_lead.offline_count(),
+            true => impaired.offline_count(),
             false => {
                 let all = image.topics.iter().flat_map(|topic| {
                     let key = |partition| PartitionKey { topic: topic.id, partition };
                     topic.partitions().map(move |(partition, row)| (key(partition), row))
                 });
-                all.filter(|(key, row)| in_offline(row) || not_to_lead.is_offline(*key)).count()
+                all.filter(|(key, row)| in_offline(row) || impaired.is_offline(*key)).count()
             }
         };
         let here = [

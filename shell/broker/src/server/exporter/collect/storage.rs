@@ -2,7 +2,7 @@
 
 use super::Snapshot;
 use crate::log_dirs::directories::Directory;
-use crate::log_dirs::full::Hinders;
+use crate::log_dirs::full::Impairs;
 use crate::mailbox::Command;
 use crate::node::Node;
 use crate::routing::owners::ask_workers;
@@ -113,7 +113,7 @@ pub fn directories(page: &mut Page, node: &Node, is_fine: bool) {
         page.count(
             "barnabas_log_directory_leadership_impaired",
             labels,
-            u64::from(each.room.hinders(now) > Hinders::Nothing),
+            u64::from(each.room.impairs(now) > Impairs::Nothing),
         );
     });
 }
@@ -136,7 +136,7 @@ pub fn process(page: &mut Page, node: &Node) {
     page.count("barnabas_retention_segments_deleted_total", &[], deleted);
     page.count("barnabas_scrubbed_bytes_total", &[], meter.bytes_scrubbed.get());
     page.count("barnabas_damage_found_total", &[], meter.damage_found.get());
-    page.count("barnabas_partitions_leadership_impaired", &[], node.log_dirs.not_to_lead.count() as u64);
+    page.count("barnabas_partitions_leadership_impaired", &[], node.log_dirs.impaired.count() as u64);
     page.count("barnabas_replica_fetches_damaged_total", &[], meter.fetches_damaged.get());
     page.count("barnabas_request_memory_bytes", &[], node.workers.budget.claimed_bytes());
     page.count("barnabas_request_memory_limit_bytes", &[], node.workers.budget.limit_bytes());

@@ -132,7 +132,7 @@ impl PartitionWorker {
     ) -> Option<(usize, Arc<JournalPartition>)> {
         let key = PartitionKey { topic, partition: name.partition };
         if self.failed.remove(&key) {
-            self.node.log_dirs.not_to_lead.healed(key);
+            self.node.log_dirs.impaired.healed(key);
         }
         replay::forget_aside(&self.node.log_dirs.directories, name, key.topic);
         let mut removed =

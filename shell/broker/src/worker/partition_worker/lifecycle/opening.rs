@@ -93,7 +93,7 @@ impl PartitionWorker {
         (replica.flush.messages_max, replica.flush.after) =
             topic_settings::flush(&self.node, image, &name.topic);
         replica.throttled = Throttled::of(self.node.identity.broker_id, image, &name.topic, name.partition);
-        self.node.log_dirs.not_to_lead.healed(key);
+        self.node.log_dirs.impaired.healed(key);
         changes::take_role(&mut replica, row, &self.node, image, &mut self.effects);
         self.replicas.insert(key, replica);
         self.apply_effects(key);
@@ -145,7 +145,7 @@ impl PartitionWorker {
     pub fn stays_offline(&mut self, key: PartitionKey) {
         self.node.workers.meter.partitions_failed.one();
         self.failed.insert(key);
-        self.node.log_dirs.not_to_lead.offline(key);
+        self.node.log_dirs.impaired.offline(key);
     }
 
     /// What is unusual is logged. Offsets that no segment holds stay known, so that the next start does not say so

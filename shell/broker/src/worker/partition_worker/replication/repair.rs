@@ -2,8 +2,8 @@
 //! `repair` decides.
 //!
 //! Neighbours: scrub.rs and reads.rs, which find damage; truncation.rs, which truncates;
-//! node/log_dirs/not_to_lead.rs, which asks the controller; node/cluster/known_by.rs, which knows how new the image is;
-//! core/replica/src/repair.rs.
+//! node/log_dirs/impaired_partitions.rs, which asks the controller; node/cluster/known_by.rs, which knows how new the
+//! image is; core/replica/src/repair.rs.
 
 use crate::mailbox::PartitionKey;
 use crate::node::topic_settings;
@@ -31,7 +31,7 @@ impl PartitionWorker {
         let Self { replicas, node, following, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let Some(from) = replica.note_damage(offset, has_others) else { return };
-        if node.log_dirs.not_to_lead.damaged(key) {
+        if node.log_dirs.impaired.damaged(key) {
             let role = if replica.partition.is_leader() { "leads" } else { "follows" };
             tracing::warn!(
                 partition = %replica.name.topic_partition, broker = %node.identity.broker_id,
@@ -99,7 +99,7 @@ impl PartitionWorker {
         if let Some(replica) = self.replicas.get_mut(&key) {
             replica.forget_damage();
         }
-        self.node.log_dirs.not_to_lead.healed(key);
+        self.node.log_dirs.impaired.healed(key);
     }
 
     /// What its leader has from `offset` on is damaged, as it says or as it looks here. It is asked for again, with a

@@ -1,9 +1,9 @@
 //! When the controller is told from where this broker must not lead, and which of its copies are damaged.
 //!
-//! Neighbours: node/log_dirs/not_to_lead.rs and full.rs, which know it; placement/reports.rs, which sends it;
-//! core/quorum's `controller/hindered.rs`, which acts on it.
+//! Neighbours: node/log_dirs/impaired_partitions.rs and full.rs, which know it; placement/reports.rs, which sends it;
+//! core/quorum's `controller/impaired.rs`, which acts on it.
 
-use crate::log_dirs::full::Hinders;
+use crate::log_dirs::full::Impairs;
 use crate::node::Node;
 use crate::upkeep::placement::reports;
 use std::sync::atomic::Ordering;
@@ -21,48 +21,48 @@ fn note_room(node: &Node, directory: usize) -> bool {
     if !directory.is_usable() {
         return false;
     }
-    let Some(hinders) = directory.room.take_hindrance(node.clock.monotonic()) else { return false };
+    let Some(impairs) = directory.room.take_impairment(node.clock.monotonic()) else { return false };
     let path = directory.path.display();
     if node.cluster.image.load().cluster.broker_count() > 1 {
-        tracing::info!("{path} {}", what_follows(hinders, directory.room.is_short()));
+        tracing::info!("{path} {}", what_follows(impairs, directory.room.is_short()));
     }
     true
 }
 
 /// Others lead and do not wait for a directory for a while after it has room again: that is not to be read as if it had
 /// none.
-fn what_follows(hinders: Hinders, is_short: bool) -> &'static str {
-    match hinders {
-        Hinders::Writing => {
+fn what_follows(impairs: Impairs, is_short: bool) -> &'static str {
+    match impairs {
+        Impairs::Writing => {
             "is full: leadership of its partitions moves to other brokers, and this broker's replicas leave \
              the ISR where min.insync.replicas allows"
         }
-        Hinders::Leading if is_short => {
+        Impairs::Leading if is_short => {
             "is nearly full: leadership of its partitions moves to in-sync replicas on other brokers that \
              have free space"
         }
-        Hinders::Leading => {
+        Impairs::Leading => {
             "has free space again: its replicas may join the ISR. In-sync replicas on other brokers are \
              preferred as leaders for another minute at most"
         }
-        Hinders::Nothing => "has free space again: this broker may lead its partitions",
+        Impairs::Nothing => "has free space again: this broker may lead its partitions",
     }
 }
 
 /// Tells the controller, if anything has changed since it was told. Once a second, and by whoever does not want to
 /// wait that long.
 pub fn say(node: &Node) {
-    if node.log_dirs.not_to_lead.has_changed.swap(false, Ordering::AcqRel) {
+    if node.log_dirs.impaired.has_changed.swap(false, Ordering::AcqRel) {
         tell(node);
     }
 }
 
 /// Once a second.
 pub fn watch(node: &Node) {
-    node.log_dirs.not_to_lead.forget_moved(node.identity.broker_id, &node.cluster.image.load());
+    node.log_dirs.impaired.forget_moved(node.identity.broker_id, &node.cluster.image.load());
     // All of them, not up to the first.
     let changed = (0..node.log_dirs.directories.len()).filter(|&at| note_room(node, at)).count();
-    node.log_dirs.not_to_lead.has_changed.fetch_or(changed > 0, Ordering::AcqRel);
+    node.log_dirs.impaired.has_changed.fetch_or(changed > 0, Ordering::AcqRel);
     say(node);
 }
 
@@ -107,11 +107,11 @@ mod tests {
                 _ => {}
             }
             room.look_if_due(now);
-            let hinders = room.take_hindrance(now);
-            lines.extend(hinders.map(|hinders| (second, what_follows(hinders, room.is_short()))));
+            let impairs = room.take_impairment(now);
+            lines.extend(impairs.map(|impairs| (second, what_follows(impairs, room.is_short()))));
         }
         let starts: Vec<_> = lines.iter().map(|(second, line)| (*second, &line[..9])).collect();
         assert_eq!(starts, [(1, "is full: "), (11, "has free "), (61, "has free ")]);
-        assert!(what_follows(Hinders::Leading, true).starts_with("is nearly full"));
+        assert!(what_follows(Impairs::Leading, true).starts_with("is nearly full"));
     }
 }

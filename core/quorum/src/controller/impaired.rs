@@ -4,33 +4,33 @@
 //!
 //! A producer of such a partition gets no acknowledgement until somebody makes room, though another replica in sync has
 //! some. In Apache Kafka a full disk takes the log directory offline, and leadership moves; here the directory stays,
-//! and only leadership goes. Who is hindered says so in each heartbeat ([`said`]); nothing of it is in the metadata
+//! and only leadership goes. Who is impaired says so in each heartbeat ([`said`]); nothing of it is in the metadata
 //! log, and a new controller hears it again within two seconds.
 //!
 //! Always true:
-//! 1. a hindered replica leads if there is no better one: nobody loses a leader by this
-//! 2. leadership goes only to a replica that is less hindered, so that it never goes to and fro
+//! 1. a impaired replica leads if there is no better one: nobody loses a leader by this
+//! 2. leadership goes only to a replica that is less impaired, so that it never goes to and fro
 //! 3. what a broker's former life said does not count
 //! 4. nobody leaves the ISR by this where fewer than `min.insync.replicas` would stay that can write and are whole:
 //!    that would let no producer go on
 //!
 //! | where | what follows |
 //! |---|---|
-//! | [`super::partition_change`] | elections of every kind prefer replicas that are not hindered |
-//! | [`super::replicas::balance`] | leadership leaves hindered leaders, and who cannot write leaves the ISR; preferred ones get it back only once they are so no more |
-//! | [`super::replicas::alter_partition`] | who cannot write does not come into an ISR |
-//! | [`super::placement`], [`super::topics::create_topics`] | new partitions are led where there is room |
+//! | [`crate::controller::partition_change`] | elections of every kind prefer replicas that are not impaired |
+//! | [`crate::controller::replicas::balance`] | leadership leaves impaired leaders, and who cannot write leaves the ISR; preferred ones get it back only once they are so no more |
+//! | [`crate::controller::replicas::alter_partition`] | who cannot write does not come into an ISR |
+//! | [`crate::controller::placement`], [`crate::controller::topics::create_topics`] | new partitions are led where there is room |
 
 pub mod said;
 
 use barnabas_base::{BrokerEpoch, BrokerId, DirectoryId, Map, PartitionIndex, Set, TopicId};
 use barnabas_metadata::{Broker, Image};
 use barnabas_wire::messages::BrokerHeartbeatRequest;
-use said::Hindrances;
+use said::Impairments;
 
 /// What keeps a replica from leading as it should, from nothing to the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Hindrance {
+pub(crate) enum Impairment {
     Nothing,
     /// Producers are refused where it lies.
     NoRoom,
@@ -50,24 +50,24 @@ struct Known {
 
 /// Who has said what. Nearly always empty.
 #[derive(Debug, Default)]
-pub(crate) struct Hindered {
+pub(crate) struct Impaired {
     by_broker: Map<BrokerId, Known>,
 }
 
-impl Hindered {
-    /// Takes over what a heartbeat says. Returns whether somebody is hindered and who is, or by what, has changed.
+impl Impaired {
+    /// Takes over what a heartbeat says. Returns whether somebody is impaired and who is, or by what, has changed.
     pub fn hear(&mut self, image: &Image, request: &BrokerHeartbeatRequest) -> bool {
         let (id, epoch) = (BrokerId(request.broker_id), BrokerEpoch(request.broker_epoch));
         if image.cluster.broker(id).is_none_or(|broker| broker.epoch != epoch) {
             return false;
         }
-        // Who is gone hinders nobody, and would have all partitions looked through for nothing.
+        // Who is gone impairs nobody, and would have all partitions looked through for nothing.
         let lives = |broker: &Broker, known: &Known| broker.epoch == known.epoch && !broker.fenced;
         self.by_broker.retain(|other, known| {
             *other == id || image.cluster.broker(*other).is_some_and(|broker| lives(broker, known))
         });
         // What cannot be read was written by nobody we know: it says nothing.
-        let said = Hindrances::read(&request.unknown_tagged_fields).unwrap_or_default();
+        let said = Impairments::read(&request.unknown_tagged_fields).unwrap_or_default();
         if said.are_none() {
             return self.by_broker.remove(&id).is_some() && !self.is_nobody();
         }
@@ -93,19 +93,19 @@ impl Hindered {
         broker: BrokerId,
         partition: (TopicId, PartitionIndex),
         directory: Option<DirectoryId>,
-    ) -> Hindrance {
-        let Some(known) = self.known(image, broker) else { return Hindrance::Nothing };
+    ) -> Impairment {
+        let Some(known) = self.known(image, broker) else { return Impairment::Nothing };
         if known.partitions.contains(&partition) {
-            return Hindrance::Damage;
+            return Impairment::Damage;
         }
         let directory = directory.filter(|at| *at != DirectoryId::DIRECTORY_MIGRATING);
         let directory = directory.unwrap_or(DirectoryId::DIRECTORY_UNASSIGNED);
         if known.full.contains(&directory) {
-            return Hindrance::Full;
+            return Impairment::Full;
         }
         match known.directories.contains(&directory) {
-            true => Hindrance::NoRoom,
-            false => Hindrance::Nothing,
+            true => Impairment::NoRoom,
+            false => Impairment::Nothing,
         }
     }
 

@@ -1,11 +1,11 @@
-//! What hinders a broker from leading, as its BrokerHeartbeat carries it: a tagged field that no schema of Kafka's
+//! What impairs a broker from leading, as its BrokerHeartbeat carries it: a tagged field that no schema of Kafka's
 //! names.
 //!
 //! Apache Kafka's readers keep tagged fields that they do not know, and ignore them (KIP-482): its controllers do
 //! nothing about these, its brokers never say any. The tag is far above those that Kafka gives out one by one.
 //!
 //! ```text
-//! tag 10001 of a BrokerHeartbeat, left out where nothing hinders
+//! tag 10001 of a BrokerHeartbeat, left out where nothing impairs
 //! ├─ directories  compact array, at most 1,000
 //! │  └─ id        uuid: producers are refused there. DIRECTORY_UNASSIGNED: wherever the replica lies
 //! ├─ partitions   compact array, at most 1,000: the copies of these are damaged
@@ -25,21 +25,21 @@ pub const TAG: u32 = 10_001;
 /// Directories, and partitions, that one heartbeat names.
 pub const NAMED_MAX: usize = 1_000;
 
-const DIRECTORIES: &str = "hindered_directories";
-const PARTITIONS: &str = "hindered_partitions";
+const DIRECTORIES: &str = "impaired_directories";
+const PARTITIONS: &str = "impaired_partitions";
 const FULL: &str = "full_directories";
 const UUID_BYTES: usize = 16;
 
 /// See the file's header.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Hindrances {
+pub struct Impairments {
     pub directories: Vec<DirectoryId>,
     pub partitions: Vec<(TopicId, PartitionIndex)>,
     /// Some of the directories.
     pub full: Vec<DirectoryId>,
 }
 
-impl Hindrances {
+impl Impairments {
     pub fn are_none(&self) -> bool {
         self.directories.is_empty() && self.partitions.is_empty()
     }
@@ -115,9 +115,9 @@ mod tests {
     use barnabas_wire::{Message, UnknownTaggedField};
     use bytes::Bytes;
 
-    fn hindrances(directories: u8, partitions: i32) -> Hindrances {
+    fn impairments(directories: u8, partitions: i32) -> Impairments {
         let topic = Uuid([7; 16]);
-        Hindrances {
+        Impairments {
             directories: (0..directories).map(|id| Uuid([id; 16])).collect(),
             partitions: (0..partitions).map(|index| (topic, PartitionIndex(index))).collect(),
             full: (0..directories / 2).map(|id| Uuid([id; 16])).collect(),
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_heartbeat_carries_them_there_and_back() {
-        for said in [hindrances(0, 0), hindrances(2, 0), hindrances(0, 1), hindrances(3, 1_000)] {
+        for said in [impairments(0, 0), impairments(2, 0), impairments(0, 1), impairments(3, 1_000)] {
             for version in BrokerHeartbeatRequest::VERSIONS.min..=BrokerHeartbeatRequest::VERSIONS.max {
                 let mut request =
                     BrokerHeartbeatRequest { broker_id: 3, ..BrokerHeartbeatRequest::default() };
@@ -142,7 +142,7 @@ mod tests {
                 let mut r = Reader::new(w.finish().into_bytes());
                 let read = BrokerHeartbeatRequest::decode(&mut r, version).unwrap();
                 r.finish().unwrap();
-                assert_eq!(Hindrances::read(&read.unknown_tagged_fields), Ok(said.clone()), "{version}");
+                assert_eq!(Impairments::read(&read.unknown_tagged_fields), Ok(said.clone()), "{version}");
             }
         }
     }
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn its_bytes_are_as_drawn() {
         let mut fields = TaggedFields::default();
-        let said = Hindrances {
+        let said = Impairments {
             directories: vec![Uuid([1; 16])],
             partitions: vec![(Uuid([2; 16]), PartitionIndex(258))],
             full: vec![Uuid([3; 16])],
@@ -163,23 +163,23 @@ mod tests {
     #[test]
     fn nothing_to_say_is_no_field() {
         let mut fields = TaggedFields::default();
-        Hindrances::default().write(&mut fields);
+        Impairments::default().write(&mut fields);
         assert!(fields.is_empty());
         fields.push(TAG + 1, Bytes::from_static(&[9]));
-        assert_eq!(Hindrances::read(&fields), Ok(Hindrances::default()), "another's field");
+        assert_eq!(Impairments::read(&fields), Ok(Impairments::default()), "another's field");
     }
 
     #[test]
     fn more_than_the_bound_is_neither_said_nor_believed() {
         let mut fields_of_many = TaggedFields::default();
-        hindrances(0, 2_000).write(&mut fields_of_many);
-        let read = Hindrances::read(&fields_of_many).unwrap();
+        impairments(0, 2_000).write(&mut fields_of_many);
+        let read = Impairments::read(&fields_of_many).unwrap();
         assert_eq!(read.partitions.len(), NAMED_MAX);
         // 1,001 of them: a length of 1,002, seven bits at a time.
         let mut many = vec![1, 0xea, 0x07];
         many.extend(vec![0; 20 * 1_001]);
         many.push(1);
-        assert!(Hindrances::read(&fields(many)).is_err());
+        assert!(Impairments::read(&fields(many)).is_err());
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
         let huge = vec![0xff, 0xff, 0xff, 0xff, 0x0f];
         let null = vec![0, 0, 0];
         for bytes in [vec![], ends_early, trails, negative, huge, null] {
-            assert!(Hindrances::read(&fields(bytes.clone())).is_err(), "{bytes:?}");
+            assert!(Impairments::read(&fields(bytes.clone())).is_err(), "{bytes:?}");
         }
     }
 }

@@ -9,21 +9,21 @@
 //!
 //! Always true: what is said is at most [`NAMED_MAX`] partitions; the others are said as those become whole.
 //!
-//! Neighbours: hindrances.rs, which says it; core/quorum's `controller/hindered.rs`, which acts on it.
+//! Neighbours: impairments.rs, which says it; core/quorum's `controller/impaired.rs`, which acts on it.
 
-use super::LogDirs;
-use crate::log_dirs::full::{Hinders, Room};
+use crate::log_dirs::full::{Impairs, Room};
 use crate::mailbox::PartitionKey;
+use crate::node::log_dirs::LogDirs;
 use barnabas_base::{BrokerId, DirectoryId, MonotonicMs};
 use barnabas_metadata::Image;
-use barnabas_quorum::controller::hindered::said::{Hindrances, NAMED_MAX};
+use barnabas_quorum::controller::impaired::said::{Impairments, NAMED_MAX};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// See the file's header. Shared by all threads; nearly always empty.
 #[derive(Debug, Default)]
-pub struct NotToLead {
+pub struct ImpairedPartitions {
     copies: Mutex<Copies>,
     count: AtomicUsize,
     offline_count: AtomicUsize,
@@ -38,9 +38,9 @@ struct Copies {
     offline: BTreeSet<PartitionKey>,
 }
 
-impl NotToLead {
+impl ImpairedPartitions {
     /// This broker's copy is damaged: others shall lead. Returns whether that is new. It is said within a second, see
-    /// hindrances.rs.
+    /// impairments.rs.
     pub fn damaged(&self, key: PartitionKey) -> bool {
         self.change(|copies| copies.damaged.insert(key))
     }
@@ -117,10 +117,10 @@ impl NotToLead {
 
 impl LogDirs {
     /// What a heartbeat says of this broker now.
-    pub fn hindrances(&self, now: MonotonicMs) -> Hindrances {
+    pub fn impairments(&self, now: MonotonicMs) -> Impairments {
         let usable = || self.directories.iter().filter(|directory| directory.is_usable());
-        let named = |least: Hinders| {
-            let is_so = |room: &Room| room.hinders(now) >= least;
+        let named = |least: Impairs| {
+            let is_so = |room: &Room| room.impairs(now) >= least;
             let mut ids: Vec<_> = usable()
                 .filter(|directory| directory.is_known() && is_so(&directory.room))
                 .map(|directory| directory.id)
@@ -131,11 +131,11 @@ impl LogDirs {
             }
             ids
         };
-        let partitions = self.not_to_lead.partitions();
-        Hindrances {
-            directories: named(Hinders::Leading),
+        let partitions = self.impaired.partitions();
+        Impairments {
+            directories: named(Impairs::Leading),
             partitions: partitions.into_iter().map(|key| (key.topic, key.partition)).collect(),
-            full: named(Hinders::Writing),
+            full: named(Impairs::Writing),
         }
     }
 }
@@ -148,17 +148,17 @@ mod tests {
     #[test]
     fn damaged_and_offline_copies_are_both_named_and_counted_once() {
         let key = |partition| PartitionKey { topic: Uuid([1; 16]), partition: PartitionIndex(partition) };
-        let not_to_lead = NotToLead::default();
-        assert!(not_to_lead.damaged(key(1)) && not_to_lead.offline(key(1)) && not_to_lead.offline(key(0)));
-        assert!(!not_to_lead.offline(key(0)), "known already");
-        assert!(not_to_lead.has_changed.swap(false, Ordering::AcqRel));
-        assert_eq!(not_to_lead.partitions(), [key(0), key(1)]);
-        assert_eq!((not_to_lead.count(), not_to_lead.offline_count()), (2, 2));
-        assert!(not_to_lead.is_offline(key(0)) && !not_to_lead.is_offline(key(2)));
-        assert_eq!(not_to_lead.all_damaged(), [key(1)].into());
-        assert!(not_to_lead.healed(key(1)) && !not_to_lead.healed(key(1)));
-        assert_eq!((not_to_lead.count(), not_to_lead.offline_count()), (1, 1));
-        assert!(not_to_lead.all_damaged().is_empty());
-        assert!(not_to_lead.has_changed.load(Ordering::Acquire));
+        let impaired = ImpairedPartitions::default();
+        assert!(impaired.damaged(key(1)) && impaired.offline(key(1)) && impaired.offline(key(0)));
+        assert!(!impaired.offline(key(0)), "known already");
+        assert!(impaired.has_changed.swap(false, Ordering::AcqRel));
+        assert_eq!(impaired.partitions(), [key(0), key(1)]);
+        assert_eq!((impaired.count(), impaired.offline_count()), (2, 2));
+        assert!(impaired.is_offline(key(0)) && !impaired.is_offline(key(2)));
+        assert_eq!(impaired.all_damaged(), [key(1)].into());
+        assert!(impaired.healed(key(1)) && !impaired.healed(key(1)));
+        assert_eq!((impaired.count(), impaired.offline_count()), (1, 1));
+        assert!(impaired.all_damaged().is_empty());
+        assert!(impaired.has_changed.load(Ordering::Acquire));
     }
 }

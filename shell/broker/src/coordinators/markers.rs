@@ -4,14 +4,14 @@
 //! shard's records; any other one by an append. Both wait in the mailbox of the partition's owner, and are answered
 //! once they are safe.
 //!
-//! Those for partitions that another broker leads go to it in a WriteTxnMarkers (markers/away.rs). The shard that
+//! Those for partitions that another broker leads go to it in a WriteTxnMarkers (markers/remote.rs). The shard that
 //! ordered markers hears of each broker's as soon as that one has spoken, and orders those again that failed; a
 //! partition that is gone needs none.
 //!
 //! Transaction path 4 of 5. Before: coordinator_worker.rs (the node's own transactions), requests/transactions.rs
 //! (WriteTxnMarkers). After: partition_worker.rs.
 
-mod away;
+pub(crate) mod remote;
 
 use crate::mailbox::{
     AppendItem, AppendOutcome, Command, GroupCommand, PartitionKey, Standing, ToTransactionShard,
@@ -138,7 +138,7 @@ impl Sent {
 #[derive(Debug, Default)]
 struct Placed {
     here: Vec<(TopicPartition, PartitionKey)>,
-    away: BTreeMap<BrokerId, Vec<TopicPartition>>,
+    remote: BTreeMap<BrokerId, Vec<TopicPartition>>,
     /// What is known without asking.
     known: Vec<(TopicPartition, MarkerOutcome)>,
 }
@@ -156,13 +156,13 @@ pub async fn bring_ordered(node: &Arc<Node>, shard: PartitionKey, order: MarkerO
         coordinator_epoch,
         version: order.version,
     };
-    let Placed { here, away, known } = place(node, order.partitions);
+    let Placed { here, remote, known } = place(node, order.partitions);
     let told =
         Told { node: node.clone(), shard, ticket: order.ticket, transactional_id: order.transactional_id };
-    for (broker, partitions) in away {
+    for (broker, partitions) in remote {
         let told = told.clone();
         tokio::task::spawn_local(async move {
-            let outcomes = away::bring(&told.node, shard, &end, broker, partitions).await;
+            let outcomes = remote::bring(&told.node, shard, &end, broker, partitions).await;
             told.tell(outcomes.into_iter().map(outcome).collect()).await;
         });
     }
@@ -226,7 +226,7 @@ fn place(node: &Node, partitions: Vec<TopicPartition>) -> Placed {
                 let key = PartitionKey { topic, partition: name.partition };
                 placed.here.push((name, key));
             }
-            Some((_, leader)) => placed.away.entry(leader).or_default().push(name),
+            Some((_, leader)) => placed.remote.entry(leader).or_default().push(name),
         }
     }
     placed

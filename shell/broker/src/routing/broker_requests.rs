@@ -11,8 +11,9 @@
 //! 2. what waits is bounded by the couriers' and the links' queues, and counted
 //!    ([`Awaited`](barnabas_net::links::Awaited))
 //!
-//! Neighbours: markers/away.rs, requests/transactions/verification.rs, share_persister/away.rs and ends.rs,
-//! dead_letters/away.rs, requests/produce/forwarding.rs, which ask; node/peers/broker_links.rs, which holds the links.
+//! Neighbours: markers/remote.rs, requests/transactions/verification.rs, share_persister/remote.rs and ends.rs,
+//! dead_letters/remote.rs, requests/produce/forwarding.rs, which ask; node/peers/broker_links.rs, which holds the
+//! links.
 
 mod courier;
 

@@ -16,7 +16,7 @@
 //! # Source
 //! Kafka 4.4 `ShareGroupDLQStateManager`, `ShareGroupDLQRecordFetcher`.
 
-mod away;
+pub(crate) mod remote;
 
 use crate::mailbox::share::Undelivered;
 use crate::mailbox::{AppendItem, PartitionKey, ReadItem, Standing};
@@ -267,7 +267,7 @@ async fn read(node: &Node, source: PartitionKey, from: Offset) -> Bytes {
 async fn write(node: &Node, place: &Place, records: Bytes) -> Result<(), ErrorCode> {
     match place.leader == node.identity.broker_id {
         true => write_here(node, place, records).await,
-        false => away::write(node, place, records).await,
+        false => remote::write(node, place, records).await,
     }
 }
 

@@ -2,7 +2,7 @@
 //! the share-partition, wherever that is.
 //!
 //! A question to a shard of this node is a message to the worker that owns its partition of `__share_group_state`; one
-//! to a shard that another broker leads goes there over a link (keys 83 to 87, share_persister/away.rs).
+//! to a shard that another broker leads goes there over a link (keys 83 to 87, share_persister/remote.rs).
 //!
 //! What may pass by itself (no topic yet, no leader, a shard that moves) is tried again for a while before its error is
 //! told. Questions about one share-partition reach the shard in the order in which they were begun, unless one of them
@@ -14,8 +14,8 @@
 //! # Source
 //! Kafka 4.4 `DefaultStatePersister`, `PersisterStateManager`.
 
-mod away;
 mod ends;
+pub(crate) mod remote;
 
 pub use ends::{ends_of, log_ends};
 
@@ -215,7 +215,7 @@ pub async fn ask_once(node: &Node, request: ShareStateRequest) -> ShareStateResp
     match place(node, &request) {
         Ok((_, BrokerId::NONE)) => request.refuse(ErrorCode::CoordinatorNotAvailable),
         Ok((shard, leader)) if leader == node.identity.broker_id => ask_shard(node, shard, request).await,
-        Ok((_, leader)) => away::ask(node, leader, request).await,
+        Ok((_, leader)) => remote::ask(node, leader, request).await,
         Err(code) => request.refuse(code),
     }
 }

@@ -26,7 +26,7 @@ pub async fn log_ends<'a>(node: &Node, keys: impl Iterator<Item = &'a ShareParti
 /// The ends of logs as consumers see them.
 pub async fn ends_of(node: &Node, keys: impl Iterator<Item = PartitionKey>) -> Ends {
     let mut ends = Ends::default();
-    let (mut here, mut away) = (Vec::new(), BTreeMap::<BrokerId, Vec<(Text, PartitionKey)>>::new());
+    let (mut here, mut remote) = (Vec::new(), BTreeMap::<BrokerId, Vec<(Text, PartitionKey)>>::new());
     {
         let image = node.cluster.image.load();
         for at in keys {
@@ -38,12 +38,12 @@ pub async fn ends_of(node: &Node, keys: impl Iterator<Item = PartitionKey>) -> E
                 Some((_, BrokerId::NONE)) | None => {
                     ends.insert((at.topic, at.partition), Err(ErrorCode::LeaderNotAvailable));
                 }
-                Some((name, leader)) => away.entry(leader).or_default().push((name, at)),
+                Some((name, leader)) => remote.entry(leader).or_default().push((name, at)),
             }
         }
     }
     ends.extend(ask_here(node, here).await);
-    for (leader, partitions) in away {
+    for (leader, partitions) in remote {
         ends.extend(ask_leader(node, leader, partitions).await);
     }
     ends

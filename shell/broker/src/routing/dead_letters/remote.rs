@@ -1,9 +1,9 @@
 //! Letters for a partition that another broker leads: by Produce, as a client's.
 
-use super::{PRODUCE_TIMEOUT, Place};
 use crate::node::Node;
 use crate::node::peers::broker_links::Purpose;
 use crate::routing::broker_requests::{patience, while_there};
+use crate::routing::dead_letters::{PRODUCE_TIMEOUT, Place};
 use barnabas_base::ErrorCode;
 use barnabas_wire::messages::ProduceRequest;
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
@@ -13,7 +13,7 @@ use bytes::Bytes;
 const TOPIC_IDS_SINCE: i16 = 13;
 const ALL: i16 = -1;
 
-pub(super) async fn write(node: &Node, place: &Place, records: Bytes) -> Result<(), ErrorCode> {
+pub(crate) async fn write(node: &Node, place: &Place, records: Bytes) -> Result<(), ErrorCode> {
     let to = (place.leader, Purpose::DeadLetters);
     let Some(link) = node.peers.broker_links.to(node, to.0, to.1) else {
         return Err(ErrorCode::NetworkException);

@@ -55,7 +55,7 @@ pub struct Node {
     pub shutdown: Shutdown,
     /// When something was last handed on to a partition's next leader, in milliseconds of the process's clock and one
     /// more; 0: never.
-    handed_on: AtomicU64,
+    forwarded_at: AtomicU64,
 }
 
 /// What a node is made of.
@@ -94,18 +94,18 @@ impl Node {
             peers: Peers::new(&config, parts.controller, parts.links),
             cluster: ClusterView::new(config),
             shutdown: parts.shutdown,
-            handed_on: AtomicU64::new(0),
+            forwarded_at: AtomicU64::new(0),
         }
     }
 
     /// A producer's batches went to their partitions' next leader.
-    pub fn note_handed_on(&self) {
-        self.handed_on.store(self.clock.monotonic().0 + 1, Ordering::Relaxed);
+    pub fn note_forwarded(&self) {
+        self.forwarded_at.store(self.clock.monotonic().0 + 1, Ordering::Relaxed);
     }
 
     /// Whether that happened within so long.
-    pub fn hands_on(&self, within: DurationMs) -> bool {
-        let last = self.handed_on.load(Ordering::Relaxed);
+    pub fn forwards(&self, within: DurationMs) -> bool {
+        let last = self.forwarded_at.load(Ordering::Relaxed);
         last > 0 && self.clock.monotonic().since(MonotonicMs(last - 1)) < within
     }
 

@@ -40,7 +40,7 @@ pub struct Meter {
     /// Of these, those that a directory had no room for.
     pub batches_refused_full: Counter,
     /// Those that the partition's next leader took, when this broker had just ceased to lead.
-    pub batches_handed_on: Counter,
+    pub batches_forwarded: Counter,
     pub append_rounds: Counter,
     pub syncs: Counter,
     pub files_synced: Counter,
@@ -93,7 +93,7 @@ impl Meter {
             ("batches_appended", self.batches_appended.get()),
             ("batches_refused", self.batches_refused.get()),
             ("batches_refused_full", self.batches_refused_full.get()),
-            ("batches_handed_on", self.batches_handed_on.get()),
+            ("batches_forwarded", self.batches_forwarded.get()),
             ("append_rounds", self.append_rounds.get()),
             ("syncs", self.syncs.get()),
             ("files_synced", self.files_synced.get()),

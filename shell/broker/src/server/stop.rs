@@ -106,7 +106,7 @@ fn let_producers_go(node: &Node) {
     let quiet_ms = DurationMs(QUIET.as_millis() as i64);
     let begun = barnabas_clock::now();
     while barnabas_clock::since(begun) < QUIET
-        || node.hands_on(quiet_ms) && barnabas_clock::since(begun) < MOST
+        || node.forwards(quiet_ms) && barnabas_clock::since(begun) < MOST
     {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
 
 /// What the other broker sees as the client id where batches are forwarded.
-pub const HANDING_ON_CLIENT_ID: &str = "batches-handed-on";
+pub const FORWARDING_CLIENT_ID: &str = "batches-handed-on";
 
 /// How long a partition's batches are forwarded to its new leader: far longer than a producer takes to go where an
 /// acknowledgement sends it.
@@ -31,7 +31,7 @@ pub enum Purpose {
     ShareState,
     LogEnds,
     DeadLetters,
-    HandingOn,
+    ProduceForwarding,
 }
 
 impl Purpose {
@@ -41,7 +41,7 @@ impl Purpose {
         Self::ShareState,
         Self::LogEnds,
         Self::DeadLetters,
-        Self::HandingOn,
+        Self::ProduceForwarding,
     ];
 
     /// As metrics call it.
@@ -52,7 +52,7 @@ impl Purpose {
             Self::ShareState => "share_state",
             Self::LogEnds => "log_ends",
             Self::DeadLetters => "dead_letters",
-            Self::HandingOn => "handing_on",
+            Self::ProduceForwarding => "handing_on",
         }
     }
 
@@ -64,7 +64,7 @@ impl Purpose {
             Self::ShareState => "share-state",
             Self::LogEnds => "log-ends",
             Self::DeadLetters => "share-group-dead-letters",
-            Self::HandingOn => HANDING_ON_CLIENT_ID,
+            Self::ProduceForwarding => FORWARDING_CLIENT_ID,
         }
     }
 }

@@ -21,7 +21,7 @@
 
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
-use crate::node::peers::broker_links::HANDING_ON_CLIENT_ID as CLIENT_ID;
+use crate::node::peers::broker_links::FORWARDING_CLIENT_ID as CLIENT_ID;
 use crate::node::peers::broker_links::Purpose;
 use crate::requests::call::Call;
 use crate::requests::session::forwarding::Turn;
@@ -101,7 +101,7 @@ pub async fn forward(
                 continue;
             }
         };
-        node.note_handed_on();
+        node.note_forwarded();
         let moment = call.moment();
         let context = call.context(&moment);
         let mut is_early = false;
@@ -109,7 +109,7 @@ pub async fn forward(
             let Some(answer) = answer_to(&response, &batch) else { continue };
             match ErrorCode::from_code(answer.error_code) {
                 ErrorCode::None => {
-                    node.workers.meter.batches_handed_on.one();
+                    node.workers.meter.batches_forwarded.one();
                     let append_time =
                         (answer.log_append_time_ms >= 0).then_some(TimestampMs(answer.log_append_time_ms));
                     let (base, log_start) = (Offset(answer.base_offset), Offset(answer.log_start_offset));
@@ -173,7 +173,7 @@ async fn send(
     (acks, deadline): (Acks, MonotonicMs),
     batches: &[Kept],
 ) -> Result<ProduceResponse, &'static str> {
-    let to = (leader, Purpose::HandingOn);
+    let to = (leader, Purpose::ProduceForwarding);
     let Some(link) = node.peers.broker_links.to(node, to.0, to.1) else {
         return Err("it has no listener for brokers");
     };

@@ -122,7 +122,7 @@ pub fn process(page: &mut Page, node: &Node) {
     let (meter, figures) = (&node.workers.meter, &node.log_dirs.compaction.figures);
     let cells = || node.workers.metering.workers().iter();
     page.count("barnabas_batches_refused_full_total", &[], meter.batches_refused_full.get());
-    page.count("barnabas_batches_forwarded_total", &[], meter.batches_handed_on.get());
+    page.count("barnabas_batches_forwarded_total", &[], meter.batches_forwarded.get());
     page.count("barnabas_compaction_dirty_bytes", &[], figures.dirty_bytes.load(Ordering::Relaxed));
     page.count("barnabas_compaction_ineligible_bytes", &[], figures.held_back_bytes.load(Ordering::Relaxed));
     page.count(

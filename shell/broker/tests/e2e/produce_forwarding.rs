@@ -81,7 +81,7 @@ fn led_by(cluster: &Cluster, replicas: &[i32]) {
 }
 
 /// Four batches for broker 1, just after broker 2 was elected: whether all of them were taken, one after the other.
-fn is_handed_on(cluster: &Cluster, producer: &mut Producer) -> bool {
+fn is_forwarded(cluster: &Cluster, producer: &mut Producer) -> bool {
     let first = producer.next;
     led_by(cluster, &[2, 1, 3]);
     // Several are under way.
@@ -107,7 +107,7 @@ fn who_sends_to_the_former_leader_hears_no_error_and_who_leads() {
 
     // Half a second counts as just after: where the machine is busy that may be over when they come.
     let mut attempts = 0;
-    while !is_handed_on(&cluster, &mut producer) {
+    while !is_forwarded(&cluster, &mut producer) {
         attempts += 1;
         assert!(attempts < ATTEMPTS, "what is sent just after is handed on");
         led_by(&cluster, &[1, 2, 3]);
@@ -143,10 +143,10 @@ fn who_sends_to_the_former_leader_hears_no_error_and_who_leads() {
 #[test]
 fn a_producer_follows_its_acknowledgements_from_leader_to_leader() {
     let (cluster, _, mut producer) = one_that_produces();
-    let (mut round, mut handed_on) = (0, 0);
-    while handed_on < 6 {
+    let (mut round, mut forwarded) = (0, 0);
+    while forwarded < 6 {
         round += 1;
-        assert!(round < 6 + ATTEMPTS, "six are handed on, not {handed_on}");
+        assert!(round < 6 + ATTEMPTS, "six are handed on, not {forwarded}");
         let to = 1 + round % 3;
         let mut replicas = vec![1, 2, 3];
         replicas.rotate_left(to as usize - 1);
@@ -164,7 +164,7 @@ fn a_producer_follows_its_acknowledgements_from_leader_to_leader() {
                 (0, i64::from(producer.next - 1)),
                 "{answer:?}"
             );
-            handed_on += 1;
+            forwarded += 1;
         }
     }
     cluster.stop();

@@ -1,5 +1,5 @@
 //! A broker's life in its cluster: it registers with the active controller, keeps in touch, asks to be unfenced once it
-//! serves, and says goodbye.
+//! serves, and asks for a controlled shutdown.
 //!
 //! One way for all brokers: also that of a process which is the active controller itself asks through
 //! [`ControllerHandle::ask`]. Only where the process is the quorum's only voter has the quorum registered it already,
@@ -51,7 +51,7 @@ pub struct Lifecycle {
 struct Shared {
     /// It serves: clients may be sent to it.
     is_ready: AtomicBool,
-    wants_to_stop: AtomicBool,
+    shutdown_requested: AtomicBool,
     /// The controller lets it go.
     may_stop: AtomicBool,
     /// Heartbeats that the controller has answered.
@@ -73,15 +73,15 @@ impl Lifecycle {
         self.shared.changed.notify_one();
     }
 
-    /// Says goodbye, and waits until the controller lets the broker go, or for a while. Blocks. Returns whether others
-    /// lead by now what this broker led.
-    pub fn say_goodbye(&self, node: &Node) -> bool {
+    /// Asks for a controlled shutdown, and waits until the controller lets the broker go, or for a while. Blocks.
+    /// Returns whether others lead by now what this broker led.
+    pub fn controlled_shutdown(&self, node: &Node) -> bool {
         if is_alone(node) {
             return false;
         }
         let asked = barnabas_clock::now();
         let (mut heard, mut heard_at) = (self.shared.heard.load(Ordering::Relaxed), asked);
-        self.shared.wants_to_stop.store(true, Ordering::Release);
+        self.shared.shutdown_requested.store(true, Ordering::Release);
         self.shared.changed.notify_one();
         while !self.shared.may_stop.load(Ordering::Acquire) {
             let now_heard = self.shared.heard.load(Ordering::Relaxed);
@@ -136,7 +136,7 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
         return;
     }
     loop {
-        let wants_to_stop = shared.wants_to_stop.load(Ordering::Acquire);
+        let shutdown_requested = shared.shutdown_requested.load(Ordering::Acquire);
         if let Some(level) = level_without_my_directories(&node)
             && told_at.replace(level) != Some(level)
         {
@@ -150,11 +150,11 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
             }
         }
         // A controller never misses the broker of its own process.
-        let is_silent = node.peers.controller.is_active() && is_unfenced(&node) && !wants_to_stop;
+        let is_silent = node.peers.controller.is_active() && is_unfenced(&node) && !shutdown_requested;
         let mut wake = interval;
         if !is_silent {
             let wants_fence = !shared.is_ready.load(Ordering::Acquire);
-            let answer = beat(&node, wants_fence, wants_to_stop).await;
+            let answer = beat(&node, wants_fence, shutdown_requested).await;
             shared.heard.fetch_add(u64::from(answer.is_some()), Ordering::Relaxed);
             match answer {
                 Some(response) if response.error_code == ErrorCode::StaleBrokerEpoch.code() => {
@@ -168,7 +168,7 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
                     note_refused_heartbeat(&node, response.error_code);
                     wake = RETRY;
                 }
-                Some(response) if wants_to_stop => {
+                Some(response) if shutdown_requested => {
                     if response.should_shut_down {
                         shared.may_stop.store(true, Ordering::Release);
                         return;
@@ -308,7 +308,7 @@ async fn register(node: &Arc<Node>, registration: &BrokerRegistrationRequest, sh
             Err(NotTaken::Refused(code)) => code,
             Err(NotTaken::Busy | NotTaken::DiskFull | NotTaken::NoRoom) => ErrorCode::RequestTimedOut,
         };
-        if shared.wants_to_stop.load(Ordering::Acquire) {
+        if shared.shutdown_requested.load(Ordering::Acquire) {
             shared.may_stop.store(true, Ordering::Release);
             return false;
         }

@@ -30,7 +30,7 @@ impl Stopping {
         let Self { node, accepting, accepting_controllers, lifecycle, threads } = self;
         // Others lead its partitions before it stops to serve them.
         node.shutdown.waits_for("the controller to move the leadership of its partitions");
-        if node.identity.is_broker && !node.shutdown.has_failed() && lifecycle.say_goodbye(&node) {
+        if node.identity.is_broker && !node.shutdown.has_failed() && lifecycle.controlled_shutdown(&node) {
             let_producers_go(&node);
         }
         node.peers.controller.resign();

@@ -11,7 +11,7 @@
 //! Transaction path 4 of 5. Before: coordinator_worker.rs (the node's own transactions), requests/transactions.rs
 //! (WriteTxnMarkers). After: partition_worker.rs.
 
-pub(crate) mod remote;
+mod remote;
 
 use crate::mailbox::{
     AppendItem, AppendOutcome, Command, GroupCommand, PartitionKey, Standing, ToTransactionShard,

@@ -16,7 +16,7 @@
 //! # Source
 //! Kafka 4.4 `ShareGroupDLQStateManager`, `ShareGroupDLQRecordFetcher`.
 
-pub(crate) mod remote;
+mod remote;
 
 use crate::mailbox::share::Undelivered;
 use crate::mailbox::{AppendItem, PartitionKey, ReadItem, Standing};

@@ -15,7 +15,7 @@
 //! Kafka 4.4 `DefaultStatePersister`, `PersisterStateManager`.
 
 mod ends;
-pub(crate) mod remote;
+mod remote;
 
 pub use ends::{ends_of, log_ends};
 

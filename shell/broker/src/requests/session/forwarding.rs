@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_is_handed_on_for_a_moment_in_each_epoch() {
+    fn a_partition_is_forwarded_for_a_moment_in_each_epoch() {
         let forwarding = Forwarding::default();
         let goes_on = |epoch, ms| forwarding.goes_on(key(1), LeaderEpoch(epoch), at(ms));
         assert!(
@@ -127,7 +127,7 @@ mod tests {
 
     /// Who has more partitions than are remembered is not handed on for ever, one being forgotten for another.
     #[test]
-    fn more_partitions_than_are_remembered_are_not_handed_on() {
+    fn more_partitions_than_are_remembered_are_not_forwarded() {
         let forwarding = Forwarding::default();
         let going = |ms| {
             let all = 0..2 * REMEMBERED_MAX;

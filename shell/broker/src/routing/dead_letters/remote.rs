@@ -13,7 +13,7 @@ use bytes::Bytes;
 const TOPIC_IDS_SINCE: i16 = 13;
 const ALL: i16 = -1;
 
-pub(crate) async fn write(node: &Node, place: &Place, records: Bytes) -> Result<(), ErrorCode> {
+pub(super) async fn write(node: &Node, place: &Place, records: Bytes) -> Result<(), ErrorCode> {
     let to = (place.leader, Purpose::DeadLetters);
     let Some(link) = node.peers.broker_links.to(node, to.0, to.1) else {
         return Err(ErrorCode::NetworkException);

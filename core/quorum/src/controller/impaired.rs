@@ -16,10 +16,10 @@
 //!
 //! | where | what follows |
 //! |---|---|
-//! | [`crate::controller::partition_change`] | elections of every kind prefer replicas that are not impaired |
-//! | [`crate::controller::replicas::balance`] | leadership leaves impaired leaders, and who cannot write leaves the ISR; preferred ones get it back only once they are so no more |
-//! | [`crate::controller::replicas::alter_partition`] | who cannot write does not come into an ISR |
-//! | [`crate::controller::placement`], [`crate::controller::topics::create_topics`] | new partitions are led where there is room |
+//! | [`super::partition_change`] | elections of every kind prefer replicas that are not impaired |
+//! | [`super::replicas`] | leadership leaves impaired leaders, preferred ones get it back once they are well |
+//! | [`super::replicas`] | brokers that cannot write leave the ISR, and do not come into one |
+//! | [`super::placement`], [`super::topics`] | new partitions are led where there is room |
 
 pub mod said;
 

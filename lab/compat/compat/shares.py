@@ -4,9 +4,10 @@ A member hears of its partitions with its next heartbeat, every five seconds; `s
 what it holds at a moment is part of the story.
 """
 
+import copy
 import time
 
-from .driver import NotInClient
+from .driver import Driver, Failure, NotInClient, Refusal
 from .raw import configure_group
 from .scenarios import RECENT, expect, scenario
 
@@ -270,3 +271,42 @@ def share_five(cell):
                 expect(set(told.values()) == {"ok"}, f"acknowledging: {told}")
                 accepted += [(p, offset) for p, offset, _, _ in got]
     expect(len(accepted) == len(set(accepted)) == 300, f"{len(accepted)} accepted, {len(set(accepted))} different, of {sent}")
+
+
+CLOSE_TIMEOUT_MS = 5_000
+
+
+@scenario("share broker gone", quick=False)
+def share_broker_gone(cell):
+    """A consumer that holds records closes while its only broker is gone: how that ends, and after how long, is shown and not judged."""
+    if not cell.share_groups:
+        raise NotInClient("it has no share consumer")
+    server = copy.copy(cell.server)
+    server.directory = cell.server.directory / cell.name("gone")
+    server.directory.mkdir()
+    server.data, server.log, server.process = server.directory / "data", server.directory / "server.log", None
+    server.new_ports()
+    judge = None
+    try:
+        server.start()
+        judge = Driver(cell.judge_command, server.address, cell.logs / f"{cell.row.name}-share_broker_gone-judge.log")
+        topic, group = cell.name("t"), cell.name("group")
+        judge.call("create_topic", name=topic, partitions=1, config={})
+        configure_group(server.port, group, {"share.auto.offset.reset": "earliest", "share.heartbeat.interval.ms": 1000})
+        judge.produce(topic, [{"p": 0, "v": f"shared {n}"} for n in range(10)])
+        client = cell.client(server=server)
+        client.call("share_join", group=group, topic=topic)
+        got = shared(client)
+        expect([offset for offset, _ in got] == list(range(10)), f"first {got}")
+        server.kill()
+        begun = time.monotonic()
+        try:
+            client.call("share_leave", 60, timeout_ms=CLOSE_TIMEOUT_MS)
+            ended = "closed"
+        except (Refusal, Failure) as reason:
+            ended = str(reason)
+        cell.noted = f"close with a timeout of {CLOSE_TIMEOUT_MS / 1000:.0f} s: {ended} after {time.monotonic() - begun:.1f} s"
+    finally:
+        if judge:
+            judge.close()
+        server.kill()

@@ -104,6 +104,8 @@ class Cell:
         self.share_groups = row.share_groups
         self.judge, self.judge_command = judges.mine(), judges.command
         self.told = {}
+        # What a reader of a cell that is well may want to know, such as a time: shown, and not compared.
+        self.noted = ""
         self.logs = logs
         self.drivers = []
         self.proxies = []
@@ -131,8 +133,8 @@ class Cell:
         except Refusal:
             return False
 
-    def client(self, through_proxy=False):
-        port = self.proxied[0] if through_proxy else self.server.port
+    def client(self, through_proxy=False, server=None):
+        port = self.proxied[0] if through_proxy else (server or self.server).port
         log = self.logs / f"{self.row.name}-{self.scenario.replace(' ', '_')}-{len(self.drivers)}.log"
         driver = Driver(self.row.command, f"127.0.0.1:{port}", log)
         self.drivers.append(driver)
@@ -202,6 +204,8 @@ def run_cell(row, scenario, server, judges, logs):
     try:
         result = judged(play)
         result.told = cell.told if cell else {}
+        if cell and result.status == PASS:
+            result.reason = cell.noted
         return result
     finally:
         if cell:

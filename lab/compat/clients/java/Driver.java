@@ -112,7 +112,9 @@ public class Driver {
             case "share_join": return shareJoin(c);
             case "share_poll": return sharePoll(c);
             case "share_ack": return shareAck(c);
-            case "share_leave": sharer.close(); sharer = null; return null;
+            case "share_leave":
+                if (c.hasNonNull("timeout_ms")) sharer.close(Duration.ofMillis(c.get("timeout_ms").asLong())); else sharer.close();
+                sharer = null; return null;
             case "create_topic": admin().createTopics(List.of(new NewTopic(c.get("name").asText(), c.get("partitions").asInt(), (short) 1)
                 .configs(strings(c.get("config"))))).all().get(); return null;
             case "create_partitions": admin().createPartitions(Map.of(c.get("name").asText(), NewPartitions.increaseTo(c.get("partitions").asInt()))).all().get(); return null;

@@ -52,12 +52,14 @@ fn unknown_command_is_refused_with_the_nearest() {
 fn tools_report_a_dead_address_at_once() {
     let address = format!("127.0.0.1:{}", free_port());
     let topic = ["--topic", "t"];
+    let latency = ["--num-records", "1", "--producer-acks", "1", "--record-size", "10"];
     let producer_perf = ["--num-records", "1", "--record-size", "10", "--throughput", "-1"];
-    let tools: [(&str, &[&str]); 4] = [
+    let tools: [(&str, &[&str]); 5] = [
         ("console-producer", &["--command-property", "max.block.ms=300"]),
         ("console-consumer", &[]),
         ("consumer-perf-test", &["--messages", "1"]),
         ("producer-perf-test", &producer_perf),
+        ("e2e-latency", &latency),
     ];
     for (tool, more) in tools {
         let mut command = binary();

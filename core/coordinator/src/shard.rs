@@ -234,6 +234,7 @@ impl GroupShard {
             TimerKey::Expiry => return self.expire(),
             TimerKey::Save(group) => return self.save_again(group),
             TimerKey::FirstTarget(group) => return self.first_streams_target(group),
+            TimerKey::SetUp(group) => return self.share_set_up_is_late(group),
             TimerKey::Session { group, .. }
             | TimerKey::Join(group)
             | TimerKey::Sync(group)

@@ -35,6 +35,8 @@ pub(crate) enum TimerKey {
     MemberSync { group: Text, member: Text },
     /// The first target of a streams group, once members had time to come.
     FirstTarget(Text),
+    /// Heartbeats have waited long enough for share partitions to be initialized.
+    SetUp(Text),
     /// What was lost of a group on its way to disk is written again.
     Save(Text),
     /// Offsets and groups that nobody has needed for long are looked for.
@@ -52,6 +54,7 @@ impl TimerKey {
             | Self::MemberJoin { group, .. }
             | Self::MemberSync { group, .. }
             | Self::FirstTarget(group)
+            | Self::SetUp(group)
             | Self::Save(group) => Some(group),
             Self::Expiry => None,
         }

@@ -34,6 +34,7 @@ pub(crate) fn is_late(group: &ConsumerGroup, id: &str, key: &TimerKey) -> bool {
         TimerKey::Join(_)
         | TimerKey::Sync(_)
         | TimerKey::FirstTarget(_)
+        | TimerKey::SetUp(_)
         | TimerKey::Save(_)
         | TimerKey::Expiry => false,
     }

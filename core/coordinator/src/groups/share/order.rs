@@ -27,6 +27,8 @@ pub(crate) enum Awaiting {
     SetUp {
         group: Text,
         heartbeats: Vec<Heartbeat>,
+        /// Heartbeats no longer wait for it.
+        is_late: bool,
     },
     Altered {
         group: Text,

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use barnabas_base::{ErrorCode, Offset, Set, Text, TopicId};
+use barnabas_base::{DurationMs, ErrorCode, Offset, Set, Text, TopicId};
 use barnabas_wire::Str;
 use barnabas_wire::messages::alter_share_group_offsets_response::{
     AlterShareGroupOffsetsResponsePartition, AlterShareGroupOffsetsResponseTopic,
@@ -32,6 +32,10 @@ use crate::outbox::{
 };
 use crate::records::{Entry, GroupKind};
 use crate::{Request, Response, SharePartitionKey};
+
+/// How long a heartbeat waits until share partitions are initialized. Mostly they are within milliseconds, and the
+/// member has them with its first answer; a share coordinator that cannot write takes seconds.
+const SET_UP_WAIT: DurationMs = DurationMs(500);
 
 impl GroupShard {
     pub(in crate::shard) fn share_heartbeat(
@@ -112,15 +116,34 @@ impl GroupShard {
                 let state_epoch = group.epoch;
                 group.note(Entry::SetUp);
                 let work = ShareStateWork::Initialize { state_epoch, starts };
-                let awaiting = Awaiting::SetUp { group: id.clone(), heartbeats: vec![heartbeat] };
+                let heartbeats = vec![heartbeat];
+                let awaiting = Awaiting::SetUp { group: id.clone(), heartbeats, is_late: false };
+                self.out.set_timer(TimerKey::SetUp(id.clone()), SET_UP_WAIT);
                 self.order(id, work, awaiting);
             }
             // Whoever joins meanwhile hears of everything at once too.
-            Some(Awaiting::SetUp { heartbeats, .. }) if lacks && heartbeat.before.epoch == 0 => {
+            Some(Awaiting::SetUp { heartbeats, is_late: false, .. })
+                if lacks && heartbeat.before.epoch == 0 =>
+            {
                 heartbeats.push(heartbeat);
                 group.flush(&mut self.out);
             }
             _ => self.end_heartbeat(id, &heartbeat),
+        }
+    }
+
+    /// Initializing share partitions takes long: heartbeats are answered with what is initialized, as in Kafka. The
+    /// next ones bring the rest.
+    pub(in crate::shard) fn share_set_up_is_late(&mut self, id: &Text) {
+        let order = match self.groups.get(id) {
+            Some(Group::Share(group)) => group.own.order,
+            _ => None,
+        };
+        let awaiting = order.and_then(|number| self.share_orders.get_mut(&number));
+        let Some(Awaiting::SetUp { heartbeats, is_late, .. }) = awaiting else { return };
+        *is_late = true;
+        for heartbeat in std::mem::take(heartbeats) {
+            self.end_heartbeat(id, &heartbeat);
         }
     }
 
@@ -353,7 +376,10 @@ impl GroupShard {
         let Some(awaiting) = self.share_orders.remove(&done.number) else { return };
         let outcomes = done.outcomes;
         match awaiting {
-            Awaiting::SetUp { group, heartbeats } => self.set_up(&group, heartbeats, &outcomes, lost),
+            Awaiting::SetUp { group, heartbeats, .. } => {
+                self.out.timers.cancel(&TimerKey::SetUp(group.clone()));
+                self.set_up(&group, heartbeats, &outcomes, lost);
+            }
             Awaiting::Altered { group, ticket, response } => {
                 self.altered(&group, ticket, response, &outcomes)
             }

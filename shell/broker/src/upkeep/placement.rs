@@ -2,12 +2,12 @@
 //!
 //! | file | answers |
 //! |---|---|
-//! | `placement/give_up.rs` | which partition's records has the operator given up |
+//! | `placement/abandon.rs` | which partition's records has the operator given up |
 //! | `placement/locate.rs` | where does this partition lie, or where may it begin |
 //! | `placement/lost.rs` | what becomes of replicas whose directory was replaced |
 //! | `placement/reports.rs` | how does the controller learn of directories |
 
-pub mod give_up;
+pub mod abandon;
 pub mod locate;
 pub mod lost;
 pub mod reports;

@@ -25,7 +25,7 @@ use crate::log_dirs::journal_thread::{journal_config, remove_files};
 use crate::mailbox::key_of;
 use crate::node::Node;
 use crate::node::topic_settings;
-use crate::upkeep::placement::give_up;
+use crate::upkeep::placement::abandon;
 use crate::upkeep::placement::locate::{exchanged, foreign, is_deleted, owner};
 use barnabas_base::{Offset, TopicId, TopicPartition};
 use barnabas_replica::{OpenError, has_left, read_journal, replay_log, waits_for_opening};
@@ -321,7 +321,7 @@ pub fn keep_aside(
         "partition cannot be opened and stays offline until the next start; the journal's {bytes} bytes \
          of its record batches are kept in {path}. Once its files are restored, the next start applies \
          them; or create an empty file {} in {} and restart, to abandon its records",
-        give_up::file_name(name, replay.partition.topic_id),
+        abandon::file_name(name, replay.partition.topic_id),
         directory.path.display()
     );
     Ok(())

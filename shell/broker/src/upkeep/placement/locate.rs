@@ -4,11 +4,12 @@
 //! Neighbours: partition_worker/lifecycle/waiting.rs and opening.rs, node/log_dirs/deleted.rs, which ask; mover.rs;
 //! core/storage/src/placement/locate.rs.
 
-use super::{give_up, reports};
 use crate::log_dirs::directories::{Directories, current_dir, is_reserved, random_uuid};
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use crate::upkeep::mover;
+use crate::upkeep::placement::abandon;
+use crate::upkeep::placement::reports;
 use barnabas_base::{DirectoryId, Offset, TopicId, TopicPartition};
 use barnabas_storage::placement::locate::{
     Assigned, Here, Located, Owner, Predecessor, Sight, keep_of_two, locate as decide, predecessor,
@@ -114,7 +115,7 @@ fn log_vanished(
          partition stays offline. Restore the files and restart; or create an empty file {} in {} \
          and restart, to abandon its records; or delete the topic",
         path.join(name.to_string()).display(),
-        give_up::file_name(name, key.topic),
+        abandon::file_name(name, key.topic),
         path.display()
     );
 }

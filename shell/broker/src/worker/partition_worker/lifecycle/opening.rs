@@ -7,7 +7,7 @@
 use crate::mailbox::{Declined, PartitionKey};
 use crate::node::peers::replication::throttles::Throttled;
 use crate::node::topic_settings;
-use crate::upkeep::placement::give_up;
+use crate::upkeep::placement::abandon;
 use crate::upkeep::placement::locate::Place;
 use crate::upkeep::placement::reports;
 use crate::worker::partition_worker::PartitionWorker;
@@ -61,7 +61,7 @@ impl PartitionWorker {
         let state = topic.partition(key.partition).ok_or(Declined::Unknown)?;
         let name = TopicPartition { topic: topic.name.clone(), partition: key.partition };
         self.node.log_dirs.written.add(key);
-        self.give_up_where_told(key, &name)?;
+        self.abandon_where_asked(key, &name)?;
         let (place, waiting) = self.locate_waiting(key, &name)?;
         let directory = place.directory();
         let unreplayed = waiting.as_ref().map(|(_, replay)| &**replay);
@@ -121,12 +121,12 @@ impl PartitionWorker {
                 return Declined::Storage;
             }
             (OpenVerdict::Quarantine, Some((directory, replay))) => {
-                if let Err(declined) = self.give_up_waiting(*directory, key, replay, error) {
+                if let Err(declined) = self.abandon_waiting(*directory, key, replay, error) {
                     return declined;
                 }
             }
             (OpenVerdict::Quarantine | OpenVerdict::Offline, _) => {
-                let instead = give_up::advice(&self.node, directory, name, key.topic);
+                let instead = abandon::advice(&self.node, directory, name, key.topic);
                 tracing::error!(
                     partition = %name, %error,
                     "partition cannot be opened and stays offline until the next start. Mend what the \

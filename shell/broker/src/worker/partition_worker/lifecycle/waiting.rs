@@ -9,7 +9,7 @@
 
 use crate::mailbox::{Declined, LogSize, PartitionKey};
 use crate::node::log_dirs::pending::name_of;
-use crate::upkeep::placement::give_up;
+use crate::upkeep::placement::abandon;
 use crate::upkeep::placement::locate::{Nowhere, Place, locate};
 use crate::upkeep::replay::{belongs_here, keep_aside};
 use crate::worker::partition_worker::PartitionWorker;
@@ -42,7 +42,7 @@ impl PartitionWorker {
                 for (directory, replay) in waiting {
                     let error =
                         StorageError::Failed(self.node.log_dirs.directories[directory].path.to_path_buf());
-                    self.give_up_waiting(directory, key, &replay, &error.into())?;
+                    self.abandon_waiting(directory, key, &replay, &error.into())?;
                 }
                 self.stays_offline(key);
                 return Err(Declined::Storage);
@@ -56,18 +56,18 @@ impl PartitionWorker {
     }
 
     /// The operator has given the partition's records up: what waits for it goes with them.
-    pub fn give_up_where_told(&mut self, key: PartitionKey, name: &TopicPartition) -> Result<(), Declined> {
-        let told = give_up::where_told(&self.node, name, key.topic);
+    pub fn abandon_where_asked(&mut self, key: PartitionKey, name: &TopicPartition) -> Result<(), Declined> {
+        let told = abandon::where_asked(&self.node, name, key.topic);
         if told.is_empty() {
             return Ok(());
         }
         for (directory, replay) in self.node.log_dirs.pending.find(key) {
             let why =
                 StorageError::Failed(self.node.log_dirs.directories[directory].path.join(name.to_string()));
-            self.give_up_waiting(directory, key, &replay, &why.into())?;
+            self.abandon_waiting(directory, key, &replay, &why.into())?;
         }
         for directory in told {
-            if let Err(error) = give_up::put_aside(&self.node, directory, name, key.topic) {
+            if let Err(error) = abandon::put_aside(&self.node, directory, name, key.topic) {
                 tracing::error!(partition = %name, %error, "partition could not be abandoned and stays \
                     offline");
                 self.stays_offline(key);
@@ -96,7 +96,7 @@ impl PartitionWorker {
                     self.node.log_dirs.pending.remove(&self.node.log_dirs.directories, directory, key, 0)
                 }
                 Err(error @ StorageError::WrongOwner { .. }) => {
-                    self.give_up_waiting(directory, key, &replay, &error.into())?;
+                    self.abandon_waiting(directory, key, &replay, &error.into())?;
                 }
                 Err(error) if error.is_passing() => {
                     self.node.log_dirs.directories[directory].room.hit(&error, self.node.clock.monotonic());
@@ -124,7 +124,7 @@ impl PartitionWorker {
     }
 
     /// Keeps aside what waits for a partition that cannot take it.
-    pub fn give_up_waiting(
+    pub fn abandon_waiting(
         &mut self,
         directory: usize,
         key: PartitionKey,

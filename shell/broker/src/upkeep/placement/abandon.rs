@@ -19,7 +19,7 @@ use std::path::PathBuf;
 const NAME: &str = "barnabas-abandon-";
 
 /// The log directories in which the operator has asked for it.
-pub fn where_told(node: &Node, name: &TopicPartition, topic: TopicId) -> Vec<usize> {
+pub fn where_asked(node: &Node, name: &TopicPartition, topic: TopicId) -> Vec<usize> {
     let is_told = |directory: &Directory| {
         // One that cannot be asked is found out by whoever needs it.
         directory.is_usable() && told(directory, name, topic).is_some()

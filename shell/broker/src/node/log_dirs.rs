@@ -6,7 +6,7 @@ pub mod deleted;
 pub mod deletions;
 pub mod impaired_partitions;
 pub mod lost;
-pub mod pending;
+pub mod unreplayed;
 pub mod written;
 
 use crate::log_dirs::directories::Directories;
@@ -18,7 +18,7 @@ use deleted::DeletedTopics;
 use deletions::Deletions;
 use impaired_partitions::ImpairedPartitions;
 use lost::Lost;
-use pending::Pending;
+use unreplayed::Unreplayed;
 use written::WrittenPartitions;
 
 /// See the file's header.
@@ -30,7 +30,7 @@ pub struct LogDirs {
     pub damages: Damages,
     pub compaction: Compaction,
     pub written: WrittenPartitions,
-    pub pending: Pending,
+    pub unreplayed: Unreplayed,
     pub moves: Moves,
     pub impaired: ImpairedPartitions,
     pub lost: Lost,
@@ -53,7 +53,7 @@ impl LogDirs {
         (memory_bytes, file_bytes_max, open_files_max): (u64, u64, usize),
     ) -> Self {
         Self {
-            pending: Pending::new(directories.len()),
+            unreplayed: Unreplayed::new(directories.len()),
             directories,
             deletions,
             deleted: DeletedTopics::default(),

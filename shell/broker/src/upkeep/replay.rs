@@ -1,6 +1,6 @@
 //! After an unclean stop: what each directory's journal holds and its segments lack.
 //!
-//! Most of it waits in memory until its partition is opened (node/log_dirs/pending.rs), and the journal goes on
+//! Most of it waits in memory until its partition is opened (node/log_dirs/unreplayed.rs), and the journal goes on
 //! holding it: so a start takes as
 //! long as reading the journal, whatever number of partitions it names.
 //!
@@ -95,7 +95,7 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, OpenError>
     for replay in &recovered.partitions {
         let key = key_of(&replay.partition);
         node.log_dirs.written.add(key);
-        node.log_dirs.pending.add(&node.log_dirs.directories, index, key, Arc::new(replay.clone()));
+        node.log_dirs.unreplayed.add(&node.log_dirs.directories, index, key, Arc::new(replay.clone()));
     }
     if !recovered.is_empty() || !at_once.is_empty() {
         tracing::info!(
@@ -123,7 +123,7 @@ pub fn replay_rest(node: &Node, index: usize, recovered: &mut Recovered) -> Resu
     );
     replay_now(node, index, &recovered.partitions)?;
     for replay in &recovered.partitions {
-        node.log_dirs.pending.remove(&node.log_dirs.directories, index, key_of(&replay.partition), 0);
+        node.log_dirs.unreplayed.remove(&node.log_dirs.directories, index, key_of(&replay.partition), 0);
     }
     recovered.keep(|_| false);
     Ok(())
@@ -290,7 +290,7 @@ fn replay_one(
     let has_folder = directory.disk.stat(&place.dir())?.is_some();
     if has_left(has_folder, is_replica(node, &replay.partition), node.peers.controller.log_was_cut()) {
         tracing::info!(partition = %name, "was moved to other brokers: what the journal holds of it is not replayed");
-        node.log_dirs.pending.add_left(index, key_of(&replay.partition), Arc::clone(&replay.partition));
+        node.log_dirs.unreplayed.add_left(index, key_of(&replay.partition), Arc::clone(&replay.partition));
         return Ok(None);
     }
     let config = topic_settings::log_config(node, &node.cluster.image.load_full(), &name.topic);

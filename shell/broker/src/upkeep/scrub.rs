@@ -107,7 +107,7 @@ impl Replayed {
     /// To be asked before the first partition is opened.
     pub fn of(node: &Node) -> Self {
         let of = |directory| {
-            let waiting = node.log_dirs.pending.all(directory, |_| true);
+            let waiting = node.log_dirs.unreplayed.all(directory, |_| true);
             waiting.into_iter().map(|(key, replay)| (key, replay.synced_below())).collect()
         };
         Self((0..node.log_dirs.directories.len()).map(of).collect())

@@ -6,7 +6,7 @@
 use crate::log_dirs::directories::{Directory, random_uuid};
 use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
-use crate::node::log_dirs::pending::name_of;
+use crate::node::log_dirs::unreplayed::name_of;
 use crate::node::topic_settings;
 use crate::upkeep::checkpoints::forget_moved;
 use crate::upkeep::placement::reports;
@@ -38,7 +38,7 @@ pub fn put_strays_aside(node: &Node) {
             unassigned.extend(unassigned_key(node, directory, &entry).map(|key| (key, at)));
         }
         // What waits in memory has no folder to go by.
-        for (key, _) in node.log_dirs.pending.all(at, |_| true) {
+        for (key, _) in node.log_dirs.unreplayed.all(at, |_| true) {
             let image = node.cluster.image.load();
             let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
             let is_others = row.is_some_and(|row| !row.has_replica(node.identity.broker_id));
@@ -196,7 +196,7 @@ pub fn retain_unopened(node: &Node) {
     let mut due: Vec<Vec<PartitionKey>> = vec![Vec::new(); node.workers.count];
     for (at, directory) in node.log_dirs.directories.iter().enumerate().filter(|(_, each)| each.is_usable()) {
         // What waits in memory has no file to go by.
-        for (key, replay) in node.log_dirs.pending.all(at, |_| true) {
+        for (key, replay) in node.log_dirs.unreplayed.all(at, |_| true) {
             let config =
                 topic_settings::log_config(node, &node.cluster.image.load(), &name_of(&replay).topic);
             if unreplayed_is_too_old(&replay, &config, now) {

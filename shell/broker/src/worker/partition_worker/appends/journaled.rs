@@ -123,7 +123,7 @@ impl PartitionWorker {
         let key = order.key();
         let is_online = self.node.log_dirs.directories[order.directory].is_online();
         if is_online
-            && self.node.log_dirs.pending.has(order.directory, key)
+            && self.node.log_dirs.unreplayed.has(order.directory, key)
             && !self.open_to_lay(order.directory, key)
         {
             self.journaled.postponed.push(order);

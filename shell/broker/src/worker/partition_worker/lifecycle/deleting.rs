@@ -100,7 +100,7 @@ impl PartitionWorker {
             return;
         }
         // What only the journal holds of it comes along, where that can be.
-        if !self.node.log_dirs.pending.find(key).is_empty() {
+        if !self.node.log_dirs.unreplayed.find(key).is_empty() {
             let _ = self.open_known(key);
         }
         if self.replicas.contains_key(&key) && self.lay_all(key).is_err() {

@@ -71,7 +71,7 @@ impl PartitionWorker {
             opened.map_err(|error| self.cannot_open(key, &name, directory, waiting.as_ref(), &error))?;
         if waiting.is_some() {
             let unlaid = replica.log.unlaid_bytes();
-            self.node.log_dirs.pending.remove(&self.node.log_dirs.directories, directory, key, unlaid);
+            self.node.log_dirs.unreplayed.remove(&self.node.log_dirs.directories, directory, key, unlaid);
         }
         self.opened(replica, &report, &image, state);
         Ok(())

@@ -1,4 +1,4 @@
-//! Partitions of which the journal of an earlier process still holds something (node/log_dirs/pending.rs): brought
+//! Partitions of which the journal of an earlier process still holds something (node/log_dirs/unreplayed.rs): brought
 //! together with their logs when
 //! they are opened, whoever asks for that.
 //!
@@ -8,7 +8,7 @@
 //! Neighbours: partition_worker.rs, which opens; journaled.rs, which is ordered to lay.
 
 use crate::mailbox::{Declined, LogSize, PartitionKey};
-use crate::node::log_dirs::pending::name_of;
+use crate::node::log_dirs::unreplayed::name_of;
 use crate::upkeep::placement::abandon;
 use crate::upkeep::placement::locate::{Nowhere, Place, locate};
 use crate::upkeep::replay::{belongs_here, keep_aside};
@@ -50,7 +50,7 @@ impl PartitionWorker {
         };
         // Of two copies one counts, and so does what waits for it.
         for (directory, _) in waiting.extract_if(.., |(at, _)| *at != place.directory()) {
-            self.node.log_dirs.pending.remove(&self.node.log_dirs.directories, directory, key, 0);
+            self.node.log_dirs.unreplayed.remove(&self.node.log_dirs.directories, directory, key, 0);
         }
         Ok((place, waiting.pop()))
     }
@@ -61,7 +61,7 @@ impl PartitionWorker {
         if told.is_empty() {
             return Ok(());
         }
-        for (directory, replay) in self.node.log_dirs.pending.find(key) {
+        for (directory, replay) in self.node.log_dirs.unreplayed.find(key) {
             let why =
                 StorageError::Failed(self.node.log_dirs.directories[directory].path.join(name.to_string()));
             self.abandon_waiting(directory, key, &replay, &why.into())?;
@@ -82,18 +82,18 @@ impl PartitionWorker {
     /// What waits where the partition lies, or may lie: a move that was cut off between its two renames leaves two
     /// folders. What waits where it does not lie any more is forgotten.
     fn waiting(&mut self, key: PartitionKey) -> Result<Vec<(usize, Arc<PartitionReplay>)>, Declined> {
-        if let Some((directory, partition)) = self.node.log_dirs.pending.take_left(key) {
+        if let Some((directory, partition)) = self.node.log_dirs.unreplayed.take_left(key) {
             self.journal_removed(directory, partition);
         }
         let mut here = Vec::new();
-        for (directory, replay) in self.node.log_dirs.pending.find(key) {
+        for (directory, replay) in self.node.log_dirs.unreplayed.find(key) {
             if !self.node.log_dirs.directories[directory].is_usable() {
                 continue;
             }
             match belongs_here(&self.node, directory, &replay.partition) {
                 Ok(true) => here.push((directory, replay)),
                 Ok(false) => {
-                    self.node.log_dirs.pending.remove(&self.node.log_dirs.directories, directory, key, 0)
+                    self.node.log_dirs.unreplayed.remove(&self.node.log_dirs.directories, directory, key, 0)
                 }
                 Err(error @ StorageError::WrongOwner { .. }) => {
                     self.abandon_waiting(directory, key, &replay, &error.into())?;
@@ -133,7 +133,7 @@ impl PartitionWorker {
     ) -> Result<(), Declined> {
         match keep_aside(&self.node.log_dirs.directories[directory], replay, why) {
             Ok(()) => {
-                self.node.log_dirs.pending.remove(&self.node.log_dirs.directories, directory, key, 0);
+                self.node.log_dirs.unreplayed.remove(&self.node.log_dirs.directories, directory, key, 0);
                 Ok(())
             }
             Err(error) if error.is_passing() => {
@@ -152,7 +152,7 @@ impl PartitionWorker {
     pub fn open_to_lay(&mut self, directory: usize, key: PartitionKey) -> bool {
         // Whether it is refused or failed, nothing of it waits any more if that is for good.
         let _ = self.open_known(key);
-        !self.node.log_dirs.pending.has(directory, key)
+        !self.node.log_dirs.unreplayed.has(directory, key)
     }
 
     /// Before the node stops: so that everything is in segments. A directory in which something is left is not vouched
@@ -160,7 +160,7 @@ impl PartitionWorker {
     pub fn open_all_waiting(&mut self) {
         let (workers, me) = (self.node.workers.count, self.id);
         for directory in 0..self.node.log_dirs.directories.len() {
-            for (key, _) in self.node.log_dirs.pending.all(directory, |key| key.owner(workers) == me) {
+            for (key, _) in self.node.log_dirs.unreplayed.all(directory, |key| key.owner(workers) == me) {
                 if !self.node.log_dirs.directories[directory].is_online() {
                     break;
                 }
@@ -180,9 +180,9 @@ impl PartitionWorker {
 
     /// A deleted partition's. Returns where something was waiting.
     pub fn forget_waiting(&mut self, key: PartitionKey) -> Waiting {
-        let found = self.node.log_dirs.pending.find(key);
+        let found = self.node.log_dirs.unreplayed.find(key);
         for (directory, _) in &found {
-            self.node.log_dirs.pending.remove(&self.node.log_dirs.directories, *directory, key, 0);
+            self.node.log_dirs.unreplayed.remove(&self.node.log_dirs.directories, *directory, key, 0);
         }
         found.into_iter().next()
     }
@@ -193,7 +193,7 @@ impl PartitionWorker {
         let (workers, me) = (self.node.workers.count, self.id);
         let mut sizes = Vec::new();
         for (directory, each) in self.node.log_dirs.directories.iter().enumerate() {
-            for (_, replay) in self.node.log_dirs.pending.all(directory, |key| key.owner(workers) == me) {
+            for (_, replay) in self.node.log_dirs.unreplayed.all(directory, |key| key.owner(workers) == me) {
                 let name = name_of(&replay);
                 let on_disk = each.size_on_disk(&name.to_string()).unwrap_or(0);
                 sizes.push(LogSize { directory, partition: name.clone(), bytes: on_disk + replay.bytes() });

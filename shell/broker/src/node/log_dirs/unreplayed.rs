@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// See the file's header.
 #[derive(Debug)]
-pub struct Pending {
+pub struct Unreplayed {
     /// For each log directory.
     waiting: Vec<Mutex<Waiting>>,
     /// In all of them, and of those that left: nothing is locked once they are empty.
@@ -31,7 +31,7 @@ pub struct Pending {
 
 type Waiting = Map<PartitionKey, Arc<PartitionReplay>>;
 
-impl Pending {
+impl Unreplayed {
     pub fn new(directories: usize) -> Self {
         Self {
             waiting: (0..directories).map(|_| Mutex::default()).collect(),

@@ -3,6 +3,7 @@ package barnabas;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
@@ -109,9 +110,10 @@ final class Settings {
                 flags.addAll(List.of("--feature", feature + "=" + level));
             }
         });
-        boolean votes = layout.controllers().contains(node.id);
         if (layout.standalone()) {
-            flags.add(votes ? "--standalone" : "--no-initial-controllers");
+            // The first controller alone, as in Apache's kit: two of them would be two clusters.
+            boolean first = layout.controllers().stream().sorted().findFirst().equals(Optional.of(node.id));
+            flags.add(first ? "--standalone" : "--no-initial-controllers");
         } else if (!layout.voters().isEmpty()) {
             boolean first = layout.voters().containsKey(node.id);
             flags.addAll(first ? List.of("--initial-controllers", initial()) : List.of("--no-initial-controllers"));

@@ -10,7 +10,7 @@ use barnabas_base::{
     TimestampMs, TopicPartition, Uuid,
 };
 use barnabas_wire::records::{
-    Batch, BatchBuilder, BatchOptions, Codec, Compression, EndTxnMarker, control_batch,
+    Batch, BatchBuilder, BatchOptions, Codec, Compression, EndTxnMarker, HEADER_BYTES, control_batch, crc32c,
 };
 use bytes::Bytes;
 
@@ -461,6 +461,24 @@ impl Rig {
         self.records.insert(self.log.end().get(), record);
         let now = self.time();
         self.log.append(&mut self.files, &[AppendBytes::Whole(batch)], now).unwrap();
+    }
+
+    /// A batch whose checksum is right and whose record is none.
+    pub fn put_rubbish(&mut self) {
+        let mut builder = BatchBuilder::new(BatchOptions {
+            base_offset: self.log.end(),
+            leader_epoch: 0.into(),
+            ..Default::default()
+        });
+        self.now += 1;
+        builder.push(self.time(), Some(b"key"), Some(b"value"), &[]);
+        let mut batch = builder.build().unwrap().to_vec();
+        batch[HEADER_BYTES..].fill(0xFF);
+        // The checksum covers all that lies behind it.
+        let crc = crc32c(&batch[21..]);
+        batch[17..21].copy_from_slice(&crc.to_be_bytes());
+        let now = self.time();
+        self.log.append(&mut self.files, &[AppendBytes::Whole(batch.into())], now).unwrap();
     }
 
     pub fn roll(&mut self) {

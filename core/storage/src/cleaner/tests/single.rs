@@ -104,6 +104,21 @@ fn records_that_are_too_young_stay_untouched() {
     assert!(rig.debt().dirty_bytes > 0);
 }
 
+/// A client sent it so: nothing is damaged, and no replica has a better copy.
+#[test]
+fn batch_that_makes_no_sense_is_not_called_damaged() {
+    let mut rig = Rig::new();
+    keyed(&mut rig, 5);
+    rig.put_rubbish();
+    rig.put("k0", Some(b"later"));
+    rig.roll();
+    let (end, names) = (rig.log.end(), rig.names());
+    let error = rig.clean(1 << 14).unwrap_err();
+    assert!(matches!(error, CleanError::Unreadable { .. }), "{error}");
+    assert!(error.to_string().contains("as it was produced"), "{error}");
+    assert_eq!((rig.log.end(), rig.names()), (end, names), "the log is as it was");
+}
+
 #[test]
 fn what_is_too_old_is_overdue() {
     let mut rig = Rig::new();

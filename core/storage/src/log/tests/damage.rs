@@ -300,6 +300,31 @@ fn what_gave_way_to_a_damaged_swap_file_is_kept() {
 }
 
 #[test]
+fn segment_that_left_only_its_indexes_is_missed() {
+    let bases = |bench: &Bench| -> Vec<i64> {
+        let names = bench.names();
+        names.iter().filter_map(|name| name.strip_suffix(".log")?.parse().ok()).collect()
+    };
+    let count = bases(&written(true).0).len();
+    assert!(count > 3);
+    for clean in [true, false] {
+        for at in 0..count {
+            let (mut bench, _) = written(clean);
+            let base = bases(&bench)[at];
+            bench.files.disk().remove_file(&bench.path(&format!("{base:020}.log"))).unwrap();
+            let is_left = |bench: &Bench| {
+                let index = bench.disk.contents(&bench.path(&format!("{base:020}.index")));
+                index.is_some_and(|bytes| !bytes.is_empty())
+            };
+            let was_left = is_left(&bench);
+            let error = bench.reopen().expect_err("a segment is missing");
+            assert!(matches!(error, StorageError::Damaged { .. }), "clean={clean} {base}: {error}");
+            assert_eq!(is_left(&bench), was_left, "clean={clean} {base}: nothing was removed");
+        }
+    }
+}
+
+#[test]
 fn a_partition_that_vanished_is_missed() {
     let (mut bench, _) = written(true);
     crate::remove_dir(&**bench.files.disk(), &place().dir()).unwrap();

@@ -51,8 +51,6 @@ pub enum Mistake {
     ShowsEverything,
     /// A replica whose log is damaged gives it up while others count on it.
     HealsWhileItCounts,
-    /// A replica whose log is damaged gives it up by an image of any age.
-    TrustsOldImages,
     /// `min.insync.replicas` is taken for 1.
     LeadsBelowTheMinimum,
     /// A follower does not say of which epoch its last record is.
@@ -162,7 +160,7 @@ impl Mistake {
     ];
 
     /// Those that a day of brokers notices.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 31] = [
         Self::SkipsTheSync,
         Self::SkipsTheSegmentSync,
         Self::ChecksBeforeTheSync,
@@ -187,7 +185,6 @@ impl Mistake {
         Self::BelievesLateAnswers,
         Self::ShowsEverything,
         Self::HealsWhileItCounts,
-        Self::TrustsOldImages,
         Self::LeadsBelowTheMinimum,
         Self::AsksWithoutEpochs,
         Self::ForgetsProducers,

@@ -8,7 +8,6 @@ use barnabas_partition::ReplicaKey;
 use barnabas_replica::{RepairStep, RepairView};
 
 use super::{Around, LAG_MAX, Process};
-use crate::mistake::Mistake;
 
 impl Process {
     pub(super) fn host_is_damaged(&self, key: ReplicaKey) -> bool {
@@ -51,11 +50,10 @@ impl Process {
             return;
         }
         let Some(hosted) = self.host.replicas.get_mut(&key) else { return };
-        let known_by = if around.is(Mistake::TrustsOldImages) { around.now } else { self.known_by };
         let view = RepairView {
             me: self.id,
             row,
-            known_by: Some(known_by),
+            known_by: Some(self.known_by),
             min_in_sync: 2,
             elr_enabled: image.features.elr_enabled(),
             lag_max: LAG_MAX,

@@ -2,7 +2,7 @@
 //!
 //! A control batch is read as a whole, since its kind stands in its record; any other batch is not looked into.
 //!
-//! Neighbours: append and fetch in shell/broker/src/partition_worker; `opening`, which replays a log.
+//! Neighbours: append and fetch in shell/broker/src/worker/partition_worker; `opening`, which replays a log.
 
 use barnabas_partition::{BatchInfo, BatchKind, Marker, Outcome};
 use barnabas_wire::records::{Batch, BatchHeader, CONTROL_BYTES_MAX};

@@ -100,7 +100,7 @@ fn every_key_for_security_is_in_the_table() {
     let is_listed = |name: &str| {
         let fits =
             |row: &&str| row.strip_suffix('*').map_or(name == *row, |beginning| name.starts_with(beginning));
-        SECURITY.iter().any(|row| fits(&row))
+        SECURITY.iter().any(fits)
     };
     for key in Resource::Broker.keys() {
         let status = status(Resource::Broker, key);

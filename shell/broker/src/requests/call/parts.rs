@@ -17,8 +17,12 @@ use tokio::sync::oneshot::{self, error::RecvError};
 /// Parts that one request has under way.
 const AT_ONCE: usize = 8;
 
-/// A shard that takes longer is loading, or waits for its disk.
+/// A shard that takes longer is loading, or waits for its disk: its answer leaves the turn to others.
 const QUICK: Duration = Duration::from_millis(100);
+
+/// As [`QUICK`], of an answer that holds memory. It leaves its turn late: many that hold a part and wait for more would
+/// wait for each other.
+const QUICK_WITH_MEMORY: Duration = Duration::from_secs(5);
 
 /// The shard, or its worker, has ended: the client looks for another coordinator.
 pub struct Gone;
@@ -115,7 +119,8 @@ impl<C: Coordinator, T: Copy> Questions<C, T> {
 
     /// Waits for a shard; one that is loading holds up no other answer.
     async fn answer_to(&self, asked: &mut Asked<C, T>) -> Result<C::Response, RecvError> {
-        if let Ok(answer) = tokio::time::timeout(QUICK, &mut asked.answer).await {
+        let quick = if self.call.room.holds_memory() { QUICK_WITH_MEMORY } else { QUICK };
+        if let Ok(answer) = tokio::time::timeout(quick, &mut asked.answer).await {
             return answer;
         }
         self.call.room.leave_turn();

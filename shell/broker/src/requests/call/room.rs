@@ -95,6 +95,11 @@ impl Room {
         self.0.reserve(bytes)
     }
 
+    /// A share of the budget was lent for it.
+    pub fn holds_memory(&self) -> bool {
+        self.0.lender().claim.borrow().is_some()
+    }
+
     /// Another answer goes on while this one waits for its shard.
     pub fn leave_turn(&self) {
         self.0.lender().turn.take();

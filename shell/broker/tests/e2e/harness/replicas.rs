@@ -279,10 +279,13 @@ fn producer(
                     refusals += usize::from(refused.is_some());
                     number += 1;
                     client = None;
-                    match look_up(&ports, topic, partition) {
-                        Some((named, newer)) if newer >= epoch => (leader, epoch) = (named, newer),
-                        _ => std::thread::sleep(Duration::from_millis(2)),
+                    if let Some((named, newer)) = look_up(&ports, topic, partition)
+                        && newer >= epoch
+                    {
+                        (leader, epoch) = (named, newer);
                     }
+                    // Without it they make more connections within a second than a node takes from an address.
+                    std::thread::sleep(Duration::from_millis(5));
                 }
             }
         }

@@ -9,6 +9,7 @@ mod ids;
 mod map;
 mod partition_for;
 mod planted;
+mod random;
 mod text;
 mod time;
 mod topic;
@@ -22,6 +23,7 @@ pub use ids::{
 };
 pub use map::{HashState, Map, Set, seed_maps};
 pub use partition_for::{java_hash, partition_for};
+pub use random::split_mix_64;
 pub use text::Text;
 pub use time::{DurationMs, MonotonicMs, TimestampMs};
 pub use topic::{

@@ -214,11 +214,7 @@ impl MemoryDisk {
 
 /// SplitMix64: enough to decide what a crash keeps.
 fn draw(random: &mut u64, below: u64) -> u64 {
-    *random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *random;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (mixed ^ (mixed >> 31)) % below
+    barnabas_base::split_mix_64(random) % below
 }
 
 impl FileNode {

@@ -1,4 +1,4 @@
-//! Random numbers from a seed that is handed in: the same seed, the same elections (SplitMix64, Steele et al. 2014).
+//! Random numbers from a seed that is handed in: the same seed, the same elections.
 
 /// A sequence of numbers that look random. Not for secrets.
 #[derive(Debug, Clone)]
@@ -10,11 +10,7 @@ impl Draw {
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        barnabas_base::split_mix_64(&mut self.0)
     }
 
     /// One of `0..bound`; 0 if there is none.

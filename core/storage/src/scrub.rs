@@ -50,16 +50,23 @@ pub fn segments(disk: &dyn Disk, dir: &Path) -> Result<Vec<Listed>, DiskError> {
         .collect())
 }
 
+/// A segment, and when it was last written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Changed {
+    pub segment: Listed,
+    pub modified: TimestampMs,
+}
+
 /// The segments that were written to after `since`, by base offset.
 ///
 /// # Errors
 /// The directory cannot be read.
-pub fn changed_segments(disk: &dyn Disk, dir: &Path, since: TimestampMs) -> Result<Vec<Listed>, DiskError> {
+pub fn changed_segments(disk: &dyn Disk, dir: &Path, since: TimestampMs) -> Result<Vec<Changed>, DiskError> {
     let mut changed = Vec::new();
     for segment in segments(disk, dir)? {
-        let stat = disk.stat(&offset_path(dir, segment.base, LOG))?;
-        if stat.is_some_and(|stat| stat.modified > since) {
-            changed.push(segment);
+        match disk.stat(&offset_path(dir, segment.base, LOG))? {
+            Some(stat) if stat.modified > since => changed.push(Changed { segment, modified: stat.modified }),
+            _ => {}
         }
     }
     Ok(changed)

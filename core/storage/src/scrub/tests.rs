@@ -152,7 +152,8 @@ fn segments_written_after_the_last_stop_are_changed() {
         write(&offset_path(partition, Offset(base), LOG), now);
     }
     let changed = changed_segments(&*memory, partition, TimestampMs(30)).unwrap();
-    assert_eq!(changed, [Listed { base: Offset(20), next: Some(Offset(30)) }]);
+    let segment = Listed { base: Offset(20), next: Some(Offset(30)) };
+    assert_eq!(changed, [Changed { segment, modified: TimestampMs(31) }]);
     assert_eq!(changed_segments(&*memory, Path::new("/data/gone-0"), TimestampMs(0)).unwrap(), []);
 }
 

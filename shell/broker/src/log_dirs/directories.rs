@@ -17,9 +17,10 @@ use crate::log_dirs::committer::Committer;
 use crate::log_dirs::full::Room;
 use crate::log_dirs::journal_thread::JournalHandle;
 use crate::mailbox::PartitionKey;
-use barnabas_base::{DirectoryId, Text, TimestampMs, TopicId, TopicPartition, Uuid};
+use barnabas_base::{DirectoryId, Text, TimestampMs, TopicId, TopicPartition, Uuid, name};
 use barnabas_replica::Checkpoints;
-use barnabas_storage::{DirKind, Disk, FileSystem, LogDir, PartitionDir, StorageError, scrub};
+use barnabas_storage::scrub::{self, Changed};
+use barnabas_storage::{DirKind, Disk, FileSystem, LogDir, PartitionDir, StorageError};
 use figures::Figures;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -49,12 +50,29 @@ pub struct Directory {
     pub dead_from_start: bool,
     /// When the process before vouched for what lies here ([`scrub::vouched_at`]).
     pub vouched_at: Option<TimestampMs>,
+    /// Segments of the metadata log that changed after that. Listed before this process opens the log: it appends to
+    /// the log from its start on.
+    pub changed_metadata: Vec<Changed>,
     log_dir: Mutex<LogDir>,
     online: AtomicBool,
     failed_at: OnceLock<Instant>,
     /// Takes no new partitions (KIP-1066).
     cordoned: AtomicBool,
     written_bytes: AtomicU64,
+}
+
+/// When the process before vouched for the files of a directory, and which segments of the metadata log changed since.
+fn changes(log_dir: &LogDir) -> (Option<TimestampMs>, Vec<Changed>) {
+    let disk = &**log_dir.disk();
+    let metadata = log_dir.path().join(format!("{}-0", name::CLUSTER_METADATA));
+    let changes = scrub::vouched_at(disk, log_dir.path()).and_then(|at| {
+        let changed = at.map(|at| scrub::changed_segments(disk, &metadata, at)).transpose()?;
+        Ok((at, changed.unwrap_or_default()))
+    });
+    changes.unwrap_or_else(|error| {
+        tracing::warn!(%error, "files that changed since the last stop are not looked for");
+        Default::default()
+    })
 }
 
 impl Checkpoints for Directory {
@@ -69,10 +87,7 @@ impl Directory {
             tracing::warn!(%error, "a checkpoint file is corrupt");
         }
         let online = log_dir.is_online();
-        let vouched_at = scrub::vouched_at(&**log_dir.disk(), log_dir.path()).unwrap_or_else(|error| {
-            tracing::warn!(%error, "files that changed since the last stop are not looked for");
-            None
-        });
+        let (vouched_at, changed_metadata) = changes(&log_dir);
         Self {
             path: log_dir.path().clone(),
             id,
@@ -84,6 +99,7 @@ impl Directory {
             holds_partitions,
             dead_from_start: !online,
             vouched_at,
+            changed_metadata,
             log_dir: Mutex::new(log_dir),
             online: AtomicBool::new(online),
             failed_at: if online { OnceLock::new() } else { OnceLock::from(barnabas_clock::now()) },

@@ -20,10 +20,11 @@
 use crate::log_dirs::directories::Directory;
 use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
+use crate::node::peers::controller::metadata_partition;
 use crate::node::topic_settings;
-use barnabas_base::{Map, Offset, TopicPartition};
-use barnabas_storage::scrub::{Listed, Scrubbed, SegmentScrub, changed_segments, segments};
-use barnabas_storage::{DirKind, OpenMode, PartitionDir, StorageError};
+use barnabas_base::{Map, Offset, TimestampMs, TopicPartition};
+use barnabas_storage::scrub::{Changed, Listed, Scrubbed, SegmentScrub, changed_segments, segments};
+use barnabas_storage::{DirKind, DiskError, OpenMode, PartitionDir, StorageError};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -98,10 +99,15 @@ pub fn tell_damaged(node: &Node, key: PartitionKey, offset: Offset) {
     node.workers.mailboxes[key.owner(node.workers.count)].send_blocking(Command::Damaged(key, offset));
 }
 
-/// Up to where logs are synced by what journals hold of them, by log directory. The checkpoints lag behind that, and a
-/// newest segment is checked no further than its log is synced.
-#[derive(Debug, Default)]
-pub struct Replayed(Vec<Map<PartitionKey, Offset>>);
+/// What is known just before the first partition is opened.
+#[derive(Debug)]
+pub struct Replayed {
+    /// Up to where logs are synced by what journals hold of them, by log directory. The checkpoints lag behind that,
+    /// and a newest segment is checked no further than its log is synced.
+    synced: Vec<Map<PartitionKey, Offset>>,
+    /// A segment with a later modification time was written by this process.
+    at: TimestampMs,
+}
 
 impl Replayed {
     /// To be asked before the first partition is opened.
@@ -110,7 +116,7 @@ impl Replayed {
             let waiting = node.log_dirs.unreplayed.all(directory, |_| true);
             waiting.into_iter().map(|(key, replay)| (key, replay.synced_below())).collect()
         };
-        Self((0..node.log_dirs.directories.len()).map(of).collect())
+        Self { synced: (0..node.log_dirs.directories.len()).map(of).collect(), at: node.clock.wall() }
     }
 }
 
@@ -126,8 +132,8 @@ fn run(node: &Node, replayed: Replayed) {
     }
     let online = || node.log_dirs.directories.iter().filter(|directory| directory.is_online());
     if rate(node) > 0 {
-        for (directory, synced) in node.log_dirs.directories.iter().zip(&replayed.0) {
-            if directory.is_online() && !Walk::new(node, directory, None).changed(synced) {
+        for (directory, synced) in node.log_dirs.directories.iter().zip(&replayed.synced) {
+            if directory.is_online() && !Walk::new(node, directory, None).changed(synced, replayed.at) {
                 return;
             }
         }
@@ -283,22 +289,25 @@ impl<'a> Walk<'a> {
     /// Checks what was written to after the last process vouched for it, and what that one knew to be damaged. Returns
     /// whether to go on with the next directory.
     ///
-    /// All of it is listed first: what this process appends meanwhile would look the same.
-    fn changed(&mut self, replayed: &Map<PartitionKey, Offset>) -> bool {
+    /// All of it is listed first. What this process has appended since it `began` is checked with the rest.
+    fn changed(&mut self, replayed: &Map<PartitionKey, Offset>, began: TimestampMs) -> bool {
         let Some(since) = self.directory.vouched_at else { return true };
         let disk = &*self.directory.disk;
         let damaged = read_progress(self.directory).unwrap_or_default().damaged;
-        let (mut changed, mut renamed) = (Vec::new(), Vec::new());
+        let (mut changed, mut renamed, mut while_stopped) = (Vec::new(), Vec::new(), 0);
         let partitions = self.partitions();
         for partition in &partitions {
             let dir = self.directory.path.join(&partition.name);
             if disk.stat(&dir).is_ok_and(|stat| stat.is_some_and(|stat| stat.modified > since)) {
                 renamed.extend(self.key_of(partition));
             }
-            let found = match damaged.contains(&partition.name) {
-                true => segments(disk, &dir),
-                false => changed_segments(disk, &dir, since),
-            };
+            let found = self.changed_in(partition, since).and_then(|found| {
+                while_stopped += usize::from(found.iter().any(|segment| segment.modified <= began));
+                match damaged.contains(&partition.name) {
+                    true => segments(disk, &dir),
+                    false => Ok(found.into_iter().map(|changed| changed.segment).collect()),
+                }
+            });
             match found {
                 Ok(segments) if segments.is_empty() => {}
                 Ok(segments) => changed.push((partition, segments)),
@@ -310,11 +319,11 @@ impl<'a> Walk<'a> {
         }
         renamed.extend(self.vanished(&partitions));
         self.open(renamed);
-        if !changed.is_empty() && self.directory.lock().was_clean() {
-            let (path, partitions) = (self.directory.path.display(), changed.len());
+        if while_stopped > 0 && self.directory.lock().was_clean() {
+            let path = self.directory.path.display();
             tracing::info!(
-                "{path}: segments of {partitions} partitions changed while the node was \
-                stopped; their checksums are compared"
+                partitions = while_stopped,
+                "{path}: segments changed while the node was stopped; their checksums are compared"
             );
         }
         for (partition, segments) in changed {
@@ -326,6 +335,13 @@ impl<'a> Walk<'a> {
             }
         }
         true
+    }
+
+    fn changed_in(&self, partition: &PartitionDir, since: TimestampMs) -> Result<Vec<Changed>, DiskError> {
+        if partition.topic_partition == metadata_partition() {
+            return Ok(self.directory.changed_metadata.clone());
+        }
+        changed_segments(&*self.directory.disk, &self.directory.path.join(&partition.name), since)
     }
 
     /// Partitions of which the checkpoints know, and whose directories are gone.

@@ -1,6 +1,7 @@
 //! Bytes of a cold segment change while the node runs and nobody reads: the scrub names the place, it is never served,
 //! and what lies around it is.
 
+use crate::harness::patience::eventually;
 use crate::harness::{Client, TestNode, batch};
 use barnabas_base::ErrorCode;
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -8,7 +9,7 @@ use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduc
 use barnabas_wire::messages::{FetchRequest, ProduceRequest, ResponseBody};
 use barnabas_wire::records::batches;
 use std::os::unix::fs::FileExt;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 const TOPIC: &str = "cold";
 
@@ -71,4 +72,25 @@ fn damage_that_nobody_reads_is_found_and_named_and_never_served() {
     assert_eq!(fetch(&mut client, 2).1.first(), Some(&2));
     assert_eq!(node.log().matches("corruption found").count(), 1, "named once");
     assert!(node.stop_expecting_trouble().success());
+}
+
+#[test]
+fn start_names_segments_changed_while_stopped_and_no_others() {
+    const CHANGED: &str = "segments changed while the node was stopped";
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic(TOPIC, 2, &[]);
+    produce(&mut client, "a");
+    assert!(node.stop().success());
+    // Every start appends to the metadata log.
+    node.launch();
+    assert!(node.stop().success());
+    let segment = node.data().join(format!("{TOPIC}-0")).join("00000000000000000000.log");
+    let file = std::fs::File::options().write(true).open(segment).expect("a segment");
+    file.set_modified(SystemTime::now()).expect("a new modification time");
+    node.launch();
+    eventually("the changed segment is named", || node.log().contains(CHANGED));
+    assert!(node.stop().success());
+    let lines: Vec<_> = node.log().lines().filter(|line| line.contains(CHANGED)).map(str::to_owned).collect();
+    assert!(lines.len() == 1 && lines[0].contains("partitions=1"), "{lines:#?}");
 }

@@ -71,7 +71,10 @@ fn refusals(taken: u16) -> Vec<(Vec<String>, &'static str)> {
             "authorizer.class.name",
         ),
         (one("create.topic.policy.class.name=org.example.TwoReplicas"), "create.topic.policy.class.name"),
-        (one("listener.security.protocol.map=PLAINTEXT:SSL,CONTROLLER:PLAINTEXT"), "PLAINTEXT asks for SSL"),
+        (
+            one("listener.security.protocol.map=PLAINTEXT:SSL,CONTROLLER:PLAINTEXT"),
+            "listener.security.protocol.map: the entry PLAINTEXT:SSL asks for SSL",
+        ),
         (one("security.inter.broker.protocol=SASL_SSL"), "security.inter.broker.protocol"),
     ]
 }

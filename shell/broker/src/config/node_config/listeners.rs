@@ -56,7 +56,7 @@ pub fn read(settings: &Settings, is_broker: bool, is_controller: bool) -> Result
     let protocols = protocol_map(settings, &listed, &controller_names)?;
     let mut all = Vec::new();
     for endpoint in listed {
-        let protocol = protocol_of(&protocols, &endpoint.listener)?;
+        let protocol = protocol_of(settings, &protocols, &endpoint.listener)?;
         let is_controller = controller_names.contains(&endpoint.listener);
         all.push(Listener { endpoint, protocol, is_controller, is_reserved: is_controller });
     }
@@ -118,7 +118,11 @@ fn protocol_map(
     Ok(map)
 }
 
-fn protocol_of(protocols: &ProtocolMap, listener: &ListenerName) -> Result<SecurityProtocol, ConfigError> {
+fn protocol_of(
+    settings: &Settings,
+    protocols: &ProtocolMap,
+    listener: &ListenerName,
+) -> Result<SecurityProtocol, ConfigError> {
     let Some(protocol) = protocols.get(listener) else {
         return Err(ConfigError::value(
             PROTOCOL_MAP,
@@ -127,15 +131,35 @@ fn protocol_of(protocols: &ProtocolMap, listener: &ListenerName) -> Result<Secur
         ));
     };
     if !protocol.is_available() {
-        return Err(ConfigError::value(
-            LISTENERS,
-            format!(
-                "{listener} asks for {protocol}, which this version does not speak yet; it speaks PLAINTEXT"
-            ),
-            "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
-        ));
+        let example = "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093";
+        return Err(not_spoken(settings, listener, protocol, (LISTENERS, example)));
     }
     Ok(protocol)
+}
+
+/// Names the protocol map where it is set: its entry is what has to be changed. Without a map a listener's name is its
+/// protocol, and the key that names the listener has to be changed.
+fn not_spoken(
+    settings: &Settings,
+    listener: &ListenerName,
+    protocol: SecurityProtocol,
+    (naming_key, naming_example): (&str, &str),
+) -> ConfigError {
+    let why = "which this version does not speak yet; it speaks PLAINTEXT";
+    if settings.get(PROTOCOL_MAP).is_none() {
+        return ConfigError::value(
+            naming_key,
+            format!("{listener} asks for {protocol}, {why}"),
+            naming_example,
+        );
+    }
+    let problem = format!("the entry {listener}:{protocol} asks for {protocol}, {why}");
+    let others = if listener.as_str() == "PLAINTEXT" { "CONTROLLER" } else { "PLAINTEXT" };
+    ConfigError::value(
+        PROTOCOL_MAP,
+        problem,
+        format!("{PROTOCOL_MAP}={listener}:PLAINTEXT,{others}:PLAINTEXT"),
+    )
 }
 
 /// Controllers are connected to in plain text: a listener of theirs with another protocol is refused on a broker too.
@@ -150,13 +174,12 @@ fn check_controllers_protocol(
             let problem = format!("holds no protocol for {name}, which controller.listener.names names");
             Err(ConfigError::value(PROTOCOL_MAP, problem, example))
         }
-        Some(protocol) if !protocol.is_available() => {
-            let key = if settings.get(PROTOCOL_MAP).is_some() { PROTOCOL_MAP } else { CONTROLLER_NAMES };
-            let problem = format!(
-                "{name} asks for {protocol}, which this version does not speak yet; it speaks PLAINTEXT"
-            );
-            Err(ConfigError::value(key, problem, example))
-        }
+        Some(protocol) if !protocol.is_available() => Err(not_spoken(
+            settings,
+            name,
+            protocol,
+            (CONTROLLER_NAMES, "controller.listener.names=CONTROLLER"),
+        )),
         Some(_) => Ok(()),
     }
 }
@@ -233,7 +256,7 @@ fn advertised(
                 "advertised.listeners=PLAINTEXT://broker1.example.com:9092",
             ));
         }
-        let protocol = protocol_of(protocols, &endpoint.listener)?;
+        let protocol = protocol_of(settings, protocols, &endpoint.listener)?;
         advertised.push((endpoint, protocol));
     }
     Ok(advertised)
@@ -329,13 +352,25 @@ mod tests {
         };
         let map = |text| ("listener.security.protocol.map", text);
         let said = broker(&[only, map("PLAINTEXT:PLAINTEXT,CONTROLLER:SSL")]);
-        assert!(said.starts_with("listener.security.protocol.map: CONTROLLER asks for SSL"), "{said}");
+        let wanted = "listener.security.protocol.map: the entry CONTROLLER:SSL asks for SSL, which";
+        assert!(said.starts_with(wanted), "{said}");
+        assert!(
+            said.ends_with("listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"),
+            "{said}"
+        );
         let said = broker(&[only, map("PLAINTEXT:PLAINTEXT")]);
         assert!(said.contains("holds no protocol for CONTROLLER"), "{said}");
         let said = broker(&[only, ("controller.listener.names", "SASL_SSL")]);
         assert!(said.starts_with("controller.listener.names: SASL_SSL asks for SASL_SSL"), "{said}");
         let said = broker(&[only, map("PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT")]);
-        assert!(said.starts_with("listeners: PLAINTEXT asks for SASL_PLAINTEXT"), "{said}");
+        let wanted = "listener.security.protocol.map: the entry PLAINTEXT:SASL_PLAINTEXT asks for";
+        assert!(said.starts_with(wanted), "{said}");
+        assert!(
+            said.ends_with("listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"),
+            "{said}"
+        );
+        let said = broker(&[("listeners", "SSL://:9092")]);
+        assert!(said.starts_with("listeners: SSL asks for SSL"), "{said}");
         let said = broker(&[
             ("listeners", "SSL://:9092"),
             map("SSL:PLAINTEXT,CONTROLLER:PLAINTEXT"),

@@ -87,7 +87,7 @@ impl Directory {
             tracing::warn!(%error, "a checkpoint file is corrupt");
         }
         let online = log_dir.is_online();
-        let (vouched_at, changed_metadata) = changes(&log_dir);
+        let (vouched_at, changed_metadata) = if online { changes(&log_dir) } else { Default::default() };
         Self {
             path: log_dir.path().clone(),
             id,

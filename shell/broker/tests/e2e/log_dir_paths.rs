@@ -1,7 +1,7 @@
 //! Paths of `log.dirs` that cannot hold a log: the refusal names the path and says plainly what it is.
 
 use crate::harness::quorum::{format, properties, random_uuid};
-use crate::harness::{TempDir, TestNode, binary, free_port};
+use crate::harness::{TempDir, TestNode, binary, free_port, trouble};
 use std::path::Path;
 
 /// What a node without a file says, which is refused with this value of `log.dirs`.
@@ -62,6 +62,19 @@ fn paths_that_hold_no_log_are_named_plainly() {
     let said = refused(&shown(&file), &[&of_metadata]);
     let wanted = format!("none of the directories can be used. {}: it is a file", file.display());
     assert!(said.contains(&wanted) && !good.exists(), "{said}");
+}
+
+#[test]
+fn file_beside_a_directory_is_named_in_one_line() {
+    let root = TempDir::new();
+    let (good, file) = (root.path().join("good"), root.path().join("file"));
+    std::fs::write(&file, "no directory").expect("written");
+    let mut node = TestNode::new(None, &[&format!("log.dirs={},{}", good.display(), file.display())]);
+    node.launch();
+    assert!(node.stop_expecting_trouble().success());
+    let log = node.log();
+    let lines: Vec<&str> = trouble(&log).filter(|line| line.contains(&shown(&file))).collect();
+    assert!(lines.len() == 1 && lines[0].contains("it is a file, not a directory"), "{lines:#?}");
 }
 
 #[test]

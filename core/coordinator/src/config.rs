@@ -90,10 +90,8 @@ pub struct ConsumerConfig {
     pub assignors: Vec<Text>,
     /// `max.size`.
     pub size_max: usize,
-    /// What holds for groups that say nothing else.
-    pub times: ConsumerTimes,
-    /// What groups say of themselves (`consumer.session.timeout.ms` and the like), by group.
-    pub of_groups: Arc<Map<Text, ConsumerTimes>>,
+    /// A group's own keys: `consumer.session.timeout.ms` and the like.
+    pub times: PerGroup<GroupTimes>,
     /// `regex.refresh.interval.ms`.
     pub regex_refresh_interval: DurationMs,
     /// `migration.policy`.
@@ -102,27 +100,12 @@ pub struct ConsumerConfig {
     pub assign_at_once_max: usize,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConsumerTimes {
-    /// `session.timeout.ms`.
-    pub session_timeout: DurationMs,
-    /// `heartbeat.interval.ms`.
-    pub heartbeat_interval: DurationMs,
-    /// `assignment.interval.ms`: how long a target holds at least.
-    pub assignment_interval: DurationMs,
-}
-
 impl Default for ConsumerConfig {
     fn default() -> Self {
         Self {
             assignors: vec![Text::from("uniform"), Text::from("range")],
             size_max: i32::MAX as usize,
-            times: ConsumerTimes {
-                session_timeout: DurationMs(45_000),
-                heartbeat_interval: DurationMs(5_000),
-                assignment_interval: DurationMs(1_000),
-            },
-            of_groups: Arc::default(),
+            times: PerGroup::default(),
             regex_refresh_interval: DurationMs(600_000),
             migration: MigrationPolicy::Bidirectional,
             assign_at_once_max: 5_000,
@@ -135,20 +118,13 @@ impl Default for ConsumerConfig {
 pub struct StreamsConfig {
     /// `max.size`.
     pub size_max: usize,
-    /// What holds for groups that say nothing else.
-    pub settings: StreamsSettings,
-    /// What groups say of themselves (`streams.session.timeout.ms` and the like), by group.
-    pub of_groups: Arc<Map<Text, StreamsSettings>>,
+    /// A group's own keys: `streams.session.timeout.ms` and the like.
+    pub settings: PerGroup<StreamsSettings>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamsSettings {
-    /// `session.timeout.ms`.
-    pub session_timeout: DurationMs,
-    /// `heartbeat.interval.ms`.
-    pub heartbeat_interval: DurationMs,
-    /// `assignment.interval.ms`: how long a target holds at least.
-    pub assignment_interval: DurationMs,
+    pub times: GroupTimes,
     /// `initial.rebalance.delay.ms`: how long an empty group waits for more members to come.
     pub initial_rebalance_delay: DurationMs,
     /// `num.standby.replicas`: copies of each task that keeps state.
@@ -164,9 +140,7 @@ pub struct StreamsSettings {
 impl Default for StreamsSettings {
     fn default() -> Self {
         Self {
-            session_timeout: DurationMs(45_000),
-            heartbeat_interval: DurationMs(5_000),
-            assignment_interval: DurationMs(1_000),
+            times: GroupTimes::default(),
             initial_rebalance_delay: DurationMs(3_000),
             standby_replicas: 0,
             task_offset_interval: DurationMs(60_000),
@@ -194,7 +168,7 @@ impl StreamsSettings {
 
 impl Default for StreamsConfig {
     fn default() -> Self {
-        Self { size_max: i32::MAX as usize, settings: StreamsSettings::default(), of_groups: Arc::default() }
+        Self { size_max: i32::MAX as usize, settings: PerGroup::default() }
     }
 }
 
@@ -203,49 +177,47 @@ impl Default for StreamsConfig {
 pub struct ShareConfig {
     /// `max.size`.
     pub size_max: usize,
-    /// What holds for groups that say nothing else.
-    pub times: ShareTimes,
-    /// What groups say of themselves (`share.session.timeout.ms` and the like), by group.
-    pub of_groups: Arc<Map<Text, ShareTimes>>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ShareTimes {
-    /// `session.timeout.ms`.
-    pub session_timeout: DurationMs,
-    /// `heartbeat.interval.ms`.
-    pub heartbeat_interval: DurationMs,
-    /// `assignment.interval.ms`: how long a target holds at least.
-    pub assignment_interval: DurationMs,
+    /// A group's own keys: `share.session.timeout.ms` and the like.
+    pub times: PerGroup<GroupTimes>,
 }
 
 impl Default for ShareConfig {
     fn default() -> Self {
-        Self {
-            size_max: 200,
-            times: ShareTimes {
-                session_timeout: DurationMs(45_000),
-                heartbeat_interval: DurationMs(5_000),
-                assignment_interval: DurationMs(1_000),
-            },
-            of_groups: Arc::default(),
-        }
+        Self { size_max: 200, times: PerGroup::default() }
     }
 }
 
-impl GroupConfig {
-    /// What holds for one share group.
-    pub fn share_of(&self, group: &str) -> ShareTimes {
-        self.share.of_groups.get(group).copied().unwrap_or(self.share.times)
-    }
+/// Settings of one kind of groups: the broker's, and those of groups that have their own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PerGroup<T> {
+    pub standard: T,
+    pub own: Arc<Map<Text, T>>,
+}
 
-    /// What holds for one streams group.
-    pub fn streams_of(&self, group: &str) -> &StreamsSettings {
-        self.streams.of_groups.get(group).unwrap_or(&self.streams.settings)
+impl<T> PerGroup<T> {
+    /// The settings of one group.
+    pub fn of(&self, group: &str) -> &T {
+        self.own.get(group).unwrap_or(&self.standard)
     }
+}
 
-    /// What holds for one group.
-    pub fn consumer_of(&self, group: &str) -> ConsumerTimes {
-        self.consumer.of_groups.get(group).copied().unwrap_or(self.consumer.times)
+/// The times that consumer, share and streams groups have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupTimes {
+    /// `session.timeout.ms`.
+    pub session_timeout: DurationMs,
+    /// `heartbeat.interval.ms`.
+    pub heartbeat_interval: DurationMs,
+    /// `assignment.interval.ms`: the least time between two targets.
+    pub assignment_interval: DurationMs,
+}
+
+impl Default for GroupTimes {
+    fn default() -> Self {
+        Self {
+            session_timeout: DurationMs(45_000),
+            heartbeat_interval: DurationMs(5_000),
+            assignment_interval: DurationMs(1_000),
+        }
     }
 }

@@ -39,7 +39,7 @@ mod transactions;
 
 pub use assignment::{Done, Job};
 pub use config::{
-    ConsumerConfig, ConsumerTimes, GroupConfig, MigrationPolicy, ShareConfig, ShareTimes, StreamsConfig,
+    ConsumerConfig, GroupConfig, GroupTimes, MigrationPolicy, PerGroup, ShareConfig, StreamsConfig,
     StreamsSettings,
 };
 pub use framework::{

@@ -62,7 +62,7 @@ impl Bench {
             }
         }
         let mut config = GroupConfig::default();
-        config.consumer.times.assignment_interval = DurationMs(0);
+        config.consumer.times.standard.assignment_interval = DurationMs(0);
         let mut shard = GroupShard::new(config);
         shard.image_changed(&delta.apply().0, None, true);
         shard.activate(NOW);

@@ -42,7 +42,7 @@ const TALK: [&str; 24] = [
 #[test]
 fn records_are_kafkas_to_the_byte() {
     let mut config = barnabas_coordinator::GroupConfig::default();
-    config.consumer.times.assignment_interval = barnabas_base::DurationMs(0);
+    config.consumer.times.standard.assignment_interval = barnabas_base::DurationMs(0);
     config.initial_rebalance_delay = barnabas_base::DurationMs(0);
     let mut rig = Rig::new(config);
     for command in TALK {

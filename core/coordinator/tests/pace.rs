@@ -91,7 +91,7 @@ fn settling() -> GroupConfig {
 
 fn at_once() -> GroupConfig {
     let mut config = settling();
-    config.streams.settings.initial_rebalance_delay = barnabas_base::DurationMs(0);
+    config.streams.settings.standard.initial_rebalance_delay = barnabas_base::DurationMs(0);
     config
 }
 

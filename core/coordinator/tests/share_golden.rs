@@ -35,7 +35,7 @@ const TALK: [&str; 11] = [
 #[test]
 fn records_of_groups_are_kafkas_to_the_byte() {
     let mut config = barnabas_coordinator::GroupConfig::default();
-    config.share.times.assignment_interval = barnabas_base::DurationMs(0);
+    config.share.times.standard.assignment_interval = barnabas_base::DurationMs(0);
     let mut rig = Rig::new(config);
     for command in TALK {
         speech::tell(&mut rig, &speech::Words::of(command));

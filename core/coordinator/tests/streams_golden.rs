@@ -44,9 +44,9 @@ const TALK: [&str; 22] = [
 #[test]
 fn records_are_kafkas_to_the_byte() {
     let mut config = barnabas_coordinator::GroupConfig::default();
-    config.streams.settings.standby_replicas = 1;
-    config.streams.settings.initial_rebalance_delay = barnabas_base::DurationMs(0);
-    config.streams.settings.assignment_interval = barnabas_base::DurationMs(0);
+    config.streams.settings.standard.standby_replicas = 1;
+    config.streams.settings.standard.initial_rebalance_delay = barnabas_base::DurationMs(0);
+    config.streams.settings.standard.times.assignment_interval = barnabas_base::DurationMs(0);
     let mut rig = Rig::new(config);
     for command in TALK {
         speech::tell(&mut rig, &speech::Words::of(command));

@@ -31,7 +31,8 @@ impl World {
     pub fn new(seed: u64, bug: Bug) -> Self {
         let mut random = Random(seed);
         let mut config = GroupConfig { initial_rebalance_delay: DurationMs(0), ..GroupConfig::default() };
-        config.consumer.times.assignment_interval = DurationMs(if random.chance(50) { 0 } else { 1_000 });
+        config.consumer.times.standard.assignment_interval =
+            DurationMs(if random.chance(50) { 0 } else { 1_000 });
         config.consumer.assign_at_once_max = if random.chance(50) { 0 } else { 5_000 };
         // Small: a transition takes several batches. A classic group of six still goes into one, as it must.
         config.batch_bytes_max = if random.chance(30) { 1_500 } else { 1_000_000 };

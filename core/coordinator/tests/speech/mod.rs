@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use barnabas_base::{ConnectionNumber, DurationMs, ErrorCode, Text, Uuid};
 use barnabas_coordinator::{
-    BatchId, ConsumerConfig, ConsumerTimes, Effect, GroupConfig, MigrationPolicy, ShareConfig, ShareTimes,
+    BatchId, ConsumerConfig, Effect, GroupConfig, GroupTimes, MigrationPolicy, PerGroup, ShareConfig,
     StreamsConfig, StreamsSettings,
 };
 
@@ -95,13 +95,19 @@ fn config(words: &Words<'_>) -> GroupConfig {
 
 fn share(words: &Words<'_>) -> ShareConfig {
     let standard = ShareConfig::default();
-    ShareConfig {
-        size_max: words.number("share-max-size", standard.size_max),
-        times: ShareTimes {
-            session_timeout: DurationMs(words.number("session", standard.times.session_timeout.0)),
-            assignment_interval: DurationMs(words.number("interval", 0)),
-            ..standard.times
-        },
+    ShareConfig { size_max: words.number("share-max-size", standard.size_max), times: for_all(times(words)) }
+}
+
+fn for_all<T: Default>(standard: T) -> PerGroup<T> {
+    PerGroup { standard, ..PerGroup::default() }
+}
+
+fn times(words: &Words<'_>) -> GroupTimes {
+    let standard = GroupTimes::default();
+    GroupTimes {
+        session_timeout: DurationMs(words.number("session", standard.session_timeout.0)),
+        // Off unless a talk is about it: all requests come at one time.
+        assignment_interval: DurationMs(words.number("interval", 0)),
         ..standard
     }
 }
@@ -110,12 +116,7 @@ fn consumer(words: &Words<'_>) -> ConsumerConfig {
     let standard = ConsumerConfig::default();
     ConsumerConfig {
         size_max: words.number("consumer-max-size", standard.size_max),
-        times: ConsumerTimes {
-            session_timeout: DurationMs(words.number("session", standard.times.session_timeout.0)),
-            // Off unless a talk is about it: everything that is said takes no time.
-            assignment_interval: DurationMs(words.number("interval", 0)),
-            ..standard.times
-        },
+        times: for_all(times(words)),
         migration: match words.text("migration", "both") {
             "both" => MigrationPolicy::Bidirectional,
             "up" => MigrationPolicy::Upgrade,
@@ -129,19 +130,15 @@ fn consumer(words: &Words<'_>) -> ConsumerConfig {
 }
 
 fn streams_config(words: &Words<'_>) -> StreamsConfig {
-    let standard = StreamsConfig::default();
     StreamsConfig {
-        size_max: words.number("streams-max-size", standard.size_max),
-        settings: StreamsSettings {
-            session_timeout: DurationMs(words.number("session", standard.settings.session_timeout.0)),
-            // Off unless a talk is about them: everything that is said takes no time.
-            assignment_interval: DurationMs(words.number("interval", 0)),
+        size_max: words.number("streams-max-size", StreamsConfig::default().size_max),
+        settings: for_all(StreamsSettings {
+            times: times(words),
             initial_rebalance_delay: DurationMs(words.number("first-delay", 0)),
             standby_replicas: words.number("standbys", 0),
             rack_tags: std::sync::Arc::new(words.get("tags").map(Text::from).into_iter().collect()),
-            ..standard.settings
-        },
-        ..standard
+            ..StreamsSettings::default()
+        }),
     }
 }
 
@@ -203,9 +200,10 @@ pub fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
         "restart" => heard(rig.restart()),
         "set" => {
             rig.config = GroupConfig { group_size_max: words.number("max-size", 1), ..rig.config.clone() };
-            let streams = &mut rig.config.streams.settings;
+            let streams = &mut rig.config.streams.settings.standard;
             streams.standby_replicas = words.number("standbys", 0);
-            streams.assignment_interval = DurationMs(words.number("interval", streams.assignment_interval.0));
+            let interval = streams.times.assignment_interval.0;
+            streams.times.assignment_interval = DurationMs(words.number("interval", interval));
             rig.shard.set_config(rig.config.clone());
             vec!["ok".to_owned()]
         }

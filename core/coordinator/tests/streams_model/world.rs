@@ -31,8 +31,8 @@ impl World {
     pub fn new(seed: u64, bug: Bug) -> Self {
         let mut random = Random(seed);
         let mut config = GroupConfig::default();
-        let settings = &mut config.streams.settings;
-        settings.assignment_interval = DurationMs(if random.chance(50) { 0 } else { 1_000 });
+        let settings = &mut config.streams.settings.standard;
+        settings.times.assignment_interval = DurationMs(if random.chance(50) { 0 } else { 1_000 });
         settings.initial_rebalance_delay = DurationMs(if random.chance(50) { 0 } else { 3_000 });
         settings.standby_replicas = random.below(3);
         config.consumer.assign_at_once_max = if random.chance(50) { 0 } else { 5_000 };
@@ -75,7 +75,7 @@ impl World {
                 self.widen("t", (width + 1).min(6));
             }
             95..=97 => {
-                self.rig.config.streams.settings.standby_replicas = self.random.below(3);
+                self.rig.config.streams.settings.standard.standby_replicas = self.random.below(3);
                 self.rig.shard.set_config(self.rig.config.clone());
             }
             _ => self.restart(),
@@ -297,7 +297,7 @@ impl World {
         let active: usize = alive().map(|client| client.runs.active.len()).sum();
         let copies: usize = alive().map(|client| client.runs.standby.len()).sum();
         let processes: BTreeSet<&str> = alive().map(|client| client.process.as_str()).collect();
-        let standbys = self.rig.config.streams.settings.standby_replicas.min(processes.len() - 1);
+        let standbys = self.rig.config.streams.settings.standard.standby_replicas.min(processes.len() - 1);
         let wanted = (2 * width as usize, standbys * width as usize);
         if (active, copies) == wanted {
             Ok(())

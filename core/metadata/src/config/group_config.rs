@@ -116,6 +116,19 @@ pub(super) const SESSIONS: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
+/// A number of a group's own configs, limited to the broker's bounds as they are now. `None`: it is no number.
+///
+/// # Source
+/// Kafka 4.4 `GroupConfig.fromProps`: a value outside of bounds that were set later counts as the nearest bound.
+pub fn group_number(key: &str, value: &str, broker: &BrokerConfig) -> Option<i64> {
+    let value = value.trim().parse::<i64>().ok()?;
+    let bounds = BOUNDS.iter().find(|(bounded, ..)| *bounded == key);
+    let bound = |name: &'static str, none: i64| if name.is_empty() { none } else { broker.long(name) };
+    let (least, most) = bounds
+        .map_or((i64::MIN, i64::MAX), |&(_, least, most)| (bound(least, i64::MIN), bound(most, i64::MAX)));
+    Some(value.max(least).min(most.max(least)))
+}
+
 /// Checks a group's own configs, all that it will have.
 pub fn validate_group_configs(own: &Properties, broker: &BrokerConfig) -> Result<(), GroupConfigRefusal> {
     check_each(Resource::Group, "group", own)?;

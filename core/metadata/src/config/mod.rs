@@ -28,7 +28,9 @@ mod tests;
 pub use broker_config::{BrokerConfig, ConfigSource, DynamicConfigs, Level};
 pub use contradictions::{Contradiction, contradictions};
 pub use dynamic::{DynamicRefusal, check_dynamic_configs};
-pub use group_config::{GroupConfigRefusal, validate_client_metrics_configs, validate_group_configs};
+pub use group_config::{
+    GroupConfigRefusal, group_number, validate_client_metrics_configs, validate_group_configs,
+};
 pub use key::{ConfigKey, DefaultValue, Importance, Kind, Scope, Status, Valid};
 pub use properties::{ConfigRefusal, Properties, StaticConfig, Warning};
 pub use status::{of_plug_in, status};

@@ -387,6 +387,22 @@ fn a_groups_configs_stay_within_the_brokers_bounds() {
 }
 
 #[test]
+fn group_number_out_of_bounds_is_the_nearest_bound() {
+    let number = |key: &str, value: &str, given: &[(&str, &str)]| group_number(key, value, &broker(given));
+    let session = "consumer.session.timeout.ms";
+    assert_eq!(number(session, "50000", &[]), Some(50_000));
+    assert_eq!(number(session, " 5 ", &[]), Some(45_000));
+    assert_eq!(number(session, "50000", &[("group.consumer.max.session.timeout.ms", "46000")]), Some(46_000));
+    let turned =
+        [("group.consumer.min.session.timeout.ms", "9"), ("group.consumer.max.session.timeout.ms", "8")];
+    assert_eq!(number(session, "5", &turned), Some(9));
+    assert_eq!(number("streams.num.standby.replicas", "-1", &[]), Some(-1), "it has no lower bound");
+    assert_eq!(number("streams.num.standby.replicas", "9", &[]), Some(2));
+    assert_eq!(number("streams.acceptable.recovery.lag", "9", &[]), Some(9), "it has no bounds");
+    assert_eq!(number(session, "soon", &[]), None);
+}
+
+#[test]
 fn bounds_of_groups_are_keys() {
     // An unknown key would read as -1 and refuse everything.
     for key in Resource::Group.keys().filter(|key| key.kind == Kind::Int || key.kind == Kind::Long) {

@@ -39,11 +39,11 @@ mod target;
 use barnabas_base::{DurationMs, ErrorCode};
 
 use super::Group;
-use super::reconciled::{Kind, Member, ReconciledGroup, Settings, variant};
-use crate::GroupConfig;
+use super::reconciled::{Kind, Member, ReconciledGroup, kind};
 use crate::assignment::Partitions;
 use crate::outbox::GroupCounts;
 use crate::records::GroupKind;
+use crate::{GroupConfig, GroupTimes};
 
 pub(crate) use check::{check, refusal};
 pub(crate) use classic_member::{Joined, join, leaves, sync, touch};
@@ -62,25 +62,17 @@ pub(crate) use regex::resolved;
 pub(crate) struct Consumer;
 
 impl Kind for Consumer {
-    const KIND: GroupKind = GroupKind::Consumer;
-
     type Group = group::Own;
     type Member = member::Own;
     type Held = Assigned;
     type Target = Partitions;
 
-    fn settings(config: &GroupConfig, group: &str) -> Settings {
-        let times = config.consumer_of(group);
-        Settings {
-            size_max: config.consumer.size_max,
-            session_timeout: times.session_timeout,
-            heartbeat_interval: times.heartbeat_interval,
-            assignment_interval: times.assignment_interval,
-        }
+    fn size_max(config: &GroupConfig) -> usize {
+        config.consumer.size_max
     }
 
-    fn raises(counts: &mut GroupCounts) -> &mut u64 {
-        &mut counts.consumer_rebalances
+    fn times<'a>(config: &'a GroupConfig, group: &str) -> &'a GroupTimes {
+        config.consumer.times.of(group)
     }
 
     fn count(group: &mut group::Own, old: Option<&Member<Self>>, new: Option<&Member<Self>>) {
@@ -97,5 +89,5 @@ impl Kind for Consumer {
         if member.own.classic.is_some() { ErrorCode::IllegalGeneration } else { ErrorCode::StaleMemberEpoch }
     }
 
-    variant!(Consumer);
+    kind!(Consumer, raises: consumer_rebalances);
 }

@@ -39,7 +39,7 @@ impl<K: Kind> ReconciledGroup<K> {
     /// # Errors
     /// GROUP_MAX_SIZE_REACHED, but not for a member, nor for a process that takes a static member's place.
     pub fn check_room(&self, id: &str, instance: Option<&str>, out: &Outbox) -> Result<(), Refused> {
-        let max = K::settings(&out.config, &self.id).size_max;
+        let max = K::size_max(&out.config);
         if self.members().len() >= max && self.member_or_static(id, instance).is_none() {
             let kind = K::KIND.name();
             let why = format!("The {kind} group has reached its maximum capacity of {max} members.");
@@ -178,7 +178,7 @@ impl<K: Kind> ReconciledGroup<K> {
     /// Sets the timer by which the member must send its next heartbeat.
     pub fn watch(&self, id: &Text, out: &mut Outbox) {
         let own = self.member(id).and_then(|member| K::session_timeout(member));
-        let session = own.unwrap_or_else(|| K::settings(&out.config, &self.id).session_timeout);
+        let session = own.unwrap_or_else(|| K::times(&out.config, &self.id).session_timeout);
         out.set_timer(TimerKey::Session { group: self.id.clone(), member: id.clone() }, session);
     }
 
@@ -212,7 +212,7 @@ impl<K: Kind> ReconciledGroup<K> {
             unchanged_for: self.raised_at.map(|raised| out.now.mono.since(raised)),
             members: self.members().len(),
         };
-        let interval = pace(K::settings(&out.config, &self.id).heartbeat_interval, standing);
+        let interval = pace(K::times(&out.config, &self.id).heartbeat_interval, standing);
         i32::try_from(interval.0).unwrap_or(i32::MAX)
     }
 }

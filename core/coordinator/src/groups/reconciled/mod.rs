@@ -43,9 +43,9 @@ use std::fmt::Debug;
 use barnabas_base::{DurationMs, ErrorCode};
 
 use super::Group;
-use crate::GroupConfig;
 use crate::outbox::GroupCounts;
 use crate::records::GroupKind;
+use crate::{GroupConfig, GroupTimes};
 
 pub(crate) use group::{FIRST_EPOCH, ReconciledGroup};
 pub(crate) use member::{AWAY, Member, MemberState, keep};
@@ -77,7 +77,10 @@ pub(crate) trait Kind: Debug + Clone + PartialEq {
     /// What a member is to have.
     type Target: Debug + Clone + PartialEq + Default;
 
-    fn settings(config: &GroupConfig, group: &str) -> Settings;
+    /// How many members a group may have.
+    fn size_max(config: &GroupConfig) -> usize;
+
+    fn times<'a>(config: &'a GroupConfig, group: &str) -> &'a GroupTimes;
 
     /// The counter of epochs that were raised.
     fn raises(counts: &mut GroupCounts) -> &mut u64;
@@ -101,10 +104,16 @@ pub(crate) trait Kind: Debug + Clone + PartialEq {
     fn of_mut(group: &mut Group) -> Option<&mut ReconciledGroup<Self>>;
 }
 
-/// The functions of [`Kind`] that lead from [`Group`] to a kind and back.
-macro_rules! variant {
-    ($variant:ident) => {
+/// What [`Kind`] says of a kind by its names: that of its variant in [`Group`] and in [`GroupKind`], and that of its
+/// counter.
+macro_rules! kind {
+    ($variant:ident, raises: $counter:ident) => {
+        const KIND: GroupKind = GroupKind::$variant;
         const WRAP: fn(Box<ReconciledGroup<Self>>) -> Group = Group::$variant;
+
+        fn raises(counts: &mut GroupCounts) -> &mut u64 {
+            &mut counts.$counter
+        }
 
         fn of(group: &Group) -> Option<&ReconciledGroup<Self>> {
             if let Group::$variant(group) = group { Some(group) } else { None }
@@ -115,15 +124,4 @@ macro_rules! variant {
         }
     };
 }
-pub(crate) use variant;
-
-/// What the operator says of a group.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Settings {
-    /// How many members it may have.
-    pub size_max: usize,
-    pub session_timeout: DurationMs,
-    pub heartbeat_interval: DurationMs,
-    /// How long a target holds at least.
-    pub assignment_interval: DurationMs,
-}
+pub(crate) use kind;

@@ -26,7 +26,7 @@ impl<K: Kind> ReconciledGroup<K> {
         if self.epoch <= self.assignment_epoch || self.assigning.is_some() {
             return Due::No;
         }
-        let interval = K::settings(&out.config, &self.id).assignment_interval;
+        let interval = K::times(&out.config, &self.id).assignment_interval;
         let since = self.assignment_timestamp;
         let is_young = since != 0 && interval.0 != 0 && out.now.wall.0 < since.saturating_add(interval.0);
         if is_young { Due::Later } else { Due::Now }

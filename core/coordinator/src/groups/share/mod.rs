@@ -31,11 +31,11 @@ mod record;
 mod set_up;
 
 use super::Group;
-use super::reconciled::{Kind, Member, ReconciledGroup, Settings, variant};
-use crate::GroupConfig;
+use super::reconciled::{Kind, Member, ReconciledGroup, kind};
 use crate::assignment::Partitions;
 use crate::outbox::GroupCounts;
 use crate::records::GroupKind;
+use crate::{GroupConfig, GroupTimes};
 
 pub(crate) use describe::{describe, describe_refused, described_bytes};
 pub(crate) use group::ShareGroup;
@@ -48,30 +48,22 @@ pub(crate) use outcomes::Outcomes;
 pub(crate) struct Share;
 
 impl Kind for Share {
-    const KIND: GroupKind = GroupKind::Share;
-
     type Group = group::Own;
     type Member = member::Own;
     type Held = Partitions;
     type Target = Partitions;
 
-    fn settings(config: &GroupConfig, group: &str) -> Settings {
-        let times = config.share_of(group);
-        Settings {
-            size_max: config.share.size_max,
-            session_timeout: times.session_timeout,
-            heartbeat_interval: times.heartbeat_interval,
-            assignment_interval: times.assignment_interval,
-        }
+    fn size_max(config: &GroupConfig) -> usize {
+        config.share.size_max
     }
 
-    fn raises(counts: &mut GroupCounts) -> &mut u64 {
-        &mut counts.share_rebalances
+    fn times<'a>(config: &'a GroupConfig, group: &str) -> &'a GroupTimes {
+        config.share.times.of(group)
     }
 
     fn count(group: &mut group::Own, old: Option<&Member<Self>>, new: Option<&Member<Self>>) {
         group.names.change(old.map(|member| &member.own.names), new.map(|member| &member.own.names));
     }
 
-    variant!(Share);
+    kind!(Share, raises: share_rebalances);
 }

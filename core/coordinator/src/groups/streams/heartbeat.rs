@@ -264,7 +264,7 @@ fn settle(
         group.note(Entry::Topology);
     }
     let validated = if fit.configured.is_ready() { topology.epoch() } else { -1 };
-    let configs = out.config.streams_of(&group.id).assignor_configs();
+    let configs = out.config.streams.settings.of(&group.id).assignor_configs();
     must_raise |= fit.hash != group.metadata_hash
         || validated != group.own.validated_epoch
         || configs != group.own.assignment_configs;
@@ -281,7 +281,7 @@ fn settle(
         group.own.assignment_configs = configs;
         group.raise(fit.hash, out.now.mono);
     }
-    let delay = out.config.streams_of(&group.id).initial_rebalance_delay;
+    let delay = out.config.streams.settings.of(&group.id).initial_rebalance_delay;
     let key = TimerKey::FirstTarget(group.id.clone());
     if was_empty && delay.0 > 0 && !out.timers.is_set(&key) {
         out.set_timer(key, delay);
@@ -351,7 +351,7 @@ fn answer(
     out: &Outbox,
 ) -> StreamsHeartbeat {
     let now = Arc::clone(group.member(&request.member_id).expect("invariant: it was just put there"));
-    let settings = out.config.streams_of(&group.id);
+    let settings = out.config.streams.settings.of(&group.id);
     let has_changed = told.before.assigned != now.assigned;
     if told.before.own.endpoint != now.own.endpoint || (has_changed && now.own.endpoint.is_some()) {
         group.own.endpoint_epoch = group.own.endpoint_epoch.wrapping_add(1).max(0);
@@ -446,7 +446,7 @@ fn statuses(
         );
         say(StatusCode::ShutdownApplication, why);
     }
-    let tags = &out.config.streams_of(&group.id).rack_tags;
+    let tags = &out.config.streams.settings.of(&group.id).rack_tags;
     let lacking: Vec<&str> =
         tags.iter().filter(|tag| !member.own.tags.contains_key(*tag)).map(|tag| tag.as_str()).collect();
     if caller.version >= TAGS_REQUIRED_SINCE && !lacking.is_empty() {

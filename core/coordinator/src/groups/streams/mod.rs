@@ -37,11 +37,11 @@ mod target;
 mod topology;
 
 use super::Group;
-use super::reconciled::{Kind, Member, ReconciledGroup, Settings, variant};
-use crate::GroupConfig;
+use super::reconciled::{Kind, Member, ReconciledGroup, kind};
 use crate::assignment::streams::{Held, Target};
 use crate::outbox::GroupCounts;
 use crate::records::GroupKind;
+use crate::{GroupConfig, GroupTimes};
 
 pub(crate) use check::{check, refusal};
 pub(crate) use describe::{describe, describe_refused, described_bytes};
@@ -55,30 +55,22 @@ pub(crate) use target::first_target;
 pub(crate) struct Streams;
 
 impl Kind for Streams {
-    const KIND: GroupKind = GroupKind::Streams;
-
     type Group = group::Own;
     type Member = member::Own;
     type Held = Held;
     type Target = Target;
 
-    fn settings(config: &GroupConfig, group: &str) -> Settings {
-        let settings = config.streams_of(group);
-        Settings {
-            size_max: config.streams.size_max,
-            session_timeout: settings.session_timeout,
-            heartbeat_interval: settings.heartbeat_interval,
-            assignment_interval: settings.assignment_interval,
-        }
+    fn size_max(config: &GroupConfig) -> usize {
+        config.streams.size_max
     }
 
-    fn raises(counts: &mut GroupCounts) -> &mut u64 {
-        &mut counts.streams_rebalances
+    fn times<'a>(config: &'a GroupConfig, group: &str) -> &'a GroupTimes {
+        &config.streams.settings.of(group).times
     }
 
     fn count(group: &mut group::Own, old: Option<&Member<Self>>, new: Option<&Member<Self>>) {
         group.count(old, new);
     }
 
-    variant!(Streams);
+    kind!(Streams, raises: streams_rebalances);
 }

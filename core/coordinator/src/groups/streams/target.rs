@@ -60,7 +60,7 @@ fn job(group: &StreamsGroup, configured: &Configured, out: &Outbox) -> TasksJob 
         instances: group.members().values().map(|member| member.instance.clone()).collect(),
         candidates: candidates.collect(),
         subtopologies: subtopologies.collect(),
-        standbys: out.config.streams_of(&group.id).standby_replicas,
+        standbys: out.config.streams.settings.of(&group.id).standby_replicas,
     }
 }
 
@@ -68,7 +68,7 @@ fn job(group: &StreamsGroup, configured: &Configured, out: &Outbox) -> TasksJob 
 fn is_small(group: &StreamsGroup, configured: &Configured, out: &Outbox) -> bool {
     let tasks = configured.subtopologies.iter().flat_map(BTreeMap::values);
     let tasks: usize = tasks.map(|each| each.tasks.max(0) as usize).sum();
-    let standbys = out.config.streams_of(&group.id).standby_replicas;
+    let standbys = out.config.streams.settings.of(&group.id).standby_replicas;
     let copies = tasks.saturating_mul(standbys.saturating_add(1));
     group.members().len().saturating_add(copies) < out.config.consumer.assign_at_once_max
 }

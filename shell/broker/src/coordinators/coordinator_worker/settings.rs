@@ -4,11 +4,11 @@ use crate::mailbox::ImageChange;
 use crate::node::Node;
 use barnabas_base::{DurationMs, Map, Text};
 use barnabas_coordinator::{
-    ConsumerConfig, ConsumerTimes, GroupConfig, MigrationPolicy, ShareConfig, ShareTimes, StreamsConfig,
+    ConsumerConfig, GroupConfig, GroupTimes, MigrationPolicy, PerGroup, ShareConfig, StreamsConfig,
     StreamsSettings,
 };
-use barnabas_metadata::config::BrokerConfig;
-use barnabas_metadata::{Image, ResourceType};
+use barnabas_metadata::config::{BrokerConfig, group_number};
+use barnabas_metadata::{Image, ResourceType, Values};
 use std::sync::Arc;
 
 /// Topics that were created, deleted or got more partitions.
@@ -62,21 +62,16 @@ pub(super) fn group_config(node: &Node) -> GroupConfig {
 
 fn consumer_config(config: &BrokerConfig, image: &Image) -> ConsumerConfig {
     let standard = ConsumerConfig::default();
-    let millis = |key| DurationMs(config.long(key));
-    let times = ConsumerTimes {
-        session_timeout: millis("group.consumer.session.timeout.ms"),
-        heartbeat_interval: millis("group.consumer.heartbeat.interval.ms"),
-        assignment_interval: millis("group.consumer.assignment.interval.ms"),
-    };
     let assignors = config.list("group.consumer.assignors").into_iter().filter_map(assignor).collect();
     ConsumerConfig {
         assignors: Some(assignors)
             .filter(|known: &Vec<Text>| !known.is_empty())
             .unwrap_or(standard.assignors),
         size_max: usize::try_from(config.long("group.consumer.max.size")).unwrap_or(usize::MAX),
-        times,
-        of_groups: Arc::new(own_times(config, image, times)),
-        regex_refresh_interval: millis("group.consumer.regex.refresh.interval.ms"),
+        times: per_group(CONSUMER.of_broker(config), image, |own, times| {
+            CONSUMER.of_group(own, config, times)
+        }),
+        regex_refresh_interval: DurationMs(config.long("group.consumer.regex.refresh.interval.ms")),
         migration: match config
             .value("group.consumer.migration.policy")
             .unwrap_or_default()
@@ -93,54 +88,10 @@ fn consumer_config(config: &BrokerConfig, image: &Image) -> ConsumerConfig {
 }
 
 fn share_config(config: &BrokerConfig, image: &Image) -> ShareConfig {
-    let millis = |key| DurationMs(config.long(key));
-    let times = ShareTimes {
-        session_timeout: millis("group.share.session.timeout.ms"),
-        heartbeat_interval: millis("group.share.heartbeat.interval.ms"),
-        assignment_interval: millis("group.share.assignment.interval.ms"),
-    };
     ShareConfig {
         size_max: usize::try_from(config.long("group.share.max.size")).unwrap_or(usize::MAX),
-        times,
-        of_groups: Arc::new(own_share_times(config, image, times)),
+        times: per_group(SHARE.of_broker(config), image, |own, times| SHARE.of_group(own, config, times)),
     }
-}
-
-/// As [`own_times`], of share groups.
-fn own_share_times(config: &BrokerConfig, image: &Image, standard: ShareTimes) -> Map<Text, ShareTimes> {
-    let mut own = Map::default();
-    for (resource, values) in image.configs.of_kind(ResourceType::Group) {
-        let value = |key: &str, least: &'static str, most: &'static str, standard: DurationMs| {
-            let said = values.iter().find(|(name, _)| name.as_str() == key);
-            let said = said.and_then(|(_, value)| value.trim().parse::<i64>().ok());
-            let (least, most) = (config.long(least), config.long(most));
-            said.map_or(standard, |said| DurationMs(said.max(least).min(most.max(least))))
-        };
-        let times = ShareTimes {
-            session_timeout: value(
-                "share.session.timeout.ms",
-                "group.share.min.session.timeout.ms",
-                "group.share.max.session.timeout.ms",
-                standard.session_timeout,
-            ),
-            heartbeat_interval: value(
-                "share.heartbeat.interval.ms",
-                "group.share.min.heartbeat.interval.ms",
-                "group.share.max.heartbeat.interval.ms",
-                standard.heartbeat_interval,
-            ),
-            assignment_interval: value(
-                "share.assignment.interval.ms",
-                "group.share.min.assignment.interval.ms",
-                "group.share.max.assignment.interval.ms",
-                standard.assignment_interval,
-            ),
-        };
-        if times != standard {
-            own.insert(resource.name.clone(), times);
-        }
-    }
-    own
 }
 
 /// An assignor by its name, or by that of Kafka's class for it.
@@ -152,120 +103,105 @@ fn assignor(name: &str) -> Option<Text> {
     }
 }
 
-/// What groups say of themselves, within the broker's bounds as they are now.
-///
-/// # Source
-/// Kafka 4.4 `GroupConfig.fromProps`, which holds a value that a later bound leaves out at that bound.
-fn own_times(config: &BrokerConfig, image: &Image, standard: ConsumerTimes) -> Map<Text, ConsumerTimes> {
-    let mut own = Map::default();
-    for (resource, values) in image.configs.of_kind(ResourceType::Group) {
-        let said = |key: &str| values.iter().find(|(name, _)| name.as_str() == key).map(|(_, value)| value);
-        let value = |key: &str, least: &'static str, most: &'static str, standard: DurationMs| {
-            within(said(key), config.long(least), config.long(most)).map_or(standard, DurationMs)
-        };
-        let times = ConsumerTimes {
-            session_timeout: value(
-                "consumer.session.timeout.ms",
-                "group.consumer.min.session.timeout.ms",
-                "group.consumer.max.session.timeout.ms",
-                standard.session_timeout,
-            ),
-            heartbeat_interval: value(
-                "consumer.heartbeat.interval.ms",
-                "group.consumer.min.heartbeat.interval.ms",
-                "group.consumer.max.heartbeat.interval.ms",
-                standard.heartbeat_interval,
-            ),
-            assignment_interval: value(
-                "consumer.assignment.interval.ms",
-                "group.consumer.min.assignment.interval.ms",
-                "group.consumer.max.assignment.interval.ms",
-                standard.assignment_interval,
-            ),
-        };
-        if times != standard {
-            own.insert(resource.name.clone(), times);
-        }
-    }
-    own
+/// What the broker says, and what groups say otherwise.
+fn per_group<T: PartialEq>(standard: T, image: &Image, own_of: impl Fn(&Values, &T) -> T) -> PerGroup<T> {
+    let groups = image.configs.of_kind(ResourceType::Group);
+    let own = groups.map(|(resource, values)| (resource.name.clone(), own_of(values, &standard)));
+    let own: Map<Text, T> = own.filter(|(_, own)| *own != standard).collect();
+    PerGroup { standard, own: Arc::new(own) }
 }
 
-/// A number that a group says, held at the broker's bounds. `None`: it says none.
-fn within(said: Option<&Text>, least: i64, most: i64) -> Option<i64> {
-    let said = said?.trim().parse::<i64>().ok()?;
-    Some(said.max(least).min(most.max(least)))
+/// The keys of one kind's times: the broker's, and a group's own.
+struct TimeKeys {
+    session_timeout: (&'static str, &'static str),
+    heartbeat_interval: (&'static str, &'static str),
+    assignment_interval: (&'static str, &'static str),
+}
+
+const CONSUMER: TimeKeys = TimeKeys {
+    session_timeout: ("group.consumer.session.timeout.ms", "consumer.session.timeout.ms"),
+    heartbeat_interval: ("group.consumer.heartbeat.interval.ms", "consumer.heartbeat.interval.ms"),
+    assignment_interval: ("group.consumer.assignment.interval.ms", "consumer.assignment.interval.ms"),
+};
+
+const SHARE: TimeKeys = TimeKeys {
+    session_timeout: ("group.share.session.timeout.ms", "share.session.timeout.ms"),
+    heartbeat_interval: ("group.share.heartbeat.interval.ms", "share.heartbeat.interval.ms"),
+    assignment_interval: ("group.share.assignment.interval.ms", "share.assignment.interval.ms"),
+};
+
+const STREAMS: TimeKeys = TimeKeys {
+    session_timeout: ("group.streams.session.timeout.ms", "streams.session.timeout.ms"),
+    heartbeat_interval: ("group.streams.heartbeat.interval.ms", "streams.heartbeat.interval.ms"),
+    assignment_interval: ("group.streams.assignment.interval.ms", "streams.assignment.interval.ms"),
+};
+
+impl TimeKeys {
+    fn of_broker(&self, config: &BrokerConfig) -> GroupTimes {
+        let millis = |(key, _): (&'static str, _)| DurationMs(config.long(key));
+        GroupTimes {
+            session_timeout: millis(self.session_timeout),
+            heartbeat_interval: millis(self.heartbeat_interval),
+            assignment_interval: millis(self.assignment_interval),
+        }
+    }
+
+    fn of_group(&self, own: &Values, config: &BrokerConfig, standard: &GroupTimes) -> GroupTimes {
+        let millis = |(_, key): (_, &str), standard| number(own, key, config).map_or(standard, DurationMs);
+        GroupTimes {
+            session_timeout: millis(self.session_timeout, standard.session_timeout),
+            heartbeat_interval: millis(self.heartbeat_interval, standard.heartbeat_interval),
+            assignment_interval: millis(self.assignment_interval, standard.assignment_interval),
+        }
+    }
+}
+
+/// A number that a group says. `None`: it says none.
+fn number(own: &Values, key: &str, config: &BrokerConfig) -> Option<i64> {
+    group_number(key, own.get(key)?, config)
 }
 
 fn streams_config(config: &BrokerConfig, image: &Image) -> StreamsConfig {
-    let millis = |key| DurationMs(config.long(key));
     let count = |key| usize::try_from(config.long(key)).unwrap_or(usize::MAX);
     let tags = config.list("group.streams.rack.aware.assignment.tags").into_iter().map(Text::from);
     let settings = StreamsSettings {
-        session_timeout: millis("group.streams.session.timeout.ms"),
-        heartbeat_interval: millis("group.streams.heartbeat.interval.ms"),
-        assignment_interval: millis("group.streams.assignment.interval.ms"),
-        initial_rebalance_delay: millis("group.streams.initial.rebalance.delay.ms"),
+        times: STREAMS.of_broker(config),
+        initial_rebalance_delay: DurationMs(config.long("group.streams.initial.rebalance.delay.ms")),
         standby_replicas: count("group.streams.num.standby.replicas"),
-        task_offset_interval: millis("group.streams.task.offset.interval.ms"),
+        task_offset_interval: DurationMs(config.long("group.streams.task.offset.interval.ms")),
         acceptable_recovery_lag: config.long("group.streams.acceptable.recovery.lag"),
         rack_tags: Arc::new(tags.collect()),
     };
-    let mut own = Map::default();
-    for (resource, values) in image.configs.of_kind(ResourceType::Group) {
-        let said = |key: &str| values.iter().find(|(name, _)| name.as_str() == key).map(|(_, value)| value);
-        let ours = own_streams_settings(config, said, &settings);
-        if ours != settings {
-            own.insert(resource.name.clone(), ours);
-        }
+    StreamsConfig {
+        size_max: count("group.streams.max.size"),
+        settings: per_group(settings, image, |own, settings| own_streams_settings(config, own, settings)),
     }
-    StreamsConfig { size_max: count("group.streams.max.size"), settings, of_groups: Arc::new(own) }
 }
 
-/// As [`own_times`], of a streams group.
-fn own_streams_settings<'a>(
+/// As [`TimeKeys::of_group`], of a streams group.
+fn own_streams_settings(
     config: &BrokerConfig,
-    said: impl Fn(&str) -> Option<&'a Text>,
+    own: &Values,
     standard: &StreamsSettings,
 ) -> StreamsSettings {
-    let bounded = |key: &str, least: &'static str, most: &'static str, standard: DurationMs| {
-        within(said(key), config.long(least), config.long(most)).map_or(standard, DurationMs)
+    let number = |key: &str| number(own, key, config).map(|number| number.max(0));
+    let millis = |key: &str, standard: DurationMs| {
+        number(key).map_or(standard, |number| DurationMs(number.min(i64::from(i32::MAX))))
     };
-    let plain = |key: &str, least: i64, most: i64| within(said(key), least, most);
-    let standbys =
-        plain("streams.num.standby.replicas", 0, config.long("group.streams.max.standby.replicas"));
-    let tags = said("streams.rack.aware.assignment.tags");
+    let standbys = number("streams.num.standby.replicas");
+    let tags = own.get("streams.rack.aware.assignment.tags");
     let tags = tags.map(|tags| tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(Text::from));
     StreamsSettings {
-        session_timeout: bounded(
-            "streams.session.timeout.ms",
-            "group.streams.min.session.timeout.ms",
-            "group.streams.max.session.timeout.ms",
-            standard.session_timeout,
+        times: STREAMS.of_group(own, config, &standard.times),
+        initial_rebalance_delay: millis(
+            "streams.initial.rebalance.delay.ms",
+            standard.initial_rebalance_delay,
         ),
-        heartbeat_interval: bounded(
-            "streams.heartbeat.interval.ms",
-            "group.streams.min.heartbeat.interval.ms",
-            "group.streams.max.heartbeat.interval.ms",
-            standard.heartbeat_interval,
-        ),
-        assignment_interval: bounded(
-            "streams.assignment.interval.ms",
-            "group.streams.min.assignment.interval.ms",
-            "group.streams.max.assignment.interval.ms",
-            standard.assignment_interval,
-        ),
-        initial_rebalance_delay: plain("streams.initial.rebalance.delay.ms", 0, i64::from(i32::MAX))
-            .map_or(standard.initial_rebalance_delay, DurationMs),
         standby_replicas: standbys
             .and_then(|count| usize::try_from(count).ok())
             .unwrap_or(standard.standby_replicas),
-        task_offset_interval: plain(
-            "streams.task.offset.interval.ms",
-            config.long("group.streams.min.task.offset.interval.ms"),
-            i64::from(i32::MAX),
-        )
-        .map_or(standard.task_offset_interval, DurationMs),
-        acceptable_recovery_lag: plain("streams.acceptable.recovery.lag", 0, i64::MAX)
+        task_offset_interval: millis("streams.task.offset.interval.ms", standard.task_offset_interval),
+        acceptable_recovery_lag: number("streams.acceptable.recovery.lag")
             .unwrap_or(standard.acceptable_recovery_lag),
         rack_tags: tags.map_or_else(|| Arc::clone(&standard.rack_tags), |tags| Arc::new(tags.collect())),
     }

@@ -3,7 +3,7 @@
 mod call;
 mod committed;
 mod encoding;
-mod load_error;
+mod load;
 pub(crate) mod part;
 pub(crate) mod pattern;
 mod pending;
@@ -15,7 +15,8 @@ pub(crate) mod weight;
 pub use call::{BatchId, Caller, EndTransaction, Now, Producer, Record, Ticket};
 pub use committed::Committed;
 pub(crate) use encoding::{ID_BYTES_MAX, encoded, shortened};
-pub use load_error::LoadError;
+pub use load::LoadError;
+pub(crate) use load::{Loaded, each_loaded};
 pub use part::{PART_BYTES, Part};
 pub use pending::{Closed, Held, Pending};
 pub(crate) use pending::{Refusable, append_refusal};

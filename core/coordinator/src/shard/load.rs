@@ -5,12 +5,11 @@
 
 use barnabas_base::{Offset, PartitionIndex, ProducerId, Text};
 use barnabas_wire::messages::{GroupRecordKey, GroupRecordValue, OffsetCommitValue};
-use barnabas_wire::records::{self, Batch, BatchError, EndTxnMarker};
+use barnabas_wire::records::EndTxnMarker;
 use bytes::Bytes;
 
 use super::{Group, GroupShard};
-use crate::framework::LoadError;
-use crate::framework::Now;
+use crate::framework::{LoadError, Loaded, Now, each_loaded};
 use crate::groups::classic::{self, ClassicGroup};
 use crate::groups::consumer;
 use crate::groups::share;
@@ -25,39 +24,20 @@ impl GroupShard {
     /// # Errors
     /// What cannot be read; stop loading and report it.
     pub fn replay_batches(&mut self, bytes: Bytes) -> Result<Offset, LoadError> {
-        let mut next = Offset(self.written);
-        for batch in records::batches(bytes) {
-            let batch = batch.map_err(|source| LoadError::Batch { offset: next.0, source })?;
-            let at = batch.header().base_offset;
-            self.replay_batch(&batch).map_err(|error| match error {
-                Replay::Batch(source) => LoadError::Batch { offset: at.0, source },
-                Replay::Load(error) => error,
-            })?;
-            next = batch.header().next_offset();
-            self.written = self.written.max(next.0);
-        }
-        Ok(next)
-    }
-
-    fn replay_batch(&mut self, batch: &Batch) -> Result<(), Replay> {
-        let header = batch.header();
-        if header.attributes.is_control() {
-            if let Some(marker) = EndTxnMarker::of_batch(batch)? {
-                self.replay_marker(header.producer_id, marker.commit);
+        let next = each_loaded(Offset(self.written), bytes, |loaded| match loaded {
+            Loaded::Record { offset, producer, key, value } => {
+                self.replay(offset, producer, &key, value.as_ref())
             }
-            return Ok(());
-        }
-        let is_transactional = header.attributes.is_transactional();
-        let producer = if is_transactional { header.producer_id } else { ProducerId::NONE };
-        let records = batch.records()?;
-        for record in &records {
-            let record = record?;
-            // No coordinator writes a record without a key; none of its answers depends on one.
-            let Some(key) = record.key.map(|key| records.share(key)) else { continue };
-            let value = record.value.map(|value| records.share(value));
-            self.replay(record.offset, producer, &key, value.as_ref()).map_err(Replay::Load)?;
-        }
-        Ok(())
+            Loaded::Control(batch) => {
+                let marker = EndTxnMarker::of_batch(batch).map_err(|source| LoadError::of(batch, source))?;
+                if let Some(marker) = marker {
+                    self.replay_marker(batch.header().producer_id, marker.commit);
+                }
+                Ok(())
+            }
+        })?;
+        self.written = self.written.max(next.0);
+        Ok(next)
     }
 
     /// Takes in one record while loading. `producer`: [`ProducerId::NONE`] unless the batch is transactional.
@@ -210,18 +190,6 @@ impl GroupShard {
         self.weigh_all();
         self.out.set_expiry();
         self.out.take_effects()
-    }
-}
-
-/// Why a batch could not be taken in.
-enum Replay {
-    Batch(BatchError),
-    Load(LoadError),
-}
-
-impl From<BatchError> for Replay {
-    fn from(source: BatchError) -> Self {
-        Self::Batch(source)
     }
 }
 

@@ -5,12 +5,10 @@
 //! Kafka 4.4 `TransactionStateManager.loadTransactionMetadata`, `loadTransactionsForTxnTopicPartition`.
 
 use barnabas_base::{DurationMs, Offset, Text};
-use barnabas_wire::records::{self, Batch, BatchError};
 use bytes::Bytes;
 
 use super::{TimerKey, TransactionShard};
-use crate::framework::LoadError;
-use crate::framework::{Committed, Now};
+use crate::framework::{Committed, LoadError, Loaded, Now, each_loaded};
 use crate::transactions::{TransactionEffect, TransactionState};
 
 impl TransactionShard {
@@ -20,30 +18,11 @@ impl TransactionShard {
     /// # Errors
     /// What cannot be read; stop loading and report it.
     pub fn replay_batches(&mut self, from: Offset, bytes: Bytes) -> Result<Offset, LoadError> {
-        let mut next = from;
-        for batch in records::batches(bytes) {
-            let at = |source| LoadError::Batch { offset: next.0, source };
-            let batch = batch.map_err(at)?;
-            // Nobody writes control batches here; an emptied one takes offsets and no more.
-            if !batch.header().attributes.is_control() {
-                self.replay_batch(&batch)?;
-            }
-            next = batch.header().next_offset();
-        }
-        Ok(next)
-    }
-
-    fn replay_batch(&mut self, batch: &Batch) -> Result<(), LoadError> {
-        let offset = batch.header().base_offset.0;
-        let at = |source: BatchError| LoadError::Batch { offset, source };
-        let records = batch.records().map_err(at)?;
-        for record in &records {
-            let record = record.map_err(at)?;
-            let Some(key) = record.key.map(|key| records.share(key)) else { continue };
-            let value = record.value.map(|value| records.share(value));
-            self.replay(record.offset, &key, value.as_ref())?;
-        }
-        Ok(())
+        each_loaded(from, bytes, |loaded| match loaded {
+            Loaded::Record { offset, key, value, .. } => self.replay(offset, &key, value.as_ref()),
+            // The coordinator writes no control batches; an emptied one takes offsets and no more.
+            Loaded::Control(_) => Ok(()),
+        })
     }
 
     /// Takes in one record while loading.

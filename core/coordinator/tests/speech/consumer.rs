@@ -3,7 +3,8 @@
 use barnabas_base::Uuid;
 use barnabas_wire::messages::consumer_group_describe_response::DescribedGroup;
 use barnabas_wire::messages::{
-    ConsumerGroupHeartbeatResponse, ConsumerProtocolAssignment, GroupRecordKey, GroupRecordValue,
+    ConsumerGroupHeartbeatResponse, ConsumerGroupMemberMetadataValue, ConsumerProtocolAssignment,
+    GroupRecordValue, consumer_group_current_member_assignment_value as current,
 };
 use barnabas_wire::{Message, Reader, Str};
 use bytes::Bytes;
@@ -12,12 +13,12 @@ use super::hear::error;
 use super::short_id;
 use crate::rig::EPOCH_MS;
 
-fn topic(id: Uuid, partitions: &[i32]) -> String {
+pub fn topic(id: Uuid, partitions: &[i32]) -> String {
     let partitions: Vec<String> = partitions.iter().map(i32::to_string).collect();
     format!("{}:{}", id.0[15], partitions.join("+"))
 }
 
-fn list(topics: Vec<String>) -> String {
+pub fn list(topics: Vec<String>) -> String {
     if topics.is_empty() { "-".to_owned() } else { topics.join(",") }
 }
 
@@ -37,90 +38,57 @@ pub fn assignment(bytes: &Bytes) -> Option<String> {
     Some(list(topics.collect()))
 }
 
-pub fn record(key: GroupRecordKey, value: Option<GroupRecordValue>) -> String {
-    match key {
-        GroupRecordKey::ConsumerGroupMetadata(key) => match value {
-            Some(GroupRecordValue::ConsumerGroupMetadata(value)) => {
-                format!("consumer-group {} epoch={}", key.group_id, value.epoch)
-            }
-            _ => format!("-consumer-group {}", key.group_id),
-        },
-        GroupRecordKey::ConsumerGroupTargetAssignmentMetadata(key) => match value {
-            Some(GroupRecordValue::ConsumerGroupTargetAssignmentMetadata(value)) => {
-                format!("target-epoch {} {}", key.group_id, value.assignment_epoch)
-            }
-            _ => format!("-target-epoch {}", key.group_id),
-        },
-        GroupRecordKey::ConsumerGroupMemberMetadata(key) => match value {
-            Some(GroupRecordValue::ConsumerGroupMemberMetadata(value)) => {
-                let mut line = format!(
-                    "member {} {} names={}",
-                    key.group_id,
-                    short_id(&key.member_id),
-                    names(&value.subscribed_topic_names)
-                );
-                if let Some(regex) = value.subscribed_topic_regex.filter(|regex| !regex.is_empty()) {
-                    line += &format!(" regex={regex}");
-                }
-                if let Some(instance) = value.instance_id {
-                    line += &format!(" instance={instance}");
-                }
-                if let Some(assignor) = value.server_assignor {
-                    line += &format!(" assignor={assignor}");
-                }
-                if value.classic_member_metadata.is_some() {
-                    line += " classic";
-                }
-                line
-            }
-            _ => format!("-member {} {}", key.group_id, short_id(&key.member_id)),
-        },
-        GroupRecordKey::ConsumerGroupTargetAssignmentMember(key) => match value {
-            Some(GroupRecordValue::ConsumerGroupTargetAssignmentMember(value)) => {
-                let topics = value.topic_partitions.iter().map(|each| topic(each.topic_id, &each.partitions));
-                format!("target {} {} {}", key.group_id, short_id(&key.member_id), list(topics.collect()))
-            }
-            _ => format!("-target {} {}", key.group_id, short_id(&key.member_id)),
-        },
-        GroupRecordKey::ConsumerGroupCurrentMemberAssignment(key) => match value {
-            Some(GroupRecordValue::ConsumerGroupCurrentMemberAssignment(value)) => {
-                let state = match value.state {
-                    0 => "stable",
-                    1 => "unrevoked",
-                    2 => "unreleased",
-                    _ => "unknown",
-                };
-                let assigned =
-                    value.assigned_partitions.iter().map(|each| topic(each.topic_id, &each.partitions));
-                let revoking = value
-                    .partitions_pending_revocation
-                    .iter()
-                    .map(|each| topic(each.topic_id, &each.partitions));
-                format!(
-                    "current {} {} epoch={}<{} {state} has={} revokes={}",
-                    key.group_id,
-                    short_id(&key.member_id),
-                    value.member_epoch,
-                    value.previous_member_epoch,
-                    list(assigned.collect()),
-                    list(revoking.collect())
-                )
-            }
-            _ => format!("-current {} {}", key.group_id, short_id(&key.member_id)),
-        },
-        GroupRecordKey::ConsumerGroupRegularExpression(key) => match value {
-            Some(GroupRecordValue::ConsumerGroupRegularExpression(value)) => format!(
-                "regex {} {} = {} at={} version={}",
-                key.group_id,
-                key.regular_expression,
-                names(&value.topics),
-                value.timestamp - EPOCH_MS,
-                value.version
-            ),
-            _ => format!("-regex {} {}", key.group_id, key.regular_expression),
-        },
-        key => format!("{key:?}"),
+/// What a record says; `None`: it is of another kind of group.
+pub fn said(value: &GroupRecordValue) -> Option<String> {
+    Some(match value {
+        GroupRecordValue::ConsumerGroupMetadata(value) => format!("epoch={}", value.epoch),
+        GroupRecordValue::ConsumerGroupTargetAssignmentMetadata(value) => value.assignment_epoch.to_string(),
+        GroupRecordValue::ConsumerGroupMemberMetadata(value) => member(value),
+        GroupRecordValue::ConsumerGroupTargetAssignmentMember(value) => {
+            let topics = value.topic_partitions.iter().map(|each| topic(each.topic_id, &each.partitions));
+            list(topics.collect())
+        }
+        GroupRecordValue::ConsumerGroupCurrentMemberAssignment(value) => {
+            let state = match value.state {
+                0 => "stable",
+                1 => "unrevoked",
+                2 => "unreleased",
+                _ => "unknown",
+            };
+            let show = |topics: &[current::TopicPartitions]| {
+                list(topics.iter().map(|each| topic(each.topic_id, &each.partitions)).collect())
+            };
+            format!(
+                "epoch={}<{} {state} has={} revokes={}",
+                value.member_epoch,
+                value.previous_member_epoch,
+                show(&value.assigned_partitions),
+                show(&value.partitions_pending_revocation)
+            )
+        }
+        GroupRecordValue::ConsumerGroupRegularExpression(value) => {
+            let at = value.timestamp - EPOCH_MS;
+            format!("= {} at={at} version={}", names(&value.topics), value.version)
+        }
+        _ => return None,
+    })
+}
+
+fn member(value: &ConsumerGroupMemberMetadataValue) -> String {
+    let mut line = format!("names={}", names(&value.subscribed_topic_names));
+    if let Some(regex) = value.subscribed_topic_regex.as_ref().filter(|regex| !regex.is_empty()) {
+        line += &format!(" regex={regex}");
     }
+    if let Some(instance) = &value.instance_id {
+        line += &format!(" instance={instance}");
+    }
+    if let Some(assignor) = &value.server_assignor {
+        line += &format!(" assignor={assignor}");
+    }
+    if value.classic_member_metadata.is_some() {
+        line += " classic";
+    }
+    line
 }
 
 pub fn heartbeat(response: &ConsumerGroupHeartbeatResponse) -> String {

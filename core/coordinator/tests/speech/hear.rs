@@ -2,10 +2,14 @@
 
 use barnabas_base::ErrorCode;
 use barnabas_coordinator::{Effect, Record, Response};
-use barnabas_wire::messages::{GroupMetadataValue, GroupRecordKey, GroupRecordValue, JoinGroupResponse};
+use barnabas_wire::messages::describe_groups_response::DescribedGroup;
+use barnabas_wire::messages::offset_fetch_response::OffsetFetchResponseGroup;
+use barnabas_wire::messages::{
+    GroupMetadataValue, GroupRecordKey, GroupRecordValue, JoinGroupResponse, SyncGroupResponse,
+};
 use bytes::Bytes;
 
-use super::{consumer, share, short_id, short_topic_id, streams};
+use super::{consumer, entry, share, short_id, short_topic_id, streams};
 use crate::rig::EPOCH_MS;
 
 pub fn effect(effect: &Effect) -> Vec<String> {
@@ -71,11 +75,7 @@ fn record(record: &Record) -> String {
         (GroupRecordKey::GroupMetadata(key), Some((GroupRecordValue::GroupMetadata(value), version))) => {
             format!("group {} {} v{version}", key.group, group(&value))
         }
-        (key, value) => {
-            let value = value.map(|(value, _)| value);
-            let known = streams::record(&key, value.as_ref()).or_else(|| share::record(&key, value.as_ref()));
-            known.unwrap_or_else(|| consumer::record(key, value))
-        }
+        (key, value) => entry::record(&key, value.as_ref().map(|(value, _)| value)),
     }
 }
 
@@ -98,25 +98,33 @@ fn group(value: &GroupMetadataValue) -> String {
     line
 }
 
+/// The partitions of an answer, each with its error. The same fields under as many names as there are messages.
+macro_rules! partitions {
+    ($topics:expr) => {{
+        let of_topic = $topics.iter().flat_map(|topic| {
+            let all = topic.partitions.iter();
+            all.map(|part| format!(" {}-{}{}", topic.name, part.partition_index, error(part.error_code)))
+        });
+        of_topic.collect::<String>()
+    }};
+}
+
+fn all<T>(each: &[T], show: impl Fn(&T) -> String) -> String {
+    each.iter().map(show).collect::<Vec<_>>().join("; ")
+}
+
 fn answer(response: &Response) -> String {
     match response {
         Response::JoinGroup(response) => joined(response),
-        Response::SyncGroup(response) if response.error_code == 0 => format!(
-            "synced {}/{} {}",
-            response.protocol_type.as_deref().unwrap_or("-"),
-            response.protocol_name.as_deref().unwrap_or("-"),
-            said(&response.assignment)
-        ),
-        Response::SyncGroup(response) => format!("sync{}", error(response.error_code)),
+        Response::SyncGroup(response) => synced(response),
         Response::Heartbeat(response) => format!("heartbeat{}", error(response.error_code)),
         Response::ConsumerGroupHeartbeat(response) => consumer::heartbeat(response),
         Response::StreamsGroupHeartbeat(answer) => streams::heartbeat(answer),
-        Response::StreamsGroupDescribe(response) => {
-            response.groups.iter().map(streams::described).collect::<Vec<_>>().join("; ")
-        }
-        Response::ConsumerGroupDescribe(response) => {
-            response.groups.iter().map(consumer::described).collect::<Vec<_>>().join("; ")
-        }
+        Response::ShareGroupHeartbeat(response) => share::heartbeat(response),
+        Response::DescribeGroups(response) => all(&response.groups, described),
+        Response::ConsumerGroupDescribe(response) => all(&response.groups, consumer::described),
+        Response::StreamsGroupDescribe(response) => all(&response.groups, streams::described),
+        Response::ShareGroupDescribe(response) => all(&response.groups, share::described),
         Response::LeaveGroup(response) => {
             let members = response.members.iter().map(|member| {
                 let instance = member.group_instance_id.as_deref().map(|id| format!("/{id}"));
@@ -125,97 +133,24 @@ fn answer(response: &Response) -> String {
             });
             format!("left{}{}", error(response.error_code), members.collect::<String>())
         }
-        Response::OffsetCommit(response) => {
-            let parts = response.topics.iter().flat_map(|topic| {
-                topic
-                    .partitions
-                    .iter()
-                    .map(|part| format!(" {}-{}{}", topic.name, part.partition_index, error(part.error_code)))
-            });
-            format!("committed{}", parts.collect::<String>())
-        }
-        Response::TxnOffsetCommit(response) => {
-            let parts = response.topics.iter().flat_map(|topic| {
-                topic
-                    .partitions
-                    .iter()
-                    .map(|part| format!(" {}-{}{}", topic.name, part.partition_index, error(part.error_code)))
-            });
-            format!("committed{}", parts.collect::<String>())
-        }
+        Response::OffsetCommit(response) => format!("committed{}", partitions!(response.topics)),
+        Response::TxnOffsetCommit(response) => format!("committed{}", partitions!(response.topics)),
         Response::EndTransaction(code) => format!("marker{}", error(code.code())),
-        Response::OffsetFetch(response) => {
-            let parts = response.topics.iter().flat_map(|topic| {
-                topic.partitions.iter().map(|part| {
-                    let mut line =
-                        format!(" {}-{}={}", topic.name, part.partition_index, part.committed_offset);
-                    if part.committed_leader_epoch >= 0 {
-                        line += &format!(" epoch={}", part.committed_leader_epoch);
-                    }
-                    if let Some(metadata) = part.metadata.as_deref().filter(|text| !text.is_empty()) {
-                        line += &format!(" metadata={metadata}");
-                    }
-                    line + &short_topic_id(topic.topic_id) + &error(part.error_code)
-                })
-            });
-            format!("offsets{}{}", error(response.error_code), parts.collect::<String>())
-        }
+        Response::OffsetFetch(response) => fetched(response),
         Response::OffsetDelete(response) => {
-            let parts = response.topics.iter().flat_map(|topic| {
-                topic
-                    .partitions
-                    .iter()
-                    .map(|part| format!(" {}-{}{}", topic.name, part.partition_index, error(part.error_code)))
-            });
-            format!("deleted{}{}", error(response.error_code), parts.collect::<String>())
+            format!("deleted{}{}", error(response.error_code), partitions!(response.topics))
         }
         Response::ListGroups(response) => {
             let groups = response.groups.iter().map(|group| {
-                format!(
-                    " [{} {} {} {}]",
-                    group.group_id, group.group_type, group.group_state, group.protocol_type
-                )
+                let state = format!("{} {}", group.group_type, group.group_state);
+                format!(" [{} {state} {}]", group.group_id, group.protocol_type)
             });
             format!("groups{}{}", error(response.error_code), groups.collect::<String>())
         }
-        Response::DescribeGroups(response) => response
-            .groups
-            .iter()
-            .map(|group| {
-                let members = group.members.iter().map(|member| {
-                    let instance = member.group_instance_id.as_deref().map(|id| format!("/{id}"));
-                    format!(
-                        " [{}{} {} {} {}={}]",
-                        short_id(&member.member_id),
-                        instance.unwrap_or_default(),
-                        member.client_id,
-                        member.client_host,
-                        said(&member.member_metadata),
-                        said(&member.member_assignment)
-                    )
-                });
-                format!(
-                    "described {} {} {}/{}{}{}",
-                    group.group_id,
-                    group.group_state,
-                    group.protocol_type,
-                    group.protocol_data,
-                    error(group.error_code),
-                    members.collect::<String>()
-                )
-            })
-            .collect::<Vec<_>>()
-            .join("; "),
         Response::DeleteGroups(response) => {
-            let groups = response
-                .results
-                .iter()
-                .map(|group| format!(" [{}{}]", group.group_id, error(group.error_code)));
+            let results = response.results.iter();
+            let groups = results.map(|group| format!(" [{}{}]", group.group_id, error(group.error_code)));
             format!("deleted{}", groups.collect::<String>())
-        }
-        Response::ShareGroupHeartbeat(response) => share::heartbeat(response),
-        Response::ShareGroupDescribe(response) => {
-            response.groups.iter().map(share::described).collect::<Vec<_>>().join("; ")
         }
         Response::Parts(parts) => format!("{} parts", parts.len()),
         Response::Close => "closes the connection".to_owned(),
@@ -223,6 +158,58 @@ fn answer(response: &Response) -> String {
         Response::AlterShareGroupOffsets(response) => share::altered(response),
         Response::DeleteShareGroupOffsets(response) => share::offsets_deleted(response),
     }
+}
+
+fn synced(response: &SyncGroupResponse) -> String {
+    if response.error_code != 0 {
+        return format!("sync{}", error(response.error_code));
+    }
+    format!(
+        "synced {}/{} {}",
+        response.protocol_type.as_deref().unwrap_or("-"),
+        response.protocol_name.as_deref().unwrap_or("-"),
+        said(&response.assignment)
+    )
+}
+
+fn fetched(response: &OffsetFetchResponseGroup) -> String {
+    let parts = response.topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(|part| {
+            let mut line = format!(" {}-{}={}", topic.name, part.partition_index, part.committed_offset);
+            if part.committed_leader_epoch >= 0 {
+                line += &format!(" epoch={}", part.committed_leader_epoch);
+            }
+            if let Some(metadata) = part.metadata.as_deref().filter(|text| !text.is_empty()) {
+                line += &format!(" metadata={metadata}");
+            }
+            line + &short_topic_id(topic.topic_id) + &error(part.error_code)
+        })
+    });
+    format!("offsets{}{}", error(response.error_code), parts.collect::<String>())
+}
+
+fn described(group: &DescribedGroup) -> String {
+    let members = group.members.iter().map(|member| {
+        let instance = member.group_instance_id.as_deref().map(|id| format!("/{id}"));
+        format!(
+            " [{}{} {} {} {}={}]",
+            short_id(&member.member_id),
+            instance.unwrap_or_default(),
+            member.client_id,
+            member.client_host,
+            said(&member.member_metadata),
+            said(&member.member_assignment)
+        )
+    });
+    format!(
+        "described {} {} {}/{}{}{}",
+        group.group_id,
+        group.group_state,
+        group.protocol_type,
+        group.protocol_data,
+        error(group.error_code),
+        members.collect::<String>()
+    )
 }
 
 fn joined(response: &JoinGroupResponse) -> String {

@@ -4,6 +4,7 @@
 //! n-th id that was given out.
 
 mod consumer;
+mod entry;
 mod hear;
 mod requests;
 mod share;
@@ -143,11 +144,10 @@ fn streams_config(words: &Words<'_>) -> StreamsConfig {
 }
 
 pub fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
+    if arrange(rig, words) {
+        return vec!["ok".to_owned()];
+    }
     match words.verb {
-        "slow-disk" => {
-            rig.disk_is_quick = false;
-            vec!["ok".to_owned()]
-        }
         "durable" => {
             let newest = rig.pending.keys().next_back().map_or(0, |batch| batch.0);
             heard(rig.durable(BatchId(words.number("to", newest))))
@@ -179,34 +179,9 @@ pub fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
             let effects = rig.shard.topics_deleted(&[(topic, requests::topic_id(words))], now);
             heard(rig.carry_out(effects))
         }
-        "topic" => {
-            rig.topic(words.text("name", "t"), words.number("id", 1), words.number("partitions", 3));
-            vec!["ok".to_owned()]
-        }
-        "topic-gone" => {
-            rig.delete_topic(words.text("name", "t"));
-            vec!["ok".to_owned()]
-        }
-        "slow-jobs" => {
-            rig.jobs_are_quick = false;
-            vec!["ok".to_owned()]
-        }
         "run-jobs" => heard(rig.run_jobs()),
-        "slow-share" => {
-            rig.share_is_quick = false;
-            vec!["ok".to_owned()]
-        }
         "share-done" => heard(rig.share_done(share::named_error(words))),
         "restart" => heard(rig.restart()),
-        "set" => {
-            rig.config = GroupConfig { group_size_max: words.number("max-size", 1), ..rig.config.clone() };
-            let streams = &mut rig.config.streams.settings.standard;
-            streams.standby_replicas = words.number("standbys", 0);
-            let interval = streams.times.assignment_interval.0;
-            streams.times.assignment_interval = DurationMs(words.number("interval", interval));
-            rig.shard.set_config(rig.config.clone());
-            vec!["ok".to_owned()]
-        }
         "stats" => vec![format!("{:?}", rig.shard.stats())],
         _ => {
             let (client, version, request) = requests::request(words);
@@ -219,6 +194,29 @@ pub fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
             lines
         }
     }
+}
+
+/// Changes what surrounds the shard; `false`: the words are about the shard.
+fn arrange(rig: &mut Rig, words: &Words<'_>) -> bool {
+    match words.verb {
+        "slow-disk" => rig.disk_is_quick = false,
+        "slow-jobs" => rig.jobs_are_quick = false,
+        "slow-share" => rig.share_is_quick = false,
+        "topic" => {
+            rig.topic(words.text("name", "t"), words.number("id", 1), words.number("partitions", 3));
+        }
+        "topic-gone" => rig.delete_topic(words.text("name", "t")),
+        "set" => {
+            rig.config = GroupConfig { group_size_max: words.number("max-size", 1), ..rig.config.clone() };
+            let streams = &mut rig.config.streams.settings.standard;
+            streams.standby_replicas = words.number("standbys", 0);
+            let interval = streams.times.assignment_interval.0;
+            streams.times.assignment_interval = DurationMs(words.number("interval", interval));
+            rig.shard.set_config(rig.config.clone());
+        }
+        _ => return false,
+    }
+    true
 }
 
 fn heard(effects: Vec<Effect>) -> Vec<String> {

@@ -10,12 +10,12 @@ use barnabas_wire::messages::delete_share_group_offsets_request::DeleteShareGrou
 use barnabas_wire::messages::share_group_describe_response::DescribedGroup;
 use barnabas_wire::messages::{
     AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse, DeleteShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsResponse, GroupRecordKey, GroupRecordValue, ShareGroupDescribeRequest,
-    ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse,
-    share_group_state_partition_metadata_value as state,
+    DeleteShareGroupOffsetsResponse, GroupRecordValue, ShareGroupDescribeRequest, ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse, share_group_state_partition_metadata_value as state,
 };
 
 use super::Words;
+use super::consumer::{list, topic};
 use super::hear::error;
 
 pub fn request(words: &Words<'_>) -> Option<(i16, Request)> {
@@ -67,85 +67,36 @@ pub fn request(words: &Words<'_>) -> Option<(i16, Request)> {
     })
 }
 
-fn topic(id: Uuid, partitions: &[i32]) -> String {
-    let partitions: Vec<String> = partitions.iter().map(i32::to_string).collect();
-    format!("{}:{}", id.0[15], partitions.join("+"))
-}
-
-fn list(topics: Vec<String>) -> String {
-    if topics.is_empty() { "-".to_owned() } else { topics.join(",") }
-}
-
-/// `None`: it is of another kind of group.
-pub fn record(key: &GroupRecordKey, value: Option<&GroupRecordValue>) -> Option<String> {
-    Some(match (key, value) {
-        (GroupRecordKey::ShareGroupMetadata(key), Some(GroupRecordValue::ShareGroupMetadata(value))) => {
-            format!("share-group {} epoch={}", key.group_id, value.epoch)
-        }
-        (GroupRecordKey::ShareGroupMetadata(key), _) => format!("-share-group {}", key.group_id),
-        (
-            GroupRecordKey::ShareGroupMemberMetadata(key),
-            Some(GroupRecordValue::ShareGroupMemberMetadata(value)),
-        ) => {
+/// What a record says; `None`: it is of another kind of group.
+pub fn said(value: &GroupRecordValue) -> Option<String> {
+    Some(match value {
+        GroupRecordValue::ShareGroupMetadata(value) => format!("epoch={}", value.epoch),
+        GroupRecordValue::ShareGroupTargetAssignmentMetadata(value) => value.assignment_epoch.to_string(),
+        GroupRecordValue::ShareGroupMemberMetadata(value) => {
             let names = list(value.subscribed_topic_names.iter().map(|name| name.to_string()).collect());
             let rack = value.rack_id.as_ref().map(|rack| format!(" rack={rack}")).unwrap_or_default();
-            format!("share-member {} {} {} names={names}{rack}", key.group_id, key.member_id, value.client_id)
+            format!("{} names={names}{rack}", value.client_id)
         }
-        (GroupRecordKey::ShareGroupMemberMetadata(key), _) => {
-            format!("-share-member {} {}", key.group_id, key.member_id)
-        }
-        (
-            GroupRecordKey::ShareGroupTargetAssignmentMetadata(key),
-            Some(GroupRecordValue::ShareGroupTargetAssignmentMetadata(value)),
-        ) => format!("share-target-epoch {} {}", key.group_id, value.assignment_epoch),
-        (GroupRecordKey::ShareGroupTargetAssignmentMetadata(key), _) => {
-            format!("-share-target-epoch {}", key.group_id)
-        }
-        (
-            GroupRecordKey::ShareGroupTargetAssignmentMember(key),
-            Some(GroupRecordValue::ShareGroupTargetAssignmentMember(value)),
-        ) => {
+        GroupRecordValue::ShareGroupTargetAssignmentMember(value) => {
             let topics = value.topic_partitions.iter().map(|each| topic(each.topic_id, &each.partitions));
-            format!("share-target {} {} {}", key.group_id, key.member_id, list(topics.collect()))
+            list(topics.collect())
         }
-        (GroupRecordKey::ShareGroupTargetAssignmentMember(key), _) => {
-            format!("-share-target {} {}", key.group_id, key.member_id)
-        }
-        (
-            GroupRecordKey::ShareGroupCurrentMemberAssignment(key),
-            Some(GroupRecordValue::ShareGroupCurrentMemberAssignment(value)),
-        ) => {
+        GroupRecordValue::ShareGroupCurrentMemberAssignment(value) => {
             let has = value.assigned_partitions.iter().map(|each| topic(each.topic_id, &each.partitions));
-            format!(
-                "share-current {} {} epoch={}<{} has={}",
-                key.group_id,
-                key.member_id,
-                value.member_epoch,
-                value.previous_member_epoch,
-                list(has.collect())
-            )
+            let (epoch, previous) = (value.member_epoch, value.previous_member_epoch);
+            format!("epoch={epoch}<{previous} has={}", list(has.collect()))
         }
-        (GroupRecordKey::ShareGroupCurrentMemberAssignment(key), _) => {
-            format!("-share-current {} {}", key.group_id, key.member_id)
-        }
-        (
-            GroupRecordKey::ShareGroupStatePartitionMetadata(key),
-            Some(GroupRecordValue::ShareGroupStatePartitionMetadata(value)),
-        ) => {
+        GroupRecordValue::ShareGroupStatePartitionMetadata(value) => {
             let show = |topics: &[state::TopicPartitionsInfo]| {
                 list(topics.iter().map(|each| topic(each.topic_id, &each.partitions)).collect())
             };
             let deleting = value.deleting_topics.iter().map(|each| each.topic_id.0[15].to_string());
             format!(
-                "share-set-up {} initializing={} initialized={} deleting={}",
-                key.group_id,
+                "initializing={} initialized={} deleting={}",
                 show(&value.initializing_topics),
                 show(&value.initialized_topics),
                 list(deleting.collect())
             )
-        }
-        (GroupRecordKey::ShareGroupStatePartitionMetadata(key), _) => {
-            format!("-share-set-up {}", key.group_id)
         }
         _ => return None,
     })

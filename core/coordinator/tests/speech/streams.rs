@@ -10,10 +10,9 @@ use barnabas_wire::messages::streams_group_describe_response::{Assignment, Descr
 use barnabas_wire::messages::streams_group_heartbeat_request::{
     CopartitionGroup, Endpoint, KeyValue, Subtopology, TaskIds, TaskOffset, TopicInfo, Topology,
 };
-use barnabas_wire::messages::{
-    GroupRecordKey, GroupRecordValue, StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest,
-};
+use barnabas_wire::messages::{GroupRecordValue, StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest};
 
+use super::consumer::list;
 use super::hear::error;
 use super::{Words, short_id};
 
@@ -116,10 +115,6 @@ fn copartition(said: &str) -> CopartitionGroup {
     }
 }
 
-fn list(said: Vec<String>) -> String {
-    if said.is_empty() { "-".to_owned() } else { said.join(",") }
-}
-
 /// The same fields under as many names as there are messages that have them.
 macro_rules! tasks {
     ($tasks:expr) => {
@@ -149,65 +144,32 @@ macro_rules! roles {
     }};
 }
 
-/// `None`: it is of another kind of group.
-pub fn record(key: &GroupRecordKey, value: Option<&GroupRecordValue>) -> Option<String> {
-    Some(match (key, value) {
-        (GroupRecordKey::StreamsGroupMetadata(key), Some(GroupRecordValue::StreamsGroupMetadata(value))) => {
+/// What a record says; `None`: it is of another kind of group.
+pub fn said(value: &GroupRecordValue) -> Option<String> {
+    Some(match value {
+        GroupRecordValue::StreamsGroupMetadata(value) => {
             let configs = value.last_assignment_configs.iter().flatten();
-            let configs: Vec<String> =
-                configs.map(|config| format!(" {}={}", config.key, config.value)).collect();
+            let configs = configs.map(|config| format!(" {}={}", config.key, config.value));
             let validated = value.validated_topology_epoch;
-            format!(
-                "streams-group {} epoch={} validated={validated}{}",
-                key.group_id,
-                value.epoch,
-                configs.concat()
-            )
+            format!("epoch={} validated={validated}{}", value.epoch, configs.collect::<String>())
         }
-        (GroupRecordKey::StreamsGroupMetadata(key), _) => format!("-streams-group {}", key.group_id),
-        (
-            GroupRecordKey::StreamsGroupTargetAssignmentMetadata(key),
-            Some(GroupRecordValue::StreamsGroupTargetAssignmentMetadata(value)),
-        ) => format!("target-epoch {} {}", key.group_id, value.assignment_epoch),
-        (GroupRecordKey::StreamsGroupTargetAssignmentMetadata(key), _) => {
-            format!("-target-epoch {}", key.group_id)
-        }
-        (GroupRecordKey::StreamsGroupTopology(key), Some(GroupRecordValue::StreamsGroupTopology(value))) => {
+        GroupRecordValue::StreamsGroupTargetAssignmentMetadata(value) => value.assignment_epoch.to_string(),
+        GroupRecordValue::StreamsGroupTopology(value) => {
             let ids: Vec<&str> =
                 value.subtopologies.iter().map(|each| each.subtopology_id.as_str()).collect();
-            format!("topology {} epoch={} subs={}", key.group_id, value.epoch, ids.join(","))
+            format!("epoch={} subs={}", value.epoch, ids.join(","))
         }
-        (GroupRecordKey::StreamsGroupTopology(key), _) => format!("-topology {}", key.group_id),
-        (
-            GroupRecordKey::StreamsGroupMemberMetadata(key),
-            Some(GroupRecordValue::StreamsGroupMemberMetadata(value)),
-        ) => {
-            let mut line = format!("member {} {} process={}", key.group_id, key.member_id, value.process_id);
-            if let Some(instance) = &value.instance_id {
-                line += &format!(" instance={instance}");
-            }
-            if let Some(endpoint) = &value.user_endpoint {
-                line += &format!(" endpoint={}", endpoint.host);
-            }
-            line
+        GroupRecordValue::StreamsGroupMemberMetadata(value) => {
+            let instance = value.instance_id.as_ref().map(|instance| format!(" instance={instance}"));
+            let endpoint =
+                value.user_endpoint.as_ref().map(|endpoint| format!(" endpoint={}", endpoint.host));
+            let (instance, endpoint) = (instance.unwrap_or_default(), endpoint.unwrap_or_default());
+            format!("process={}{instance}{endpoint}", value.process_id)
         }
-        (GroupRecordKey::StreamsGroupMemberMetadata(key), _) => {
-            format!("-member {} {}", key.group_id, key.member_id)
+        GroupRecordValue::StreamsGroupTargetAssignmentMember(value) => {
+            roles!(value.active_tasks, value.standby_tasks, value.warmup_tasks)
         }
-        (
-            GroupRecordKey::StreamsGroupTargetAssignmentMember(key),
-            Some(GroupRecordValue::StreamsGroupTargetAssignmentMember(value)),
-        ) => {
-            let tasks = roles!(value.active_tasks, value.standby_tasks, value.warmup_tasks);
-            format!("target {} {} {tasks}", key.group_id, key.member_id)
-        }
-        (GroupRecordKey::StreamsGroupTargetAssignmentMember(key), _) => {
-            format!("-target {} {}", key.group_id, key.member_id)
-        }
-        (
-            GroupRecordKey::StreamsGroupCurrentMemberAssignment(key),
-            Some(GroupRecordValue::StreamsGroupCurrentMemberAssignment(value)),
-        ) => {
+        GroupRecordValue::StreamsGroupCurrentMemberAssignment(value) => {
             let state = match value.state {
                 1 => "stable",
                 2 => "unrevoked",
@@ -220,13 +182,8 @@ pub fn record(key: &GroupRecordKey, value: Option<&GroupRecordValue>) -> Option<
                 value.standby_tasks_pending_revocation,
                 value.warmup_tasks_pending_revocation
             );
-            format!(
-                "current {} {} epoch={}<{} {state} has={has} revokes={revokes}",
-                key.group_id, key.member_id, value.member_epoch, value.previous_member_epoch
-            )
-        }
-        (GroupRecordKey::StreamsGroupCurrentMemberAssignment(key), _) => {
-            format!("-current {} {}", key.group_id, key.member_id)
+            let (epoch, previous) = (value.member_epoch, value.previous_member_epoch);
+            format!("epoch={epoch}<{previous} {state} has={has} revokes={revokes}")
         }
         _ => return None,
     })

@@ -230,30 +230,25 @@ impl GroupShard {
     }
 
     fn fire(&mut self, key: &TimerKey) {
-        let id = match key {
-            TimerKey::Expiry => return self.expire(),
-            TimerKey::Save(group) => return self.save_again(group),
-            TimerKey::FirstTarget(group) => return self.first_streams_target(group),
-            TimerKey::SetUp(group) => return self.share_set_up_is_late(group),
+        match key {
+            TimerKey::Expiry => self.expire(),
+            TimerKey::Save(group) => self.save_again(group),
+            TimerKey::FirstTarget(group) => self.first_streams_target(group),
+            TimerKey::SetUp(group) => self.share_set_up_is_late(group),
             TimerKey::Session { group, .. }
             | TimerKey::Join(group)
             | TimerKey::Sync(group)
             | TimerKey::Rebalance { group, .. }
             | TimerKey::MemberJoin { group, .. }
-            | TimerKey::MemberSync { group, .. } => group,
-        };
-        let group = match self.groups.get_mut(id) {
-            Some(Group::Classic(group)) => group,
-            Some(Group::Consumer(_)) => return self.consumer_timer(key),
-            Some(Group::Streams(_)) => return self.streams_timer(key),
-            Some(Group::Share(_)) => return self.share_timer(key),
-            _ => return,
-        };
-        match key {
-            TimerKey::Session { member, .. } => classic::session_over(group, member, &mut self.out),
-            TimerKey::Join(_) => classic::join_over(group, &mut self.out),
-            TimerKey::Sync(_) => classic::sync_over(group, &mut self.out),
-            _ => {}
+            | TimerKey::MemberSync { group, .. } => match (self.groups.get_mut(group), key) {
+                (Some(Group::Classic(group)), TimerKey::Session { member, .. }) => {
+                    classic::session_over(group, member, &mut self.out);
+                }
+                (Some(Group::Classic(group)), TimerKey::Join(_)) => classic::join_over(group, &mut self.out),
+                (Some(Group::Classic(group)), TimerKey::Sync(_)) => classic::sync_over(group, &mut self.out),
+                (Some(_), _) => self.member_timer(key),
+                (None, _) => {}
+            },
         }
     }
 

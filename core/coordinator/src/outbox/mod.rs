@@ -59,6 +59,22 @@ impl TimerKey {
             Self::Expiry => None,
         }
     }
+
+    /// The group and the member whose time it is; `None`: a whole group's.
+    pub fn member(&self) -> Option<(&Text, &Text)> {
+        match self {
+            Self::Session { group, member }
+            | Self::Rebalance { group, member }
+            | Self::MemberJoin { group, member }
+            | Self::MemberSync { group, member } => Some((group, member)),
+            Self::Join(_)
+            | Self::Sync(_)
+            | Self::FirstTarget(_)
+            | Self::SetUp(_)
+            | Self::Save(_)
+            | Self::Expiry => None,
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -15,8 +15,10 @@
 //! 2. a request is answered once: by its shard, or with NOT_COORDINATOR when the shard goes
 //! 3. no partition is opened before the journals are read
 //!
-//! Group path 3 of 5. Before: requests/groups.rs. After: core/coordinator's `GroupShard`, partition_worker.rs.
-//! Transaction path 3 of 5. Before: requests/transactions.rs. After: core/coordinator's `TransactionShard`, markers.rs.
+//! Group path 3 of 5. Before: requests/groups.rs. After: core/coordinator/src/shard.rs, partition_worker.rs.
+//! Transaction path 3 of 5. Before: requests/transactions.rs. After: core/coordinator/src/transactions/shard.rs,
+//! markers.rs.
+//! Share state: Before: routing/share_persister.rs. After: core/coordinator/src/share_state/shard.rs.
 
 mod append;
 mod groups;

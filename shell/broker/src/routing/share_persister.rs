@@ -9,7 +9,7 @@
 //! has to be tried again: whoever needs an order asks one after the other.
 //!
 //! Asked by: partition_worker/share (read, write), requests/share/groups.rs (initialize, delete, summaries).
-//! After: coordinator_worker.rs.
+//! After: coordinator_worker.rs, core/coordinator/src/share_state/shard.rs.
 //!
 //! # Source
 //! Kafka 4.4 `DefaultStatePersister`, `PersisterStateManager`.

@@ -7,8 +7,8 @@ use barnabas_base::{Set, Text};
 
 use super::group::ConsumerGroup;
 use super::regex;
-use crate::groups::reconciled::{MemberState, World};
-use crate::outbox::{Outbox, TimerKey};
+use crate::groups::reconciled::World;
+use crate::outbox::Outbox;
 
 /// Takes members out; the group's epoch is raised.
 pub(crate) fn fence(group: &mut ConsumerGroup, ids: &[Text], world: &mut World, out: &mut Outbox) {
@@ -22,22 +22,6 @@ pub(crate) fn fence(group: &mut ConsumerGroup, ids: &[Text], world: &mut World, 
     let hash = group.metadata_hash(world);
     group.raise(hash, out.now.mono);
     group.assigned_to_none(out.now.wall.0);
-}
-
-/// Whether a member of whom `key` speaks is still asked for what it is late with.
-pub(crate) fn is_late(group: &ConsumerGroup, id: &str, key: &TimerKey) -> bool {
-    let Some(member) = group.member(id) else { return false };
-    match key {
-        TimerKey::Session { .. } => true,
-        TimerKey::Rebalance { .. } => member.state == MemberState::Unrevoked && member.own.classic.is_none(),
-        TimerKey::MemberJoin { .. } | TimerKey::MemberSync { .. } => member.own.classic.is_some(),
-        TimerKey::Join(_)
-        | TimerKey::Sync(_)
-        | TimerKey::FirstTarget(_)
-        | TimerKey::SetUp(_)
-        | TimerKey::Save(_)
-        | TimerKey::Expiry => false,
-    }
 }
 
 /// Whether every partition of the group's topics is in one member's target. Not so after a batch with a part of the

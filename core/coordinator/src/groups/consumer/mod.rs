@@ -39,9 +39,9 @@ mod target;
 use barnabas_base::{DurationMs, ErrorCode};
 
 use super::Group;
-use super::reconciled::{Kind, Member, ReconciledGroup, kind};
+use super::reconciled::{Kind, Member, MemberState, ReconciledGroup, kind};
 use crate::assignment::Partitions;
-use crate::outbox::GroupCounts;
+use crate::outbox::{GroupCounts, TimerKey};
 use crate::records::GroupKind;
 use crate::{GroupConfig, GroupTimes};
 
@@ -50,7 +50,7 @@ pub(crate) use classic_member::{Joined, join, leaves, sync, touch};
 pub(crate) use describe::{describe, describe_refused, described_bytes};
 pub(crate) use group::ConsumerGroup;
 pub(crate) use heartbeat::heartbeat;
-pub(crate) use leave::{fence, is_late, loaded};
+pub(crate) use leave::{fence, loaded};
 pub(crate) use member::Assigned;
 #[cfg(test)]
 pub(crate) use member::ConsumerMember;
@@ -82,6 +82,17 @@ impl Kind for Consumer {
     /// Members of the classic protocol say how long theirs is.
     fn session_timeout(member: &Member<Self>) -> Option<DurationMs> {
         member.own.classic.as_ref().map(|side| DurationMs(i64::from(side.session_timeout_ms)))
+    }
+
+    /// A member that has gone over to the other protocol has its times no more.
+    fn is_late(member: &Member<Self>, key: &TimerKey) -> bool {
+        match key {
+            TimerKey::Rebalance { .. } => {
+                member.state == MemberState::Unrevoked && member.own.classic.is_none()
+            }
+            TimerKey::MemberJoin { .. } | TimerKey::MemberSync { .. } => member.own.classic.is_some(),
+            _ => false,
+        }
     }
 
     /// In the words of the member's protocol.

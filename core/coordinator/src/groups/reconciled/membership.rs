@@ -187,6 +187,12 @@ impl<K: Kind> ReconciledGroup<K> {
         self.members().keys().for_each(|id| self.watch(id, out));
     }
 
+    /// Whether a member whose time `key` says is over still has to do what it was given that time for.
+    pub fn is_late(&self, id: &str, key: &TimerKey) -> bool {
+        self.member(id)
+            .is_some_and(|member| matches!(key, TimerKey::Session { .. }) || K::is_late(member, key))
+    }
+
     /// Sets the timer by which the member must have given up what it is to give up, if there is such.
     pub fn watch_revocation(&self, member: &Member<K>, out: &mut Outbox) {
         let key = TimerKey::Rebalance { group: self.id.clone(), member: member.id.clone() };

@@ -43,7 +43,7 @@ use std::fmt::Debug;
 use barnabas_base::{DurationMs, ErrorCode};
 
 use super::Group;
-use crate::outbox::GroupCounts;
+use crate::outbox::{GroupCounts, TimerKey};
 use crate::records::GroupKind;
 use crate::{GroupConfig, GroupTimes};
 
@@ -91,6 +91,11 @@ pub(crate) trait Kind: Debug + Clone + PartialEq {
     /// The member's own session timeout; `None`: the group's.
     fn session_timeout(_: &Member<Self>) -> Option<DurationMs> {
         None
+    }
+
+    /// Whether the member still has to do what it was given the time of `key` for, which is not its session's.
+    fn is_late(_: &Member<Self>, _: &TimerKey) -> bool {
+        false
     }
 
     /// What a member with another epoch is told that commits or fetches offsets.

@@ -269,13 +269,13 @@ pub(crate) fn leave(
     if group.member(id).is_none() {
         return Err(unknown(&group.id, id));
     }
-    fence(group, id, world, out);
+    fence(group, std::slice::from_ref(id), world, out);
     Ok(ShareGroupHeartbeatResponse { member_id: Some(Str::from(id)), member_epoch: -1, ..Default::default() })
 }
 
-/// Takes a member out; the group's epoch is raised.
-pub(crate) fn fence(group: &mut ShareGroup, id: &Text, world: &mut World, out: &mut Outbox) {
-    if group.take_out(std::slice::from_ref(id), out).is_empty() {
+/// Takes members out; the group's epoch is raised.
+pub(crate) fn fence(group: &mut ShareGroup, ids: &[Text], world: &mut World, out: &mut Outbox) {
+    if group.take_out(ids, out).is_empty() {
         return;
     }
     let hash = world.hash_of(group.names().keys());

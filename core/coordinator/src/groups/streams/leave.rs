@@ -11,7 +11,7 @@ use barnabas_wire::messages::{StreamsGroupHeartbeatRequest, StreamsGroupHeartbea
 
 use super::group::StreamsGroup;
 use super::member::StreamsMember;
-use crate::groups::reconciled::{AWAY, MemberState, Refused};
+use crate::groups::reconciled::{AWAY, Refused};
 use crate::outbox::{Outbox, TimerKey};
 use crate::request::empty_streams_heartbeat;
 
@@ -57,16 +57,6 @@ pub(crate) fn fence(group: &mut StreamsGroup, ids: &[Text], out: &mut Outbox) {
     if group.is_empty() {
         group.own.shutdown_by = None;
         out.timers.cancel(&TimerKey::FirstTarget(group.id.clone()));
-    }
-}
-
-/// Whether a member of whom `key` speaks is still asked for what it is late with.
-pub(crate) fn is_late(group: &StreamsGroup, id: &str, key: &TimerKey) -> bool {
-    let Some(member) = group.member(id) else { return false };
-    match key {
-        TimerKey::Session { .. } => true,
-        TimerKey::Rebalance { .. } => member.state == MemberState::Unrevoked && member.epoch != AWAY,
-        _ => false,
     }
 }
 

@@ -37,9 +37,9 @@ mod target;
 mod topology;
 
 use super::Group;
-use super::reconciled::{Kind, Member, ReconciledGroup, kind};
+use super::reconciled::{AWAY, Kind, Member, MemberState, ReconciledGroup, kind};
 use crate::assignment::streams::{Held, Target};
-use crate::outbox::GroupCounts;
+use crate::outbox::{GroupCounts, TimerKey};
 use crate::records::GroupKind;
 use crate::{GroupConfig, GroupTimes};
 
@@ -47,7 +47,7 @@ pub(crate) use check::{check, refusal};
 pub(crate) use describe::{describe, describe_refused, described_bytes};
 pub(crate) use group::StreamsGroup;
 pub(crate) use heartbeat::heartbeat;
-pub(crate) use leave::{fence, is_late, leave, loaded};
+pub(crate) use leave::{fence, leave, loaded};
 pub(crate) use target::first_target;
 
 /// Streams groups.
@@ -66,6 +66,11 @@ impl Kind for Streams {
 
     fn times<'a>(config: &'a GroupConfig, group: &str) -> &'a GroupTimes {
         &config.streams.settings.of(group).times
+    }
+
+    fn is_late(member: &Member<Self>, key: &TimerKey) -> bool {
+        let is_asked = member.state == MemberState::Unrevoked && member.epoch != AWAY;
+        matches!(key, TimerKey::Rebalance { .. }) && is_asked
     }
 
     fn count(group: &mut group::Own, old: Option<&Member<Self>>, new: Option<&Member<Self>>) {

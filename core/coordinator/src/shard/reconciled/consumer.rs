@@ -164,7 +164,7 @@ impl GroupShard {
 
     /// Takes members out of a consumer group; if none of the new protocol is left, the group becomes a classic one.
     /// Gives the batch that says so.
-    fn fence_members(&mut self, id: &Text, leaving: &[Text]) -> BatchId {
+    pub(super) fn fence_members(&mut self, id: &Text, leaving: &[Text]) -> BatchId {
         let Some(Group::Consumer(group)) = self.groups.get_mut(id) else { return BatchId(0) };
         if consumer::can_downgrade(group, leaving, false, &self.out) {
             return self.downgrade(id, leaving, true);
@@ -260,25 +260,5 @@ impl GroupShard {
         );
         let response = ConsumerGroupDescribeResponse { groups, ..Default::default() };
         self.out.answer_after(last, ticket, Response::ConsumerGroupDescribe(response));
-    }
-
-    /// Time is over for a member of a consumer group.
-    pub(in crate::shard) fn consumer_timer(&mut self, key: &TimerKey) {
-        let (TimerKey::Session { group, member }
-        | TimerKey::Rebalance { group, member }
-        | TimerKey::MemberJoin { group, member }
-        | TimerKey::MemberSync { group, member }) = key
-        else {
-            return;
-        };
-        // A member that has gone over to the other protocol, or is not asked for anything any more, is not what this is
-        // about.
-        let is_meant = match self.groups.get(group) {
-            Some(Group::Consumer(group)) => consumer::is_late(group, member, key),
-            _ => false,
-        };
-        if is_meant {
-            self.fence_members(group, std::slice::from_ref(member));
-        }
     }
 }

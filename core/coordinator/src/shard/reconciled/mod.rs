@@ -14,7 +14,7 @@ use crate::framework::{BatchId, Now, Ticket};
 use crate::groups::classic::{self, State};
 use crate::groups::reconciled::{Kind, ReconciledGroup, Records, Refused, World, no_group, wrong_kind};
 use crate::groups::{self, find};
-use crate::outbox::{Effect, Outbox};
+use crate::outbox::{Effect, Outbox, TimerKey};
 use crate::records::Entry;
 use crate::{Done, Response};
 
@@ -80,6 +80,27 @@ impl GroupShard {
             });
         }
         (described, last)
+    }
+
+    /// Time is over for a member, unless it has done meanwhile what it was to do by then.
+    pub(in crate::shard) fn member_timer(&mut self, key: &TimerKey) {
+        let Some((id, member)) = key.member() else { return };
+        let gone = std::slice::from_ref(member);
+        match self.groups.get_mut(id) {
+            // A consumer group may become a classic one by that.
+            Some(Group::Consumer(group)) if group.is_late(member, key) => {
+                self.fence_members(id, gone);
+            }
+            Some(Group::Share(group)) if group.is_late(member, key) => {
+                groups::share::fence(group, gone, &mut self.world, &mut self.out);
+                group.flush(&mut self.out);
+            }
+            Some(Group::Streams(group)) if group.is_late(member, key) => {
+                groups::streams::fence(group, gone, &mut self.out);
+                group.flush(&mut self.out);
+            }
+            _ => {}
+        }
     }
 
     /// A job of this shard was run, or given up.

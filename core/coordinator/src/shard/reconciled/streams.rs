@@ -11,7 +11,6 @@ use crate::framework::{Caller, Ticket};
 use crate::groups::classic::ClassicGroup;
 use crate::groups::reconciled::{Refused, no_group};
 use crate::groups::{find_mut, streams};
-use crate::outbox::TimerKey;
 use crate::records::GroupKind;
 use crate::request::StreamsHeartbeat;
 
@@ -86,19 +85,6 @@ impl GroupShard {
     pub(in crate::shard) fn first_streams_target(&mut self, id: &Text) {
         if let Some(Group::Streams(group)) = self.groups.get_mut(id) {
             streams::first_target(group, &mut self.out);
-        }
-    }
-
-    /// Time is over for a member.
-    pub(in crate::shard) fn streams_timer(&mut self, key: &TimerKey) {
-        let (TimerKey::Session { group, member } | TimerKey::Rebalance { group, member }) = key else {
-            return;
-        };
-        if let Some(Group::Streams(group)) = self.groups.get_mut(group)
-            && streams::is_late(group, member, key)
-        {
-            streams::fence(group, std::slice::from_ref(member), &mut self.out);
-            group.flush(&mut self.out);
         }
     }
 

@@ -179,11 +179,7 @@ fn streams_config(config: &BrokerConfig, image: &Image) -> StreamsConfig {
 }
 
 /// As [`TimeKeys::of_group`], of a streams group.
-fn own_streams_settings(
-    config: &BrokerConfig,
-    own: &Values,
-    standard: &StreamsSettings,
-) -> StreamsSettings {
+fn own_streams_settings(config: &BrokerConfig, own: &Values, standard: &StreamsSettings) -> StreamsSettings {
     let number = |key: &str| number(own, key, config).map(|number| number.max(0));
     let millis = |key: &str, standard: DurationMs| {
         number(key).map_or(standard, |number| DurationMs(number.min(i64::from(i32::MAX))))

@@ -67,7 +67,7 @@ impl Talk {
             "leader" | "follower" | "broker" | "min" => self.metadata(&said),
             "append" | "durable" | "fetches" | "wait" | "delete" | "waits-for?" => self.lead(&said),
             "answers" => self.answered(&said),
-            "sent" | "marks" | "diverging" | "ends" | "open" | "damaged" | "seen" | "heal" => {
+            "sent" | "marks" | "diverging" | "ends" | "open" | "damaged" | "needed" | "seen" | "heal" => {
                 self.follow(&said)
             }
             _ => self.ask(&said),
@@ -253,6 +253,7 @@ impl Talk {
                 self.cut(cut);
             }
             "damaged" => self.partition.ask_again(said.offset("at")),
+            "needed" => self.partition.stop_asking_again(),
             "seen" => self.partition.seen_behind(),
             "heal" => {
                 let cut = self.partition.heal(said.has("counts"));

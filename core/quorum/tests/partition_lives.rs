@@ -3,8 +3,9 @@
 //!
 //! What is judged: a leader is alive and in sync; nobody gets in sync but by its leader's word, or as the one that was
 //! eligible and leads now, or by an unclean election where one is allowed, or as whoever led last when nobody else is
-//! left; who is eligible was in sync; replicas change only where somebody asked for it. In the end, with everybody
-//! back, every partition has what was asked for, and who should lead does.
+//! left; a damaged replica gets in sync by its leader's word only if it was eligible; who is eligible was in sync;
+//! replicas change only where somebody asked for it. In the end, with everybody back, every partition has what was
+//! asked for, and who should lead does.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use barnabas_base::{BrokerId, ErrorCode, PartitionIndex, Uuid};
 use barnabas_metadata::MetadataVersion;
 use barnabas_quorum::batches::{Content, read_batch};
+use barnabas_quorum::controller::impaired::said::Impairments;
 use barnabas_wire::messages::create_topics_request::{CreatableReplicaAssignment, CreatableTopic};
 use barnabas_wire::messages::elect_leaders_request::TopicPartitions;
 use barnabas_wire::messages::*;
@@ -60,6 +62,8 @@ struct Life {
     active: BTreeSet<i32>,
     min_isr: BTreeMap<String, usize>,
     may_be_unclean: BTreeSet<String>,
+    /// The copies that each broker's heartbeats call damaged.
+    damaged: BTreeMap<i32, BTreeSet<(Uuid, i32)>>,
     life: u8,
     changes: usize,
     completed: usize,
@@ -80,6 +84,7 @@ impl Life {
             active: BTreeSet::from([1]),
             min_isr: BTreeMap::new(),
             may_be_unclean: BTreeSet::new(),
+            damaged: BTreeMap::new(),
             life: 1,
             changes: 0,
             completed: 0,
@@ -125,13 +130,16 @@ impl Life {
 
     fn register(&mut self, id: i32, is_clean: bool) {
         self.life += 1;
+        self.damaged.remove(&id);
         let mut request = registration(id, self.life, &[id as u8], None);
         request.previous_broker_epoch = if is_clean { self.epoch(id) } else { -1 };
         self.ask(Act::Other, request, 4);
     }
 
     fn heartbeat(&mut self, id: i32, want_fence: bool, want_shut_down: bool) {
-        let request = BrokerHeartbeatRequest {
+        let damaged = self.damaged.get(&id).into_iter().flatten();
+        let partitions = damaged.map(|&(topic, index)| (topic, PartitionIndex(index))).collect();
+        let mut request = BrokerHeartbeatRequest {
             broker_id: id,
             broker_epoch: self.epoch(id),
             current_metadata_offset: 1_000_000,
@@ -139,6 +147,7 @@ impl Life {
             want_shut_down,
             ..BrokerHeartbeatRequest::default()
         };
+        Impairments { partitions, ..Impairments::default() }.write(&mut request.unknown_tagged_fields);
         self.ask(Act::Other, request, 1);
     }
 
@@ -269,7 +278,14 @@ impl Life {
         let id = 2 + self.below(BROKERS as usize - 1) as i32;
         let (key, state) = self.a_partition();
         let name = self.names[&key.0].clone();
-        match self.below(20) {
+        match self.below(21) {
+            20 => {
+                let damaged = self.damaged.entry(id).or_default();
+                if !damaged.remove(&key) {
+                    damaged.insert(key);
+                }
+                self.heartbeat(id, false, false);
+            }
             0 | 1 => self.heartbeat(id, true, false),
             2..=4 => self.heartbeat(id, false, false),
             5 => self.heartbeat(id, false, true),
@@ -403,6 +419,10 @@ impl Life {
         let was = |id: &i32| old.isr.contains(id) || old.elr.contains(id);
         assert!(new.elr.iter().all(was), "who is eligible was in sync: {why}");
         let is_new = |id: &&i32| !old.isr.contains(id);
+        let is_damaged = |id: &&i32| self.damaged.get(id).is_some_and(|keys| keys.contains(key));
+        let admits = act == Act::Alter(key.0, key.1);
+        let mut admitted = new.isr.iter().filter(is_new).filter(|id| admits && !old.elr.contains(id));
+        assert!(!admitted.any(|id| is_damaged(&id)), "a damaged replica stays out: {why}");
         let Some(&joins) = new.isr.iter().find(is_new) else { return };
         let is_alone = new.isr == [joins];
         let by_its_leader = act == Act::Alter(key.0, key.1);

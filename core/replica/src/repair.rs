@@ -19,12 +19,18 @@
 //! replica is back: everything but the damaged part is served meanwhile. Without the ELR it leaves the ISR even so, and
 //! producers with `acks=all` wait.
 //!
+//! A damaged replica outside of ISR and ELR does not come into the ISR before it is repaired: it fetches from the
+//! damaged offset, and so never catches up. One in the ELR cannot be repaired there, and fetches from its end: back in
+//! the ISR it counts no more than before, and the ELR is empty once the ISR has `min.insync.replicas`. Otherwise two
+//! damaged replicas in the ELR would wait for each other.
+//!
 //! Always true:
 //! 1. the only replica in sync gives up nothing
 //! 2. a replica in the ISR or the ELR gives up nothing
 //! 3. nothing is given up before the leader has sent records from the damaged offset, which shows that it sees the
 //!    replica behind
 //! 4. nothing is given up before the image is known to hold all that was committed up to that moment
+//! 5. a replica that knows of damage, and is in neither ISR nor ELR, does not fetch from behind the damage
 //!
 //! Neighbours: shell/broker/src/worker/partition_worker/replication/repair.rs, which carries it out; `truncation`;
 //! core/partition's `partition/follower`.
@@ -85,6 +91,8 @@ pub enum RepairStep {
     Repaired,
     /// It begins to fetch again from here.
     Refetch { from: Offset },
+    /// It fetches from its end again: the cluster needs it in the ISR.
+    FetchOn,
     /// It gives up what lies from `to` on: whole segments.
     GiveUp { from: Offset, to: Offset, cut: Cut },
 }
@@ -112,13 +120,19 @@ impl Replica {
         }
         let Some((_, epoch)) = self.following else { return RepairStep::Wait };
         let is_current = view.row.leader_epoch == epoch && self.partition.leader_epoch() == epoch;
-        if !is_current || view.must_stay_in_sync() {
+        if !is_current {
             return RepairStep::Wait;
         }
+        if view.is_needed() {
+            return self.fetch_on();
+        }
         if self.partition.asks_again_from().is_none() {
+            if view.is_in_sync() && !self.partition.has_agreed() {
+                // The leader may wait for what it has.
+                return RepairStep::Wait;
+            }
             self.partition.ask_again(from);
             if self.partition.asks_again_from().is_none() {
-                // This leader has not answered it yet.
                 return RepairStep::Wait;
             }
             let (since, was_in_sync) = (view.now, view.is_in_sync());
@@ -138,6 +152,15 @@ impl Replica {
             return RepairStep::Wait;
         }
         self.give_up(from)
+    }
+
+    fn fetch_on(&mut self) -> RepairStep {
+        self.repair.refetch = None;
+        if self.partition.asks_again_from().is_none() {
+            return RepairStep::Wait;
+        }
+        self.partition.stop_asking_again();
+        RepairStep::FetchOn
     }
 
     /// Whether the cluster may rely on this replica's data.
@@ -177,6 +200,11 @@ impl Replica {
 impl RepairView<'_> {
     fn is_in_sync(&self) -> bool {
         self.row.isr().contains(&self.me)
+    }
+
+    /// Whether the cluster counts on it, and lacks another for its place.
+    fn is_needed(&self) -> bool {
+        self.must_stay_in_sync() || self.row.elr().contains(&self.me)
     }
 
     /// Whether leaving the ISR would cost more than the damage does.

@@ -1,6 +1,6 @@
 //! The real controller, in a process that never dies: each request is decided on the last image, and makes the next.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use barnabas_base::{BrokerEpoch, BrokerId, LeaderEpoch, MonotonicMs, Offset, Text, TimestampMs, Uuid};
@@ -18,6 +18,7 @@ use barnabas_wire::messages::create_topics_request::{
 use barnabas_wire::messages::{BrokerHeartbeatRequest, BrokerRegistrationRequest, CreateTopicsRequest};
 use barnabas_wire::{MetadataRecord, RequestBody, ResponseBody, Str};
 
+use crate::mistake::Mistake;
 use crate::random::Random;
 
 pub(crate) const CLUSTER: &str = "Y2x1c3RlciBvZiB0ZXN0cw";
@@ -31,6 +32,9 @@ pub(crate) struct Host {
     pub images: Vec<Arc<Image>>,
     end: i64,
     random: Random,
+    /// What each broker's last heartbeat called damaged.
+    told: BTreeMap<BrokerId, (BrokerEpoch, BTreeSet<ReplicaKey>)>,
+    pub mistake: Option<Mistake>,
 }
 
 /// What a node is configured with.
@@ -50,6 +54,8 @@ impl Host {
             images: Vec::new(),
             end: 0,
             random: Random(seed),
+            told: BTreeMap::new(),
+            mistake: None,
         };
         let levels = bootstrap::feature_levels(MetadataVersion::LATEST, &[]);
         let levels = levels.expect("invariant: a release knows its own levels");
@@ -147,7 +153,9 @@ impl Host {
         damaged: &BTreeSet<ReplicaKey>,
         at: MonotonicMs,
     ) {
-        let partitions = damaged.iter().map(|key| (key.topic, key.partition)).collect();
+        self.told.insert(id, (life, damaged.clone()));
+        let is_heard = self.mistake != Some(Mistake::AdmitsTheDamaged);
+        let partitions = damaged.iter().filter(|_| is_heard).map(|key| (key.topic, key.partition)).collect();
         let impairments = Impairments { partitions, ..Impairments::default() };
         let mut request = BrokerHeartbeatRequest {
             broker_id: id.get(),
@@ -158,6 +166,12 @@ impl Host {
         };
         impairments.write(&mut request.unknown_tagged_fields);
         self.ask(request, 1, at);
+    }
+
+    /// Whether the broker's last heartbeat called its replica damaged.
+    pub fn is_damaged(&self, id: BrokerId, key: ReplicaKey) -> bool {
+        let registered = self.image().cluster.broker(id).map(|broker| broker.epoch);
+        self.told.get(&id).is_some_and(|(life, keys)| Some(*life) == registered && keys.contains(&key))
     }
 
     pub fn create(&mut self, name: &str, assignment: &[Vec<i32>], min_in_sync: u16, at: MonotonicMs) {

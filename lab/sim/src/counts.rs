@@ -80,12 +80,13 @@ pub enum Invariant {
     AcknowledgedIsKept,
     DurableIsKept,
     MetadataIsSound,
+    DamagedStaysOut,
     Transactions,
     AtRest,
 }
 
 impl Invariant {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::ExposedIsSafe,
         Self::BatchesOnce,
         Self::LogsMatch,
@@ -93,6 +94,7 @@ impl Invariant {
         Self::AcknowledgedIsKept,
         Self::DurableIsKept,
         Self::MetadataIsSound,
+        Self::DamagedStaysOut,
         Self::Transactions,
         Self::AtRest,
     ];
@@ -106,6 +108,7 @@ impl Invariant {
             Self::AcknowledgedIsKept => "acknowledged_is_kept",
             Self::DurableIsKept => "durable_is_kept",
             Self::MetadataIsSound => "metadata_is_sound",
+            Self::DamagedStaysOut => "damaged_stays_out",
             Self::Transactions => "transactions",
             Self::AtRest => "at_rest",
         }

@@ -51,6 +51,8 @@ pub enum Mistake {
     ShowsEverything,
     /// A replica whose log is damaged gives it up while others count on it.
     HealsWhileItCounts,
+    /// The controller admits replicas of which it was told that they are damaged.
+    AdmitsTheDamaged,
     /// `min.insync.replicas` is taken for 1.
     LeadsBelowTheMinimum,
     /// A follower does not say of which epoch its last record is.
@@ -160,7 +162,7 @@ impl Mistake {
     ];
 
     /// Those that a day of brokers notices.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::SkipsTheSync,
         Self::SkipsTheSegmentSync,
         Self::ChecksBeforeTheSync,
@@ -185,6 +187,7 @@ impl Mistake {
         Self::BelievesLateAnswers,
         Self::ShowsEverything,
         Self::HealsWhileItCounts,
+        Self::AdmitsTheDamaged,
         Self::LeadsBelowTheMinimum,
         Self::AsksWithoutEpochs,
         Self::ForgetsProducers,

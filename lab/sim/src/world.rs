@@ -76,8 +76,9 @@ pub struct World {
 impl World {
     /// The world in which a mistake is planted.
     #[must_use]
-    pub fn with(self, mistake: Mistake) -> Self {
-        Self { mistake: Some(mistake), ..self }
+    pub fn with(mut self, mistake: Mistake) -> Self {
+        (self.mistake, self.host.mistake) = (Some(mistake), Some(mistake));
+        self
     }
 
     /// The world of which everything is printed as it happens.
@@ -428,7 +429,10 @@ impl World {
                 at.map_or(Ok(()), |at| self.act(at, |broker, around| broker.receive(letter, around)))
             }
             (Place::Controller, Message::AlterPartition { number, request }) => {
-                if let ResponseBody::AlterPartition(response) = self.host.ask(request, 3, self.now) {
+                let before = Arc::clone(self.host.image());
+                let answer = self.host.ask(request, 3, self.now);
+                self.judge.altered(&before, &self.host)?;
+                if let ResponseBody::AlterPartition(response) = answer {
                     let message = Message::PartitionAltered { number, response: *response };
                     let reply = Letter { from: Place::Controller, to: letter.from, message };
                     self.network.send(&mut self.random, self.now, reply);

@@ -51,15 +51,25 @@ impl Role {
 }
 
 impl Partition {
-    /// Its log is damaged at `from`: it acknowledges no more than what lies below until it is cut there, or the leader
-    /// changes. Not before it has agreed with this leader on all that it has.
+    /// Its log is damaged at `from`: it acknowledges no more than what lies below until it is cut there, the leader
+    /// changes, or [`Self::stop_asking_again`].
     pub fn ask_again(&mut self, from: Offset) {
-        let Some(told) = self.role.told().filter(|told| *told > Offset::ZERO) else { return };
+        let Some(told) = self.role.told() else { return };
         let known = self.asks_again_from().unwrap_or(self.log_end);
         if from < self.log_end.min(known) {
             let asking = AsksAgain { told, from: from.max(self.log_start), is_seen_behind: false };
             self.role = Role::AsksAgain(Box::new(asking));
         }
+    }
+
+    /// Whether its leader has answered it: they agree on all that it has.
+    pub fn has_agreed(&self) -> bool {
+        self.role.told().is_some_and(|told| told > Offset::ZERO)
+    }
+
+    /// It acknowledges all that it has again, damaged or not: it counts.
+    pub fn stop_asking_again(&mut self) {
+        self.role.stop_asking_again();
     }
 
     /// From where what it has is asked for again: what comes is not to be taken.
@@ -162,7 +172,9 @@ impl Partition {
         assert!(!self.is_leader(), "a leader knows its high watermark itself");
         match &mut self.role {
             Role::Follower(told) => *told = leaders,
-            Role::AsksAgain(asking) => asking.told = leaders,
+            // Not before it has agreed with this leader on all that it has.
+            Role::AsksAgain(asking) if asking.told > Offset::ZERO => asking.told = leaders,
+            Role::AsksAgain(_) => {}
             Role::Leader(_) | Role::Failed => {}
         }
         self.advance(effects);

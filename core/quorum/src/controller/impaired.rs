@@ -19,6 +19,7 @@
 //! | [`super::partition_change`] | elections of every kind prefer replicas that are not impaired |
 //! | [`super::replicas`] | leadership leaves impaired leaders, preferred ones get it back once they are well |
 //! | [`super::replicas`] | brokers that cannot write leave the ISR, and do not come into one |
+//! | [`super::replicas`] | a damaged replica that is in neither ISR nor ELR does not come into the ISR |
 //! | [`super::placement`], [`super::topics`] | new partitions are led where there is room |
 
 pub mod said;

@@ -107,8 +107,14 @@ fn data_is_given_up_only_out_of_isr_and_elr() {
         let now = row(isr, elr);
         let step = replica.repair_step(&view(&now));
         let base = replica.log.segment_base_of(Offset(13));
-        let expected = RepairStep::GiveUp { from: Offset(13), to: base, cut: Cut::To(base) };
-        assert_eq!(step, if gives_up { expected } else { RepairStep::Wait }, "isr={isr:?} elr={elr:?}");
+        let expected = if gives_up {
+            RepairStep::GiveUp { from: Offset(13), to: base, cut: Cut::To(base) }
+        } else if elr.is_empty() {
+            RepairStep::Wait
+        } else {
+            RepairStep::FetchOn
+        };
+        assert_eq!(step, expected, "isr={isr:?} elr={elr:?}");
         assert_eq!(base, Offset(10), "whole segments go");
     }
 }
@@ -169,4 +175,39 @@ fn damage_that_was_deleted_is_repaired() {
     assert_eq!(replica.repair_step(&view(&row)), RepairStep::Repaired);
     replica.forget_damage();
     assert_eq!(replica.repair_step(&view(&row)), RepairStep::Wait);
+}
+
+#[test]
+fn replica_out_of_sync_never_looks_caught_up() {
+    let (mut bench, out, all) = (damaged(), row(&[2, 3], &[]), row(&[1, 2, 3], &[]));
+    let Bench { replica, outbox, .. } = &mut bench;
+    // Another leader, which has not answered yet.
+    let epoch = LeaderEpoch(3);
+    replica.partition.become_follower(epoch, &mut outbox.decisions);
+    replica.following = Some((LEADER, epoch));
+    let [out, all] = [out, all].map(|row| Registration { leader_epoch: epoch, ..row });
+    // One that is in sync may be waited for.
+    assert_eq!(replica.repair_step(&view(&all)), RepairStep::Wait);
+    assert_eq!(replica.repair_step(&view(&out)), RepairStep::Refetch { from: Offset(13) });
+    let position = replica.partition.fetch_position(replica.log.epochs()).unwrap();
+    assert_eq!(position.offset, Offset(13));
+}
+
+#[test]
+fn replica_that_is_needed_fetches_on() {
+    // ISR and ELR: one of two in sync, and one that may be elected.
+    for (isr, elr) in [(&[1, 2][..], &[][..]), (&[2], &[1, 3])] {
+        let (mut bench, out, needed) = (damaged(), row(&[2, 3], &[]), row(isr, elr));
+        let replica = &mut bench.replica;
+        assert_eq!(replica.repair_step(&view(&out)), RepairStep::Refetch { from: Offset(13) });
+        replica.partition.seen_behind();
+        assert_eq!(replica.repair_step(&at(&needed, 40_000)), RepairStep::FetchOn, "isr={isr:?} elr={elr:?}");
+        let position = replica.partition.fetch_position(replica.log.epochs()).unwrap();
+        assert_eq!(position.offset, Offset(30), "it may come into the ISR");
+        assert_eq!(replica.repair_step(&at(&needed, 40_000)), RepairStep::Wait);
+        // It is needed no more, and begins from the start.
+        let late = at(&out, 50_000);
+        assert_eq!(replica.repair_step(&late), RepairStep::Refetch { from: Offset(13) });
+        assert_eq!(replica.repair_step(&late), RepairStep::Wait, "this leader has yet to see it behind");
+    }
 }

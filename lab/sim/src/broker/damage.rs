@@ -32,9 +32,6 @@ impl Process {
         if let Some(offset) = self.host.scrub(key) {
             self.met_damage(key, offset, around);
         }
-        for key in self.hindered.clone() {
-            self.settle(key, around);
-        }
     }
 
     /// Goes on with a replica that is damaged and follows.
@@ -60,7 +57,8 @@ impl Process {
             now: around.now,
         };
         match hosted.replica.repair_step(&view) {
-            RepairStep::Wait | RepairStep::Refetch { .. } => {}
+            RepairStep::Wait => {}
+            RepairStep::Refetch { .. } | RepairStep::FetchOn => self.tell_position(key),
             RepairStep::Repaired => {
                 hosted.replica.forget_damage();
                 self.hindered.remove(&key);

@@ -209,6 +209,12 @@ impl Process {
             self.to_reopen.insert(key);
             return;
         }
+        self.tell_position(key);
+    }
+
+    /// The fetcher goes on from where the replica stands now.
+    pub(super) fn tell_position(&mut self, key: ReplicaKey) {
+        let Some(replica) = self.host.replica(key) else { return };
         if replica.truncation.is_none()
             && let Some(position) = replica.partition.fetch_position(replica.log.epochs())
             && let Some(fetcher) = self.fetchers.of(key)

@@ -3,6 +3,7 @@
 mod acknowledged_is_kept;
 mod at_rest;
 mod batches_once;
+mod damaged_stays_out;
 mod durable_is_kept;
 mod exposed_is_safe;
 mod logs_match;
@@ -20,6 +21,7 @@ use barnabas_partition::ReplicaKey;
 use crate::batch::{Batch, Contents, Value};
 use crate::broker::{Broker, Event};
 use crate::clients::Client;
+use crate::controller::Host;
 use crate::counts::{Checks, Invariant};
 use crate::host::{Failure, Readable};
 use crate::network::Answer;
@@ -184,6 +186,12 @@ impl Judge {
     /// Parts of transactions that were committed, and aborted.
     pub fn decided(&self) -> (usize, usize) {
         (self.ledger.commits, self.ledger.aborts)
+    }
+
+    /// The controller has answered a leader.
+    pub fn altered(&self, before: &Image, host: &Host) -> Result<(), Violation> {
+        self.asked(Invariant::DamagedStaysOut);
+        damaged_stays_out::check(before, host)
     }
 
     /// The metadata has changed.

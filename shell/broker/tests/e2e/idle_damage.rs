@@ -2,6 +2,7 @@
 //! and its broker knows of what changed while it was down without being asked to read it.
 
 use crate::harness::replicas::{Cluster, append_patiently, eventually, leaders, metadata, until};
+use crate::harness::{free_port, metric};
 use barnabas_base::TopicId;
 use barnabas_wire::messages::elect_leaders_request::TopicPartitions;
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -210,5 +211,49 @@ fn damage_that_waits_for_its_repair_is_known_after_a_restart() {
     cluster.nodes.get_mut(&follower).expect("a node").launch();
     assert!(is_damaged(&cluster, follower), "nothing is given up while it may have to lead");
     cluster.nodes.get_mut(&third).expect("a node").launch();
+    await_repair(cluster, topic, follower);
+}
+
+/// The repair waits for the third replica, and goes on when that is back in the ISR though nothing else happens.
+#[test]
+fn idle_repair_goes_on_when_another_replica_is_back() {
+    let (mut cluster, topic, follower) = damaged_follower();
+    let third = 6 - state(&cluster, follower).0 - follower;
+    assert!(cluster.nodes.get_mut(&third).expect("a node").stop_expecting_trouble().success());
+    eventually("the third has left", || !state(&cluster, follower).1.contains(&third));
+    assert!(read_all(&cluster, follower, topic).is_some(), "the damage is met");
+    eventually("it is known", || cluster.nodes[&follower].log().contains("its replica is corrupt"));
+    cluster.nodes.get_mut(&third).expect("a node").launch();
+    await_repair(cluster, topic, follower);
+}
+
+/// All are stopped, bytes of a replica outside of the ISR change, and all start: nothing is produced after that. While
+/// two are up it is one of two in sync, and waits for the third.
+#[test]
+fn damaged_while_all_were_stopped_is_repaired_idle() {
+    let (mut cluster, topic, [leader, follower, third]) = filled();
+    for node in [third, follower, leader] {
+        let node = cluster.nodes.get_mut(&node).expect("a node");
+        assert!(node.stop_expecting_trouble().success());
+    }
+    damage(&cluster, follower, MIDDLE);
+    let metrics = free_port();
+    let properties = cluster.nodes[&follower].dir.path().join("server.properties");
+    let mut settings = std::fs::read_to_string(&properties).expect("settings");
+    settings.push_str(&format!("metrics.listener=127.0.0.1:{metrics}\n"));
+    std::fs::write(&properties, settings).expect("written");
+    for node in [leader, follower] {
+        cluster.nodes.get_mut(&node).expect("a node").launch_unawaited();
+    }
+    eventually("the damage is known", || {
+        cluster.nodes[&follower].log().contains("its replica is corrupt")
+            && metric(metrics, "barnabas_partitions_leadership_impaired") == Some(1.0)
+    });
+    eventually("two are in sync", || state(&cluster, leader).1.len() == 2);
+    cluster.nodes.get_mut(&third).expect("a node").launch();
+    eventually("it is repaired", || {
+        metric(metrics, "barnabas_partitions_leadership_impaired") == Some(0.0)
+            && metric(metrics, "barnabas_damage_found_total") == Some(1.0)
+    });
     await_repair(cluster, topic, follower);
 }

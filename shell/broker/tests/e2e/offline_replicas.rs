@@ -3,12 +3,10 @@
 
 use crate::harness::quorum::{create, eventually, metadata, prepared, random_uuid, until};
 use crate::harness::replicas::append;
-use crate::harness::{TestNode, free_port};
+use crate::harness::{TestNode, free_port, metric};
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::{DescribeLogDirsRequest, FetchRequest, ResponseBody};
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 
 const TOPIC: &str = "t";
 const STORAGE_ERROR: i16 = 56;
@@ -21,12 +19,7 @@ struct Node {
 
 impl Node {
     fn metric(&self, name: &str) -> Option<f64> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.metrics)).ok()?;
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
-        let mut page = String::new();
-        stream.read_to_string(&mut page).ok()?;
-        let line = page.lines().find(|line| line.starts_with(&format!("{name} ")))?;
-        line.split_once(' ')?.1.parse().ok()
+        metric(self.metrics, name)
     }
 
     fn await_metric(&self, name: &str, value: f64) {

@@ -1,7 +1,7 @@
 //! AlterPartition: the leader of a partition says who is in sync with it.
 //!
 //! Only its own leader's word counts, about the state that is known now; and nobody joins who could not lead: fenced,
-//! on its way out, in another life than the one in which it fetched, or without room to write
+//! on its way out, in another life than the one in which it fetched, without room to write, or damaged
 //! ([`crate::controller::impaired`]).
 //!
 //! Source: KIP-497, KIP-704, KIP-841, KIP-903, KIP-966; Kafka `ReplicationControlManager.alterPartition`,
@@ -126,14 +126,19 @@ fn check_members(
     if !is_sound || !has_leader || recovers && (isr.len() > 1 || was_recovered) {
         return Err(ErrorCode::InvalidRequest);
     }
-    let cannot_write = |member: BrokerId| {
+    let may_join = |member: BrokerId| {
         let directory = partition.directory(member);
-        case.impaired.of(case.image, member, (topic.id, index), directory) == Impairment::Full
+        match case.impaired.of(case.image, member, (topic.id, index), directory) {
+            Impairment::Nothing | Impairment::NoRoom => true,
+            Impairment::Full => false,
+            // An eligible leader replica counts already, and is not repaired while it does.
+            Impairment::Damage => partition.elr().contains(&member),
+        }
     };
     let is_eligible = |&(member, epoch): &(BrokerId, BrokerEpoch)| {
         let known = case.image.cluster.broker(member).filter(|broker| broker.is_active());
         known.is_some_and(|broker| epoch == BrokerEpoch::NONE || epoch == broker.epoch)
-            && (partition.isr().contains(&member) || !cannot_write(member))
+            && (partition.isr().contains(&member) || may_join(member))
     };
     if isr.iter().all(is_eligible) { Ok(()) } else { Err(ErrorCode::IneligibleReplica) }
 }

@@ -106,6 +106,16 @@ pub fn free_port() -> u16 {
     }
 }
 
+/// A metric without labels of the node whose `metrics.listener` has this port.
+pub fn metric(port: u16, name: &str) -> Option<f64> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page).ok()?;
+    let line = page.lines().find(|line| line.starts_with(&format!("{name} ")))?;
+    line.split_once(' ')?.1.parse().ok()
+}
+
 pub fn binary() -> Command {
     Command::new(env!("CARGO_BIN_EXE_barnabas"))
 }

@@ -75,11 +75,16 @@ impl PartitionWorker {
         match step {
             RepairStep::Wait => {}
             RepairStep::Repaired => self.repaired(key),
-            RepairStep::Refetch { from } => tracing::warn!(
-                %partition, %broker, %leader,
-                "replica is corrupt from offset {from}. It will be fetched again from the leader once \
-                 this replica has left the ISR and ELR; local data is kept until then"
-            ),
+            RepairStep::Refetch { from } => {
+                tracing::warn!(
+                    %partition, %broker, %leader,
+                    "replica is corrupt from offset {from}. It will be fetched again from the leader once \
+                     this replica has left the ISR and ELR; local data is kept until then"
+                );
+                // The fetcher has the place from before.
+                self.following.settle_soon(key);
+            }
+            RepairStep::FetchOn => self.following.settle_soon(key),
             RepairStep::GiveUp { from, to, cut } => {
                 let end = replica.partition.log_end();
                 tracing::warn!(

@@ -23,14 +23,14 @@ import time
 import zlib
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-sys.path.insert(0, str(ROOT / "lab/compat"))
-from compat import fetch  # noqa: E402
-from compat.raw import crc32c, data, text  # noqa: E402
-from compat.server import Apache, Barnabas  # noqa: E402
-from held import HELD  # noqa: E402
-from peer import Attack, connect, exchange, frame  # noqa: E402
+from compat import fetch
+from harness.ask import crc32c, data, text
+from harness.server import Apache, Barnabas
+from harness.usage import peak_mb, reset_peak, resident_mb
+from held import HELD
+from peer import Attack, connect, exchange, frame
+
+ROOT = Path(__file__).resolve().parents[2]
 
 RATE = 2_000
 MEMORY_MIB = 1_024
@@ -197,15 +197,6 @@ class Rubbish(Attack):
 ATTACKS = [FalseVote, RepeatedResource, ManyPartitions, ManyTopics, HalfFrames, OldGzip, LargeMembers, UnreadAnswers, ManyConnections, Rubbish, *HELD]
 
 
-def memory_mib(process, field):
-    try:
-        status = Path(f"/proc/{process.pid}/status").read_text()
-    except OSError:
-        return 0
-    found = re.search(rf"{field}:\s+(\d+)", status)
-    return int(found.group(1)) / 1024 if found else 0
-
-
 class Producer:
     """The good producer: ours, at a fixed rate, the same for every server."""
 
@@ -235,8 +226,8 @@ def measure(kind, make, binary, seconds):
         Producer(binary, server, 3).result()
         before, _ = Producer(binary, server, seconds).result()
         process = server.process
-        Path(f"/proc/{process.pid}/clear_refs").write_text("5")
-        base = memory_mib(process, "VmRSS")
+        reset_peak(process.pid)
+        base = resident_mb(process.pid)
         attack = kind(server)
 
         def guarded():
@@ -251,9 +242,9 @@ def measure(kind, make, binary, seconds):
         attack.over.set()
         thread.join(30)
         lives = process.poll() is None
-        peak = memory_mib(process, "VmHWM")
+        peak = peak_mb(process.pid) if lives else 0
         time.sleep(3)
-        after = memory_mib(process, "VmRSS")
+        after = resident_mb(process.pid) if server.is_alive() else 0
         server.stop()
         starts = True
         try:

@@ -4,7 +4,7 @@ import os
 import struct
 import time
 
-from compat.raw import crc32c, data, text
+from harness.ask import crc32c, data, text
 from peer import Attack, connect, exchange, frame
 
 CONNECTIONS = 40

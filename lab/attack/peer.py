@@ -2,13 +2,10 @@
 
 import socket
 import struct
-import sys
 import threading
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "compat"))
-from compat.raw import data, text  # noqa: E402
+from harness.ask import question
 
 
 def connect(port, within=10, source="127.0.0.1"):
@@ -18,7 +15,7 @@ def connect(port, within=10, source="127.0.0.1"):
 
 
 def frame(key, version, body, is_flexible=False):
-    return data(struct.pack(">hhi", key, version, 1) + text("attack") + (b"\0" if is_flexible else b"") + body)
+    return question(key, version, body, "attack", is_flexible=is_flexible)
 
 
 def exchange(connection, request):

@@ -26,12 +26,11 @@ import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "compat"))
-
-from compat import fetch  # noqa: E402
-from compat.cli import find_binary  # noqa: E402
-from compat.driver import Driver, Failure, Refusal  # noqa: E402
-from compat.server import Apache, Barnabas  # noqa: E402
+from compat import fetch
+from compat.cli import find_binary
+from compat.driver import Driver, Failure, Refusal
+from harness.process import spawn
+from harness.server import Apache, Barnabas, java_words
 
 CACHE = fetch.REPOSITORY / ".cache" / "kill"
 TOPIC = "log"
@@ -142,11 +141,9 @@ class Producer:
         properties = {"acks": "all", "enable.idempotence": "true", "retries": "2147483647", "delivery.timeout.ms": "600000", "request.timeout.ms": "10000",
                       "max.block.ms": "600000", "reconnect.backoff.max.ms": "100", "retry.backoff.max.ms": "200", "linger.ms": "5"}
         words = [word for key, value in properties.items() for word in ("--command-property", f"{key}={value}")]
-        settings = fetch.HERE / "maven/log4j2.properties"
         self.errors = open(log, "wb+")
-        self.process = subprocess.Popen(["java", "-Xmx512m", f"-Dlog4j2.configurationFile={settings}", "-Dcompat.level=ERROR", "-cp", classpath,
-                                         "org.apache.kafka.tools.ConsoleProducer", "--bootstrap-server", server.address, "--topic", TOPIC, *words],
-                                        stdin=subprocess.PIPE, stdout=self.errors, stderr=self.errors, start_new_session=True)
+        self.process = spawn(java_words(classpath, "org.apache.kafka.tools.ConsoleProducer", "--bootstrap-server", server.address, "--topic", TOPIC, *words, heap="512m", level="ERROR"),
+                             stdin=subprocess.PIPE, stdout=self.errors, stderr=self.errors)
         self.path, self.lines = path, lines
         self.fed = 0
         self.allowed = 0

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from compat import fetch
-from compat.server import _die_with_the_runner
+from harness.process import spawn
 
 HERE = Path(__file__).resolve().parent
 FOLDER = "bench-cluster"
@@ -43,8 +43,7 @@ class Beat:
     def __init__(self, address, topic, partitions, per_second, record_bytes=100, reads=True, settings=None):
         words = [address, topic, partitions, per_second, record_bytes, int(reads), *(f"{key}={value}" for key, value in (settings or RETRIED).items())]
         self.topic, self.reads = topic, reads
-        self.process = subprocess.Popen([built("beat"), *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                        preexec_fn=_die_with_the_runner)
+        self.process = spawn([built("beat"), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def __enter__(self):
         return self
@@ -93,7 +92,7 @@ def all_beat(beats, within, at_least=1.5, reads=False, longest_ms=1000):
 def led_at(ports, dead, prefix, topics, within=60):
     """Starts to watch until all partitions of these topics are led, by all brokers behind these ports; `led` waits for it."""
     words = [",".join(map(str, ports)), dead, prefix, topics, int(within)]
-    return subprocess.Popen([built("leaders"), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_die_with_the_runner)
+    return spawn([built("leaders"), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def led(watching, within=90):

@@ -12,7 +12,8 @@ import math
 import time
 from contextlib import ExitStack
 
-from rig.machine import CORES, calm, children_seconds, cpu_seconds, kernel_seconds, processes_busy, resident_mb
+from harness.usage import cpu_seconds, resident_mb
+from rig.machine import CORES, calm, children_seconds, kernel_seconds, processes_busy
 from rig.measures import topic_name, warm
 
 from .beat import UNRETRIED, Beat, all_beat

@@ -5,13 +5,12 @@ What the three use together is the peer's: CPU, memory, bytes written. One node 
 
 import os
 import shutil
-import subprocess
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
-from compat import server as compat_server
-from compat.server import free_port
+from harness import cluster
+from harness.server import Barnabas
 
 from rig.peers.barnabas import BarnabasSynced
 from rig.peers.kafka import Kafka, Server as KafkaServer
@@ -20,7 +19,6 @@ from rig.peers.peer import Peer
 from .asks import ClusterAsks
 
 IDS = (1, 2, 3)
-IDENTITY = "Y29tcGF0LWNvbXBhdC1jbw"
 # What Kafka's documentation advises for three brokers; everything else is as each of them has it.
 ADVISED = {"default.replication.factor": "3", "min.insync.replicas": "2", "offsets.topic.replication.factor": "3", "transaction.state.log.replication.factor": "3",
            "transaction.state.log.min.isr": "2", "share.coordinator.state.topic.replication.factor": "3", "share.coordinator.state.topic.min.isr": "2",
@@ -39,9 +37,8 @@ class Three(Peer):
             # The rig gives each server two numbers.
             for number, node in self.nodes.items():
                 node.port, node.controller_port = port + 2 * number, port + 2 * number + 1
-        voters = ",".join(f"{number}@127.0.0.1:{node.controller_port}" for number, node in self.nodes.items())
+        cluster.join(self.nodes)
         for node in self.nodes.values():
-            node.overrides["controller.quorum.voters"] = voters
             node.proxied = []
 
     # What the rig asks of a peer
@@ -53,13 +50,13 @@ class Three(Peer):
         return SimpleNamespace(address=",".join(node.address for node in self.nodes.values()), label=self.label, process=SimpleNamespace(poll=lambda: dead))
 
     def pids(self):
-        return [node.process.pid for node in self.nodes.values() if node.process is not None and node.process.returncode is None]
+        return [node.pid for node in self.nodes.values() if node.process is not None and node.process.returncode is None]
 
     def log_directories(self):
         return [node.data for node in self.nodes.values()]
 
     def alive(self):
-        return [number for number, node in self.nodes.items() if node.process is not None and node.process.poll() is None]
+        return [number for number, node in self.nodes.items() if node.is_alive()]
 
     def ask(self, within=60):
         """A connection to the first node that lives."""
@@ -69,15 +66,7 @@ class Three(Peer):
         return ClusterAsks(self.nodes[number].port, within)
 
     def start(self):
-        properties = {number: node.write_properties() for number, node in self.nodes.items()}
-        formatting = [subprocess.Popen(self.format_command(self.nodes[number], path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-                      for number, path in properties.items()]
-        for one in formatting:
-            said, _ = one.communicate(timeout=60)
-            if one.returncode != 0:
-                raise RuntimeError(f"{self.label}: storage format: {said.strip()[-300:]}")
-        for number in IDS:
-            self.spawn(number)
+        cluster.launch(self.nodes.values())
         for number in IDS:
             self.wait_ready(number)
         return self
@@ -104,11 +93,7 @@ class Three(Peer):
 
     def spawn(self, number):
         """Starts it, and does not wait: alone it is no cluster."""
-        node = self.nodes[number]
-        with open(node.log, "ab") as log:
-            node.process = subprocess.Popen(node.command(node.directory / "server.properties"), stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=node.directory,
-                                            start_new_session=True, preexec_fn=compat_server._die_with_the_runner)
-        compat_server._running.add(node.process)
+        self.nodes[number].launch()
 
     def wait_ready(self, number, within=60):
         """Until it answers, and knows all brokers that live."""
@@ -192,9 +177,6 @@ class ThreeKafka(Three):
     def make_node(self, directory, overrides):
         return KafkaServer(directory, self.version, self.classpath, overrides)
 
-    def format_command(self, node, properties):
-        return node.java("kafka.tools.StorageTool", "format", "-t", IDENTITY, "-c", str(properties))
-
 
 class ThreeBarnabas(Three):
     name, label, colour = "barnabas-cluster", "three of Barnabas, synced", BarnabasSynced.colour
@@ -205,10 +187,7 @@ class ThreeBarnabas(Three):
         return BarnabasSynced.prepare(options)
 
     def make_node(self, directory, overrides):
-        return compat_server.Barnabas(directory, BarnabasSynced.binary, overrides)
-
-    def format_command(self, node, properties):
-        return [node.binary, "storage", "format", "-t", IDENTITY, "-c", str(properties), "--release-version", node.release]
+        return Barnabas(directory, BarnabasSynced.binary, overrides)
 
 
 KAFKA, OURS = ThreeKafka.name, ThreeBarnabas.name

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from compat import fetch
-from compat.server import _die_with_the_runner
+from harness.process import spawn
 
 from rig import ROOT
 from rig.machine import Sampled, settle
@@ -41,8 +41,7 @@ class Drivers:
 
     def begin(self, peer, program, load, *words):
         """The program, started; the end of what is written to it may end it."""
-        return subprocess.Popen(self.command(peer, program, load, words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                preexec_fn=_die_with_the_runner)
+        return spawn(self.command(peer, program, load, words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def end(self, peer, load, process, within=300):
         try:

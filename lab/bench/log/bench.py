@@ -22,16 +22,14 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from rig import ROOT
+from rig.machine import DISTURBED, all_descriptors, median, spread
+from rig.peers import PEERS
+from rig.peers.peer import Missing
 
-from rig import ROOT  # noqa: E402
-from rig.machine import DISTURBED, all_descriptors, median, spread  # noqa: E402
-from rig.peers import PEERS  # noqa: E402
-from rig.peers.peer import Missing  # noqa: E402
-
-import loads  # noqa: E402
-import stories  # noqa: E402
-from stories import Row  # noqa: E402
+import loads
+import stories
+from stories import Row
 
 
 class Bench:

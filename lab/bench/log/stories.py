@@ -4,7 +4,7 @@ import shutil
 import time
 from dataclasses import dataclass
 
-from compat.server import metadata_answers
+from harness.ask import metadata_answers
 from loads import librdkafka
 from rig.asks import one_record
 from rig.machine import blocks_of_the_dead, median, settle, spread

@@ -24,14 +24,14 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from rig import ROOT
+from rig.machine import all_descriptors, machine_busy, spread
+from rig.peers.kafka import Server as Kafka
 
-from rig import ROOT  # noqa: E402
-from rig.machine import all_descriptors, cpu_seconds, machine_busy, resident_mb, spread  # noqa: E402
-from rig.peers.kafka import Server as Kafka  # noqa: E402
-
-from compat import fetch  # noqa: E402
-from compat.server import Barnabas, metadata_answers  # noqa: E402
+from compat import fetch
+from harness.ask import metadata_answers
+from harness.server import Barnabas
+from harness.usage import cpu_seconds, resident_mb
 
 LOADS = [
     # name, partitions, batch.size, linger.ms

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What does record.validation cost the server per record?
 
 Unit: microseconds of CPU (user and system, all threads of the server process) per record produced, median of RUNS interleaved runs: every
@@ -6,24 +5,24 @@ codec and batch size is produced to a `header`, a `structure` and a `full` node 
 on average), one producer, acks=all, one topic of four partitions. Left out: the producer's own CPU, consumers, replication.
 The bound that matters: decision 10 of the design (records are not inflated unless a rule must see them).
 
-    lab/bench/records/measure.py [RECORDS] [RUNS]      prints a table and one JSON line
+    lab/bench/records/run [RECORDS] [RUNS]      prints a table and one JSON line
 """
 import json
 import os
 import random
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
+
+from harness.server import Barnabas
+from harness.usage import cpu_seconds
 
 BINARY = os.environ.get("BARNABAS", os.path.join(os.path.dirname(__file__), "../../../target/release/barnabas"))
 MODES = ["header", "structure", "full"]
 CODECS = ["none", "lz4", "zstd", "gzip", "snappy"]
 BATCHES = [16384, 262144]
-TICK = os.sysconf("SC_CLK_TCK")
 
 
 def payloads(path):
@@ -45,46 +44,15 @@ def payloads(path):
             file.write(json.dumps(line) + "\n")
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 def start(folder, mode):
-    port = free_port()
-    settings = [
-        f"listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:0",
-        f"log.dirs={folder}/{mode}",
-        f"record.validation={mode}",
-        "num.partitions=4",
-        "log.retention.bytes=268435456",
-    ]
-    command = [BINARY, "server"]
-    for setting in settings:
-        command += ["--override", setting]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=open(f"{folder}/{mode}.log", "w"))
-    deadline = time.time() + 60
-    while time.time() < deadline:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return process, port
-        except OSError:
-            time.sleep(0.05)
-    raise SystemExit(f"the {mode} node does not start")
+    return Barnabas(f"{folder}/{mode}", BINARY, {"record.validation": mode, "num.partitions": "4", "log.retention.bytes": "268435456"}).start()
 
 
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-        fields = stat.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
-
-
-def produce(port, codec, batch, records, payload):
+def produce(address, codec, batch, records, payload):
     subprocess.run(
         [
             BINARY, "producer-perf-test", "--topic", f"t-{codec}-{batch}", "--num-records", str(records), "--throughput", "-1",
-            "--payload-file", payload, "--command-property", f"bootstrap.servers=127.0.0.1:{port}", "acks=all",
+            "--payload-file", payload, "--command-property", f"bootstrap.servers={address}", "acks=all",
             f"compression.type={codec}", f"batch.size={batch}", "linger.ms=5",
         ],
         check=True,
@@ -98,24 +66,22 @@ def main():
     folder = tempfile.mkdtemp(prefix="barnabas-records-")
     payload = f"{folder}/payload"
     payloads(payload)
-    nodes = {mode: start(folder, mode) for mode in MODES}
-    costs = {}
+    nodes, costs = {}, {}
     try:
+        nodes |= {mode: start(folder, mode) for mode in MODES}
         for run in range(-1, runs):
             for codec in CODECS:
                 for batch in BATCHES:
                     for mode in MODES:
-                        process, port = nodes[mode]
-                        before = cpu_seconds(process.pid)
-                        produce(port, codec, batch, records if run >= 0 else 20_000, payload)
+                        node = nodes[mode]
+                        before = cpu_seconds(node.pid)
+                        produce(node.address, codec, batch, records if run >= 0 else 20_000, payload)
                         if run >= 0:
-                            spent = (cpu_seconds(process.pid) - before) / records * 1e6
+                            spent = (cpu_seconds(node.pid) - before) / records * 1e6
                             costs.setdefault((codec, batch, mode), []).append(spent)
     finally:
-        for process, _ in nodes.values():
-            process.terminate()
-        for process, _ in nodes.values():
-            process.wait()
+        for node in nodes.values():
+            node.stop()
         shutil.rmtree(folder, ignore_errors=True)
     rows = []
     print("| codec | batch.size | " + " | ".join(MODES) + " |")

@@ -4,21 +4,7 @@ import socket
 import struct
 import time
 
-
-def text(word):
-    return struct.pack(">h", len(word)) + word.encode()
-
-
-def crc32c(data, table=[]):
-    if not table:
-        for number in range(256):
-            for _ in range(8):
-                number = number >> 1 ^ 0x82F63B78 * (number & 1)
-            table.append(number)
-    value = 0xFFFFFFFF
-    for byte in data:
-        value = value >> 8 ^ table[(value ^ byte) & 0xFF]
-    return value ^ 0xFFFFFFFF
+from harness.ask import crc32c, question, text
 
 
 def one_record(value=b"one"):
@@ -44,8 +30,7 @@ class Asks:
 
     def send(self, key, version, body):
         self.number += 1
-        frame = struct.pack(">hhi", key, version, self.number) + text("bench") + body
-        self.connection.sendall(struct.pack(">i", len(frame)) + frame)
+        self.connection.sendall(question(key, version, body, "bench", self.number))
 
     def receive(self):
         answer = self._exactly(struct.unpack(">i", self._exactly(4))[0])

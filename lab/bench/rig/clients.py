@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compat import fetch
-from compat.server import _die_with_the_runner
+from harness.process import die_with_the_rig
 
 from . import ROOT
 from .machine import Sampled, interpolated, settle
@@ -126,7 +126,7 @@ class Client(subprocess.Popen):
 
     def __init__(self, command, log):
         with open(log, "ab") as errors:
-            super().__init__(command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, text=True, start_new_session=True, preexec_fn=_die_with_the_runner)
+            super().__init__(command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, text=True, start_new_session=True, preexec_fn=die_with_the_rig)
         self.lines, self.reading = [], None
 
     def read(self):

@@ -1,7 +1,6 @@
-"""What processes use, out of /proc, and whether somebody else was using the machine meanwhile.
+"""What a run used (harness/usage.py), and whether other programs used the machine meanwhile.
 
-CPU is user and system time of a process with all its threads, in steps of the kernel's tick (10 ms): a figure per record needs a second of load
-or more. What the kernel does in threads of its own (writing back the page cache, mostly what a server wrote) and for the network is told apart
+CPU comes in steps of 10 ms: a figure per record needs a second of load or more. What the kernel does in threads of its own (writing back the page cache, mostly what a server wrote) and for the network is told apart
 (`kernel_load`) and disturbs nobody; what the host takes away (steal) does.
 """
 
@@ -13,47 +12,11 @@ import threading
 import time
 from pathlib import Path
 
-TICK = os.sysconf("SC_CLK_TCK")
+from harness.usage import TICK, context_switches, cpu_seconds, resident_mb, written_bytes
+
 CORES = os.cpu_count() or 1
 # The share of the machine that others may use during a run that counts.
 DISTURBED = 0.1
-
-
-def cpu_seconds(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
-
-
-def status_kb(pid, name):
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1])
-    return None
-
-
-def resident_mb(pid):
-    found = status_kb(pid, "VmRSS")
-    return float("nan") if found is None else found / 1024
-
-
-def written_bytes(pid):
-    """Bytes that the process had written to the device or left in the page cache for it."""
-    for line in Path(f"/proc/{pid}/io").read_text().splitlines():
-        if line.startswith("write_bytes:"):
-            return int(line.split()[1])
-    raise RuntimeError("no write_bytes")
-
-
-def context_switches(pid):
-    """Of all threads that live; a thread that has ended has taken its own along."""
-    count = 0
-    for status in Path(f"/proc/{pid}/task").glob("*/status"):
-        try:
-            text = status.read_text()
-        except OSError:
-            continue
-        count += sum(int(line.split()[1]) for line in text.splitlines() if "voluntary_ctxt_switches:" in line)
-    return count
 
 
 def device_writes():

@@ -15,7 +15,7 @@ import unittest
 from pathlib import Path
 from types import SimpleNamespace
 
-from compat.server import Server
+from harness.server import Server
 
 from . import main
 from .peers import PEERS

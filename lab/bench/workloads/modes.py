@@ -7,7 +7,7 @@ system. A peer is given a limited time for each story; what it had done by then 
 
 import time
 
-from rig import machine
+from harness.usage import cpu_seconds, resident_mb
 from rig.asks import one_record
 from rig.clients import java
 from rig.measures import Produce, Story
@@ -20,7 +20,7 @@ STEP = 1_000
 def used(peer, since):
     """What the partitions cost by now."""
     files = sum(1 for _ in (path for top in peer.log_directories() for path in top.glob("*/*")))
-    return {"rss_mb": sum(machine.resident_mb(pid) for pid in peer.pids()), "server_cpu_s": sum(machine.cpu_seconds(pid) for pid in peer.pids()) - since, "files": files}
+    return {"rss_mb": sum(resident_mb(pid) for pid in peer.pids()), "server_cpu_s": sum(cpu_seconds(pid) for pid in peer.pids()) - since, "files": files}
 
 
 def led_of(peer, topics, within):
@@ -87,7 +87,7 @@ def at_once(count, within):
     """`count` partitions, topics of 1,000, in one request (Kafka takes less than 10,000 partitions: then in requests of nine such topics)."""
     def tell(rig, peer):
         peer.start()
-        begun, since = time.monotonic(), sum(machine.cpu_seconds(pid) for pid in peer.pids())
+        begun, since = time.monotonic(), sum(cpu_seconds(pid) for pid in peer.pids())
         topics = {f"many-{number}": STEP for number in range(count // STEP)}
         if peer.makes_files_later and count > 9 * STEP:
             # Of 10,000 and more in one request it says no (error 44).
@@ -110,7 +110,7 @@ def in_steps(count, within):
     """1,000 at a time, each step usable before the next; the time of all, and of the last step."""
     def tell(rig, peer):
         peer.start()
-        since, begun, last = sum(machine.cpu_seconds(pid) for pid in peer.pids()), time.monotonic(), {}
+        since, begun, last = sum(cpu_seconds(pid) for pid in peer.pids()), time.monotonic(), {}
         for number in range(count // STEP):
             last = made(peer, {f"step-{number}": STEP}, left_of(begun, within))
         return {"partitions": count, "usable_s": time.monotonic() - begun, "last_step_s": last["usable_s"], **used(peer, since)}
@@ -121,7 +121,7 @@ def in_steps(count, within):
 def one_topic(count, within):
     def tell(rig, peer):
         peer.start()
-        since = sum(machine.cpu_seconds(pid) for pid in peer.pids())
+        since = sum(cpu_seconds(pid) for pid in peer.pids())
         return {"partitions": count, **made(peer, {"one": count}, within), **used(peer, since)}
 
     return said(tell, count, within, "one topic")
@@ -132,7 +132,7 @@ def capacity(most, step, within):
     def tell(rig, peer):
         peer.start()
         begun, held, why = time.monotonic(), 0, f"all of {most:,} asked for"
-        since = sum(machine.cpu_seconds(pid) for pid in peer.pids())
+        since = sum(cpu_seconds(pid) for pid in peer.pids())
         while held < most:
             left = within - (time.monotonic() - begun)
             if left <= 0:

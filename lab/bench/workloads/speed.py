@@ -6,7 +6,7 @@ server's CPU per record. Held fixed: acks=all, one node, loopback, the same clie
 
 import time
 
-from rig import machine
+from harness.usage import resident_mb
 from rig.clients import java, librdkafka, own
 from rig.measures import Consume, EndToEnd, Produce, Story
 from rig.plan import BOTH, FLOOR, KAFKA, SYNCED, THREE, THRICE, WRITTEN, Bar, Case, Chart, Workload, question
@@ -85,7 +85,7 @@ def start_and_idle(rig, peer):
     peer.start()
     ready = peer.server.ready_after
     time.sleep(2 if rig.plan.is_full else 1)
-    return {"ready_s": ready, "idle_rss_mb": sum(machine.resident_mb(pid) for pid in peer.pids())}
+    return {"ready_s": ready, "idle_rss_mb": sum(resident_mb(pid) for pid in peer.pids())}
 
 
 def start(plan):

@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from compat.server import _die_with_the_runner
+from harness.process import die_with_the_rig
 
 PASSED, FAILED, SKIPPED = "passed", "FAILED", "skipped"
 WORDS = {"passed": PASSED, "failed": FAILED, "skipped": SKIPPED}
@@ -49,7 +49,7 @@ class Peer:
         out, log = place / "outcomes", place / "said.log"
         with open(log, "wb") as said:
             jvm = subprocess.Popen(self.command(out, place, selectors), stdout=said, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=place,
-                                   start_new_session=True, preexec_fn=_die_with_the_runner)
+                                   start_new_session=True, preexec_fn=die_with_the_rig)
             try:
                 jvm.wait(within)
             except subprocess.TimeoutExpired:

@@ -9,10 +9,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from harness.server import Apache, Barnabas
+
 from . import fetch, node, suite, tools
 from .driver import Failure, Refusal
 from .scenarios import SCENARIOS
-from .server import Apache, Barnabas
 from .table import explained, print_differences, print_failures, print_skips, print_table
 
 # Apache Kafka 4 refuses these clients (KIP-896): they are compared with the last Kafka that took them.

@@ -11,10 +11,11 @@ import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from harness.server import Apache, Barnabas
+
 from . import fetch
 from .driver import Driver, Failure, Refusal
 from .scenarios import expect
-from .server import Apache, Barnabas
 from .suite import FAIL, PASS, SKIP, Result
 from .tools import Shell
 

@@ -3,9 +3,10 @@
 Old, inflexible versions which Barnabas and Apache Kafka 4 both take; one connection for each request. It knows one broker, on loopback.
 """
 
-import socket
 import struct
 import time
+
+from harness.ask import ask, crc32c, data, text
 
 INCREMENTAL_ALTER_CONFIGS, JOIN_GROUP, INIT_PRODUCER_ID, PRODUCE = 44, 11, 22, 0
 GROUP = 32
@@ -15,24 +16,6 @@ NOT_YET = (14, 15, 16, 51)
 
 class Refused(Exception):
     """An error code of Kafka's that was not asked for."""
-
-
-def text(word):
-    return struct.pack(">h", len(word.encode())) + word.encode()
-
-
-def data(octets):
-    return struct.pack(">i", len(octets)) + octets
-
-
-def ask(port, key, version, body, within=30):
-    """The answer's body. Header version 1 of the request, 0 of the answer."""
-    frame = struct.pack(">hhi", key, version, 1) + text("compat-raw") + body
-    with socket.create_connection(("127.0.0.1", port), within) as connection:
-        connection.settimeout(within)
-        connection.sendall(data(frame))
-        with connection.makefile("rb") as answers:
-            return answers.read(struct.unpack(">i", answers.read(4))[0])[4:]
 
 
 def configure_group(port, group, settings):
@@ -97,12 +80,3 @@ def varint(number):
         number >>= 7
     out.append(number)
     return bytes(out)
-
-
-def crc32c(octets):
-    crc = 0xFFFFFFFF
-    for octet in octets:
-        crc ^= octet
-        for _ in range(8):
-            crc = (crc >> 1) ^ (0x82F63B78 & -(crc & 1))
-    return crc ^ 0xFFFFFFFF

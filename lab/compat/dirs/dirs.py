@@ -20,10 +20,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from compat.cli import find_binary
 import files
 import stations
 from stations import fetch
-from compat.cli import find_binary  # noqa: E402
 from zookeeper import zookeeper_mode
 
 INTERNAL = ("__consumer_offsets", "__transaction_state")

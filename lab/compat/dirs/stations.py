@@ -3,16 +3,16 @@
 import os
 import re
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+from compat import fetch
+from harness.ports import free_port
+from harness.process import spawn
+from harness.server import SMALL_JVM, Apache, Barnabas, format_directory, java_words
 
-from compat import fetch  # noqa: E402
-from compat.server import Apache, Barnabas, free_port  # noqa: E402
+HERE = Path(__file__).resolve().parent
 
 DIRECTORIES = 3
 
@@ -64,10 +64,7 @@ class Station:
 
 class ApacheStation(Station, Apache):
     def format(self, properties):
-        words = ["format", "-t", "Y29tcGF0LWNvbXBhdC1jbw", "-c", str(properties)] + (["--standalone"] if self.place.standalone else [])
-        made = subprocess.run(self.java("kafka.tools.StorageTool", *words), capture_output=True, text=True)
-        if made.returncode != 0:
-            raise RuntimeError(f"StorageTool format: {(made.stdout + made.stderr).strip()[-400:]}")
+        format_directory(self.label, self.format_words(), properties, *(["--standalone"] if self.place.standalone else []))
 
 
 class BarnabasStation(Station, Barnabas):
@@ -118,9 +115,8 @@ class Client:
 
     def __init__(self, place, classes, classpath, log):
         self.errors = open(log, "ab")
-        self.process = subprocess.Popen(["java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
-                                         "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", f"{classes}:{classpath}", "Dirs", f"127.0.0.1:{place.port}"],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, start_new_session=True)
+        self.process = spawn(java_words(f"{classes}:{classpath}", "Dirs", f"127.0.0.1:{place.port}", heap="512m", flags=SMALL_JVM),
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
 
     def call(self, *words, within=150):
         timer, begun = threading.Timer(within, self.process.kill), time.monotonic()

@@ -5,54 +5,11 @@ directory over. What is asked here: that such a directory is refused in words, t
 """
 
 import hashlib
-import socket
 import subprocess
-import time
 from pathlib import Path
 
 from compat import fetch
-from compat.server import Apache, Barnabas, free_port
-
-
-class ZooKeeperKafka(Apache):
-    """Kafka 3.9 beside a ZooKeeper of its own."""
-
-    def __init__(self, directory):
-        super().__init__(directory, *fetch.kafka_3())
-        self.zookeeper_port, self.zookeeper = free_port(), None
-
-    def properties(self):
-        return {"broker.id": "1", "zookeeper.connect": f"127.0.0.1:{self.zookeeper_port}", "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
-                "log.dirs": str(self.data), "offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "1"}
-
-    def format(self, properties):
-        pass
-
-    def start(self):
-        if self.zookeeper is None:
-            with open(self.directory / "zookeeper.log", "ab") as log:
-                self.zookeeper = subprocess.Popen(self.java("org.apache.zookeeper.server.ZooKeeperServerMain", str(self.zookeeper_port), str(self.directory / "zookeeper")),
-                                                  stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
-            wait_for(self.zookeeper_port)
-        return super().start()
-
-    def end_all(self):
-        self.kill()
-        if self.zookeeper is not None:
-            self.zookeeper.kill()
-            self.zookeeper.wait()
-
-
-def wait_for(port, within=20):
-    deadline = time.monotonic() + within
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise RuntimeError("ZooKeeper does not start") from None
-            time.sleep(0.1)
+from harness.server import Barnabas, ZooKeeperApache
 
 
 class Refused(Barnabas):
@@ -74,7 +31,7 @@ def tool(server, name, *words, text=None):
 
 def zookeeper_mode(root, binary):
     """(what happened, whether it is as it should be)"""
-    kafka = ZooKeeperKafka(root)
+    kafka = ZooKeeperApache(root, *fetch.kafka_3())
     try:
         kafka.start()
         tool(kafka, "org.apache.kafka.tools.TopicCommand", "--create", "--topic", "old", "--partitions", "3")
@@ -99,4 +56,5 @@ def zookeeper_mode(root, binary):
         held = len(read.split("\n")) >= 100
         return f"refused, nothing changed, Kafka 3.9 {'goes on' if held else 'lost records'} (“{words.split(': ', 1)[-1].strip()[-300:]}”)", held
     finally:
-        kafka.end_all()
+        kafka.kill()
+        kafka.end_zookeeper()

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from compat import fetch
 from compat.cli import find_binary
-from compat.server import _die_with_the_runner, _running
+from harness.process import spawn
+from harness.server import SMALL_JVM, java_words
 
 from .nodes import Failed, Makes
 from .parts import PARTS, QUICK
@@ -54,9 +55,7 @@ class Client:
 
     def __init__(self, words, log):
         self.errors = open(log, "ab")
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, start_new_session=True,
-                                        preexec_fn=_die_with_the_runner)
-        _running.add(self.process)
+        self.process = spawn(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
 
     def call(self, *words, within=200):
         timer = threading.Timer(within, self.process.kill)
@@ -79,7 +78,6 @@ class Client:
             self.process.kill()
         self.process.wait()
         self.errors.close()
-        _running.discard(self.process)
 
 
 def main(options):
@@ -99,7 +97,7 @@ def main(options):
 
     def client(cluster):
         log = cluster.place / "client.log"
-        return Client([*makes.java[:-2], "-Xmx384m", "-cp", classpath, "Mixed", cluster.bootstrap()], log)
+        return Client(java_words(classpath, "Mixed", cluster.bootstrap(), heap="384m", flags=SMALL_JVM), log)
 
     show(f"Apache Kafka {makes.version}")
     parts = QUICK if options.quick else PARTS

@@ -39,7 +39,7 @@ def dumped(makes, directories, *flags):
     said = {str(directory): [] for directory in directories}
     if not files:
         return said
-    done = subprocess.run([*makes.java, "org.apache.kafka.tools.DumpLogSegments", *(flags or ("--deep-iteration",)), "--files", ",".join(map(str, files))],
+    done = subprocess.run(makes.java("org.apache.kafka.tools.DumpLogSegments", *(flags or ("--deep-iteration",)), "--files", ",".join(map(str, files))),
                           capture_output=True, text=True, timeout=300)
     if done.returncode != 0:
         raise Failed(f"kafka-dump-log: {(done.stdout + done.stderr).strip()[-400:]}")

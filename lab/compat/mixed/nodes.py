@@ -5,17 +5,16 @@ Voters stand in every file (`static`), or in the log: all from the beginning (`d
 others join by themselves (`joining`: --standalone, --no-initial-controllers, KIP-1186). A node ends by its process id.
 """
 
-import os
 import shutil
-import signal
-import socket
-import struct
 import subprocess
 import time
 from pathlib import Path
 
 from compat import fetch
-from compat.server import _die_with_the_runner, _running, free_port, metadata_answers
+from harness.ask import metadata_answers
+from harness.ports import free_port
+from harness.process import NodeProcess
+from harness.server import SMALL_JVM, format_directory, java_words, write_properties
 
 OURS, APACHE = "Barnabas", "Apache Kafka"
 OTHER = {OURS: APACHE, APACHE: OURS}
@@ -45,59 +44,39 @@ def until(asked, what, within=60, every=0.1):
         time.sleep(every)
 
 
-def quorum_leader(port, timeout=1.0):
-    """(leader, epoch) of the metadata quorum, if the controller on this port leads it (DescribeQuorum 0)."""
-    topic = b"__cluster_metadata"
-    body = struct.pack(">hhih", 55, 0, 9, 5) + b"mixed" + b"\0" + bytes([2, len(topic) + 1]) + topic + b"\2" + struct.pack(">i", 0) + b"\0\0\0"
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout) as connection:
-            connection.settimeout(timeout)
-            connection.sendall(struct.pack(">i", len(body)) + body)
-            with connection.makefile("rb") as answers:
-                answer = answers.read(struct.unpack(">i", answers.read(4))[0])
-        # Correlation id, tags, error, one topic, its name, one partition: index, error, leader, epoch.
-        at = 4 + 1 + 2 + 1 + 1 + len(topic) + 1
-        _, error, leader, epoch = struct.unpack_from(">ihii", answer, at)
-        return (leader, epoch) if error == 0 and leader >= 0 else None
-    except (OSError, struct.error):
-        return None
-
-
 class Makes:
     """How each make is started, and Apache's tools."""
 
     def __init__(self, binary):
         self.binary = str(binary)
         self.version, self.classpath = fetch.kafka()
-        logging = fetch.HERE / "maven/log4j2.properties"
-        self.java = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-                     f"-Dlog4j2.configurationFile={logging}", f"-Dcompat.level={os.environ.get('COMPAT_KAFKA_LEVEL', 'WARN')}", "-cp", self.classpath]
+
+    def java(self, *words, heap=None):
+        return java_words(self.classpath, *words, heap=heap, flags=SMALL_JVM)
 
     def server(self, make, file):
-        return [self.binary, "server", str(file)] if make == OURS else [self.java[0], "-Xmx512m", *self.java[1:], "kafka.Kafka", str(file)]
+        return [self.binary, "server", str(file)] if make == OURS else self.java("kafka.Kafka", str(file), heap="512m")
 
-    def format(self, make, file, release, *flags):
-        words = [self.binary, "storage"] if make == OURS else [*self.java, "kafka.tools.StorageTool"]
-        done = subprocess.run([*words, "format", "-c", str(file), "--release-version", release, *flags], capture_output=True, text=True)
-        if done.returncode != 0:
-            raise Failed(f"{make} does not format: {(done.stdout + done.stderr).strip()[-400:]}")
+    def format(self, make, file, release, cluster, *flags):
+        words = [self.binary, "storage"] if make == OURS else self.java("kafka.tools.StorageTool")
+        format_directory(make, [*words, "format", "--release-version", release], file, *flags, cluster=cluster)
 
     def tool(self, name, *words, within=300, fine=True):
         """One of Apache's tools by its class: what it said."""
-        done = subprocess.run([*self.java, f"org.apache.kafka.tools.{name}", *map(str, words)], capture_output=True, text=True, timeout=within)
+        done = subprocess.run(self.java(f"org.apache.kafka.tools.{name}", *map(str, words)), capture_output=True, text=True, timeout=within)
         if fine and done.returncode != 0:
             raise Failed(f"{name} {' '.join(map(str, words))}: {(done.stdout + done.stderr).strip()[-500:]}")
         return done.stdout + done.stderr
 
 
-class Node:
+class Node(NodeProcess):
     def __init__(self, cluster, number, make, roles):
         self.cluster, self.number, self.make, self.roles = cluster, number, make, roles
         self.place = cluster.place / f"node-{number}"
         self.place.mkdir(parents=True)
         self.data, self.log = self.place / "data", self.place / "node.log"
         self.port, self.controller_port = free_port(), free_port()
-        self.own, self.flags, self.process, self.paused, self.formatter = {}, [], None, False, None
+        self.own, self.flags, self.formatter = {}, [], None
 
     def __str__(self):
         return f"node {self.number} ({self.make})"
@@ -120,74 +99,39 @@ class Node:
         }
 
     def write(self):
-        file = self.place / "server.properties"
         listed = self.properties()
         if not self.is_broker:
             # A controller alone advertises what it listens on.
             listed.pop("advertised.listeners")
-        file.write_text("".join(f"{key}={value}\n" for key, value in listed.items()))
-        return file
+        return write_properties(self.place / "server.properties", listed)
 
     def start(self, make=None):
         """Starts the process; `make`: from now on this one."""
         self.make = make or self.make
         file = self.write()
         if not (self.data / "meta.properties").exists():
-            self.cluster.makes.format(self.formatter or self.make, file, self.cluster.release, "-t", self.cluster.id, *self.flags)
-        with open(self.log, "ab") as out:
-            out.write(f"---- {self.make}\n".encode())
-            out.flush()
-            self.process = subprocess.Popen(self.cluster.makes.server(self.make, file), stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.place,
-                                            start_new_session=True, preexec_fn=_die_with_the_runner)
-        _running.add(self.process)
+            self.cluster.makes.format(self.formatter or self.make, file, self.cluster.release, self.cluster.id, *self.flags)
+        with open(self.log, "ab") as log:
+            log.write(f"---- {self.make}\n".encode())
+        self.run(self.cluster.makes.server(self.make, file), cwd=self.place)
         return self
 
     def await_answer(self, within=90):
-        def answers():
-            if self.process.poll() is not None:
-                raise RuntimeError(f"{self} ended with {self.process.returncode}: {self.last_lines()}")
-            return not self.is_broker or metadata_answers(self.port)
-        until(answers, f"{self} answers", within)
+        self.wait_until(lambda: not self.is_broker or metadata_answers(self.port), within * PATIENCE, every=0.1)
         return self
-
-    def is_alive(self):
-        return self.process is not None and self.process.poll() is None
-
-    def signal(self, number):
-        if self.is_alive():
-            self.process.send_signal(number)
-
-    def pause(self):
-        self.signal(signal.SIGSTOP)
-        self.paused = True
-
-    def resume(self):
-        self.signal(signal.SIGCONT)
-        self.paused = False
 
     def kill(self):
         self.resume()
-        self.signal(signal.SIGKILL)
-        if self.process is not None:
-            self.process.wait()
-            _running.discard(self.process)
+        super().kill()
 
     def stop(self, within=60):
-        self.signal(signal.SIGTERM)
-        try:
-            self.process.wait(within)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise Failed(f"{self} does not stop within {within} s: {self.last_lines()}") from None
-        _running.discard(self.process)
+        if self.is_alive() and not super().stop(within):
+            raise Failed(f"{self} does not stop within {within} s: {self.last_lines()}")
 
     def lose_disk(self):
         """Another disk in its place, empty; such a node joins the quorum anew."""
         shutil.rmtree(self.data)
         self.flags = ["--no-initial-controllers"]
-
-    def last_lines(self, count=6):
-        return " | ".join(self.log.read_text(errors="replace").splitlines()[-count:])[-900:] if self.log.exists() else ""
 
 
 class Cluster:

@@ -9,8 +9,10 @@ import json
 import re
 import time
 
+from harness.ask import quorum_leader
+
 from . import logs
-from .nodes import Cluster, Failed, quorum_leader, until
+from .nodes import Cluster, Failed, until
 
 RATE = 300
 # Nobody dies when a replica moves: what a leader's change costs, on a machine that is busy with much else.

@@ -20,7 +20,7 @@ import urllib.error
 import urllib.request
 
 from compat import fetch
-from compat.server import free_port
+from harness.ports import free_port
 
 from . import text
 from .story import VERSIONS, Failed, Java, Node, compiled, create, ends, java_words, read, told, until

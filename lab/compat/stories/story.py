@@ -13,10 +13,11 @@ from pathlib import Path
 
 from compat import fetch
 from compat.cli import find_binary
-from compat.server import Apache, Barnabas, _die_with_the_runner, _running
+from harness import server
+from harness.process import kill_all, spawn
+from harness.server import SMALL_JVM, Apache, Barnabas
 
 VERSIONS = ("4.4.0", "4.3.1")
-LOGGING = fetch.HERE / "maven/log4j2.properties"
 
 
 class Failed(Exception):
@@ -66,8 +67,7 @@ class Java:
         self.log = Path(log)
         self.begins_at = self.log.stat().st_size if self.log.exists() else 0
         with open(log, "ab") as out:
-            self.process = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT, stdin=stdin, start_new_session=True, preexec_fn=_die_with_the_runner)
-        _running.add(self.process)
+            self.process = spawn(words, stdout=out, stderr=subprocess.STDOUT, stdin=stdin)
 
     def said(self):
         with open(self.log, "rb") as file:
@@ -78,7 +78,6 @@ class Java:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
         self.process.wait()
-        _running.discard(self.process)
 
     def stop(self, within=60):
         if self.process.poll() is None:
@@ -87,7 +86,6 @@ class Java:
                 self.process.wait(within)
             except subprocess.TimeoutExpired:
                 self.kill()
-        _running.discard(self.process)
 
     def finish(self, what, within=600):
         try:
@@ -95,14 +93,12 @@ class Java:
         except subprocess.TimeoutExpired:
             self.kill()
             raise Failed(f"{what} did not end within {within} s: {self.said()[-400:]}") from None
-        _running.discard(self.process)
         if code != 0:
             raise Failed(f"{what} ended with {code}: {self.said()[-600:]}")
 
 
 def java_words(classpath, *more, heap="256m"):
-    return ["java", f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            f"-Dlog4j2.configurationFile={LOGGING}", f"-Dcompat.level={os.environ.get('COMPAT_KAFKA_LEVEL', 'WARN')}", "-cp", classpath, *more]
+    return server.java_words(classpath, *more, heap=heap, flags=SMALL_JVM)
 
 
 @fetch.alone
@@ -192,10 +188,7 @@ def told(name, options, tell):
     except (Failed, RuntimeError, OSError) as failed:
         line, claims = f"FAILED: {failed}", {"the story": False}
     finally:
-        for process in list(_running):
-            if process.poll() is None:
-                process.kill()
-                process.wait()
+        kill_all()
         wrong = [claim for claim, held in claims.items() if not held]
         if options.keep or wrong:
             kept = fetch.CACHE / "logs" / name

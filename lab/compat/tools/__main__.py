@@ -18,8 +18,8 @@ from pathlib import Path
 from compat import fetch
 from compat.cli import find_binary, in_scratch
 from compat.driver import Failure
-from compat.server import Apache, Barnabas
 from compat.tools import Shell
+from harness.server import Apache, Barnabas
 
 from .masks import masked
 from .questions import changes, looks, refusals

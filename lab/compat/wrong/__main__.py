@@ -17,7 +17,8 @@ from pathlib import Path
 
 from compat import fetch
 from compat.cli import find_binary, in_scratch
-from compat.server import Apache, Barnabas, _die_with_the_runner
+from harness.process import spawn
+from harness.server import Apache, Barnabas
 
 from .questions import PARTS, topics
 
@@ -89,7 +90,7 @@ class Peer:
     def play(self):
         begun = time.monotonic()
         self.server.start()
-        self.asking = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, preexec_fn=_die_with_the_runner)
+        self.asking = spawn(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
             ids = topics(self.ask)
             self.names.update({id: name for name, id in ids.items()})

@@ -68,9 +68,9 @@ async fn tell_all(run: &mut Run, only: Option<&str>) -> Result<(), Failure> {
     let wanted = |name: &str| only.is_none_or(|only| only == name);
     let second = Duration::from_secs;
     let stall = Duration::from_millis(500);
-    let million = Bars { create: second(60), rss_mb: 1000, restart: second(5), stall };
-    let tenth = Bars { create: second(12), rss_mb: 400, restart: second(2), stall };
-    let twice = Bars { create: second(114), rss_mb: 1900, restart: second(10), stall };
+    let million = Bars { create: second(60), resident_mib: 1000, restart: second(5), stall };
+    let tenth = Bars { create: second(12), resident_mib: 400, restart: second(2), stall };
+    let twice = Bars { create: second(114), resident_mib: 1900, restart: second(10), stall };
     if wanted("written") {
         written::tell(run).await?;
     }

@@ -22,14 +22,12 @@ import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "compat"))
-
-import trio  # noqa: E402
-from disks import IMAGE_MIB, MIB, STORAGE_ERROR, Volume, need_tools, produce_once  # noqa: E402
-from compat import fetch  # noqa: E402
-from compat.cli import find_binary  # noqa: E402
-from compat.driver import Driver, Failure, Refusal, until  # noqa: E402
-from compat.server import Apache, Barnabas  # noqa: E402
+from compat import fetch
+from compat.cli import find_binary
+from compat.driver import Driver, Failure, Refusal, until
+from disks import IMAGE_MIB, MIB, STORAGE_ERROR, Volume, need_tools, produce_once
+from harness.server import Apache, Barnabas
+import trio
 
 RECORD_BYTES = 20_000
 # So many different values; what tells records apart is the key.

@@ -5,13 +5,9 @@ import shutil
 import socket
 import struct
 import subprocess
-import sys
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "compat"))
-
-from compat import fetch  # noqa: E402
+from compat import fetch
 
 MIB = 1 << 20
 IMAGE_MIB = {"ext4": 320, "xfs": 400}

@@ -11,12 +11,13 @@ import subprocess
 import threading
 import time
 
-from disks import Volume, produce_once
 from compat.driver import Failure, until
-from compat.server import Barnabas
+from disks import Volume, produce_once
+from harness import cluster
+from harness.server import Barnabas
 
 PARTITIONS = 6
-HOST = "127.0.0.1"
+SETTINGS = {"default.replication.factor": "3", "min.insync.replicas": "2", "offsets.topic.replication.factor": "3"}
 PATIENCE_S = 60
 # While they are produced to, with one node that cannot write.
 FULL_S = 5
@@ -26,24 +27,9 @@ NOT_THERE_YET = (3, 5, 6, 7, 13, 19, 20, 56)
 class Node(Barnabas):
     """One of three, on a file system of its own."""
 
-    def __init__(self, directory, binary, number, volume, cluster):
-        super().__init__(directory, binary)
-        self.number, self.volume, self.cluster, self.data = number, volume, cluster, volume.point / "data"
-
-    def join(self, nodes):
-        self.overrides = {
-            "node.id": str(self.number),
-            "controller.quorum.voters": ",".join(f"{node.number}@{HOST}:{node.controller_port}" for node in nodes),
-            "default.replication.factor": "3",
-            "min.insync.replicas": "2",
-            "offsets.topic.replication.factor": "3",
-        }
-
-    def format(self, properties):
-        made = subprocess.run([self.binary, "storage", "format", "-t", self.cluster, "-c", str(properties), "--release-version", self.release],
-                              capture_output=True, text=True)
-        if made.returncode != 0:
-            raise RuntimeError(f"storage format: {(made.stdout + made.stderr).strip()[-400:]}")
+    def __init__(self, directory, binary, number, volume):
+        super().__init__(directory, binary, SETTINGS)
+        self.number, self.volume, self.data = number, volume, volume.point / "data"
 
     def tool(self, *words, within=30):
         done = subprocess.run([self.binary, *words, "--bootstrap-server", self.address], capture_output=True, text=True, timeout=within)
@@ -106,17 +92,12 @@ def every_isr(node, is_so):
 
 
 def story(workspace, binary):
-    cluster = subprocess.run([str(binary), "storage", "random-uuid"], capture_output=True, text=True, check=True).stdout.strip()
     with Volume("ext4", workspace, "trio-1", 96) as one, Volume("ext4", workspace, "trio-2", 96) as two, Volume("ext4", workspace, "trio-3", 96) as three:
-        nodes = [Node(workspace / f"trio-node-{number}", binary, number, volume, cluster) for number, volume in enumerate((one, two, three), 1)]
-        for node in nodes:
-            node.join(nodes)
+        nodes = [Node(workspace / f"trio-node-{number}", binary, number, volume) for number, volume in enumerate((one, two, three), 1)]
+        cluster.join(dict(enumerate(nodes, 1)))
         producers, ends = [], []
         try:
-            for node in nodes:
-                node.launch()
-            for node in nodes:
-                node.await_ready()
+            cluster.start(nodes)
             tell(nodes, producers, ends)
         except (Failure, RuntimeError) as failed:
             raise Failure(f"{failed} | {' || '.join(node.last_lines(4) for node in nodes)}") from None

@@ -2,7 +2,7 @@
 //!
 //! | part | is |
 //! |---|---|
-//! | `broker` | a node in a process of its own, started, killed, stopped |
+//! | `broker` | the node's settings; its process is the harness's |
 //! | `kafka` | one connection that keeps several requests in flight |
 //! | `records` | records that say who wrote them and as which of theirs |
 //! | `chance` | random numbers that a seed gives again |
@@ -21,25 +21,4 @@ pub mod kafka;
 pub mod mount;
 pub mod records;
 
-/// What went wrong with a rig, in words.
-#[derive(Debug)]
-pub struct Trouble(pub String);
-
-impl std::fmt::Display for Trouble {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Trouble {}
-
-impl From<std::io::Error> for Trouble {
-    fn from(error: std::io::Error) -> Self {
-        Self(error.to_string())
-    }
-}
-
-/// A failure in words.
-pub fn trouble<T>(text: impl Into<String>) -> Result<T, Trouble> {
-    Err(Trouble(text.into()))
-}
+pub use barnabas_harness::{Trouble, trouble};

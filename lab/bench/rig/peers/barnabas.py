@@ -3,7 +3,7 @@
 import subprocess
 
 from compat.cli import find_binary
-from compat.server import Barnabas
+from harness.server import Barnabas
 
 from .. import ROOT
 from .peer import Missing, Peer, several

@@ -1,23 +1,15 @@
 """Apache Kafka 4.x, KRaft, one combined node, as its own start script starts it (1 GB heap, G1), with its own defaults: no sync before an answer."""
 
 from compat import fetch
-from compat.server import Apache
+from harness.server import Apache
 
 from .peer import Peer, several
 
-HEAP = ["-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"]
-
-
-def as_started(command):
-    """The start script's heap and collector in place of the compatibility suite's small ones."""
-    heap = next(index for index, word in enumerate(command) if word.startswith("-Xmx"))
-    command[heap:heap + 1] = HEAP
-    return command
+AS_STARTED = ("-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent")
 
 
 class Server(Apache):
-    def command(self, properties):
-        return as_started(super().command(properties))
+    jvm = AS_STARTED
 
 
 class Kafka(Peer):

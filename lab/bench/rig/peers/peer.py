@@ -10,9 +10,8 @@ import time
 from pathlib import Path
 
 from compat.fetch import Missing  # noqa: F401
-from compat.server import free_port
+from harness.usage import written_bytes
 
-from .. import machine
 from ..asks import Asks
 
 
@@ -45,14 +44,14 @@ class Peer:
 
     @property
     def pid(self):
-        return self.server.process.pid
+        return self.server.pid
 
     def pids(self):
         """Every process whose cost is the peer's."""
         return [self.pid]
 
     def written(self):
-        return sum(machine.written_bytes(pid) for pid in self.pids())
+        return sum(written_bytes(pid) for pid in self.pids())
 
     def log_directories(self):
         return [Path(one) for one in self.server.properties()["log.dirs"].split(",")]
@@ -141,4 +140,4 @@ def several(directory, settings):
     return settings
 
 
-__all__ = ["Missing", "Peer", "free_port", "several"]
+__all__ = ["Missing", "Peer", "several"]

@@ -7,7 +7,7 @@ segments: journal, and the batches laid into the partitions' files behind it.
 import os
 import subprocess
 
-from compat.server import Server
+from harness.server import Server
 
 from .. import ROOT
 from .peer import Missing, Peer

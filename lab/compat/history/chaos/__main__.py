@@ -13,12 +13,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from compat.cli import find_binary
+from harness.server import java_words
+
 from . import clients
 from .clients import HERE, fetch
 from .run import Run
 
-sys.path.insert(0, str(HERE.parent))
-from compat.cli import find_binary  # noqa: E402
 
 
 def arguments(words):
@@ -82,9 +83,7 @@ def servers(options, place):
         shutil.copy2(find_binary(options.binary), binary)
         return "Barnabas", [str(binary), "server"], [str(binary), "storage", "format"], {"log.journal.bytes": 64 << 20}
     version, classpath = fetch.kafka()
-    java = ["java", "-Xmx512m", "-XX:-UsePerfData", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            f"-Dlog4j2.configurationFile={HERE.parent / 'maven/log4j2.properties'}",
-            f"-Dcompat.level={os.environ.get('COMPAT_KAFKA_LEVEL', 'WARN')}", "-cp", classpath]
+    java = java_words(classpath, heap="512m")
     return f"Apache Kafka {version}", [*java, "kafka.Kafka"], [*java, "kafka.tools.StorageTool", "format"], {}
 
 

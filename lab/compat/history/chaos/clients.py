@@ -4,14 +4,12 @@ import json
 import os
 import queue
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(HERE.parent))
+from compat import fetch
 
-from compat import fetch  # noqa: E402
+HERE = Path(__file__).resolve().parent.parent
 
 HEAP = ["-Xmx128m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
 

@@ -6,12 +6,12 @@ The first three are broker and controller, others are brokers. A node ends by it
 
 import os
 import shutil
-import signal
-import socket
-import struct
-import subprocess
 import time
 from pathlib import Path
+
+from harness.ask import metadata_answers
+from harness.process import NodeProcess
+from harness.server import format_directory, write_properties
 
 from . import net
 
@@ -19,39 +19,20 @@ CLUSTER = "Y2hhb3MtY2hhb3MtY2hhbw"
 VOTERS = (1, 2, 3)
 
 
-def answers(host, timeout=0.5):
-    """True when a Metadata request (version 1, no topic) is answered with at least one broker."""
-    body = struct.pack(">hhih", 3, 1, 7, 5) + b"ready" + struct.pack(">i", 0)
-    try:
-        with socket.create_connection((host, 9092), timeout) as connection:
-            connection.settimeout(timeout)
-            connection.sendall(struct.pack(">i", len(body)) + body)
-            answer = b""
-            while len(answer) < 12:
-                piece = connection.recv(4096)
-                if not piece:
-                    return False
-                answer += piece
-            return struct.unpack(">i", answer[8:12])[0] > 0
-    except OSError:
-        return False
-
-
-class Node:
+class Node(NodeProcess):
     def __init__(self, number, place, plan):
         self.number, self.plan = number, plan
         self.place = place / f"node-{number}"
         self.place.mkdir(parents=True)
         self.volume, self.log = self.place / "disk", self.place / "node.log"
         self.volume.mkdir()
-        self.process, self.paused = None, False
         self.offset_file = self.place / "clock"
         self.offset_file.write_text("+0s\n")
         self.mount()
-        self.write_properties()
+        write_properties(self.place / "server.properties", self.properties())
 
     def serves(self):
-        return answers(net.address(self.number))
+        return metadata_answers(9092, host=net.address(self.number))
 
     # Its disk
 
@@ -138,11 +119,6 @@ class Node:
             **self.plan["overrides"],
         }
 
-    def write_properties(self):
-        path = self.place / "server.properties"
-        path.write_text("".join(f"{key}={value}\n" for key, value in self.properties().items()))
-        return path
-
     def environment(self):
         if not self.plan["faketime"]:
             return os.environ
@@ -151,45 +127,11 @@ class Node:
                 "FAKETIME_DISABLE_SHM": "1"}
 
     def format(self):
-        done = subprocess.run([*self.plan["format"], "-t", CLUSTER, "-c", str(self.place / "server.properties")], capture_output=True, text=True)
-        if done.returncode != 0:
-            raise RuntimeError(f"formatting node {self.number}: {(done.stdout + done.stderr).strip()[-400:]}")
+        format_directory(f"node {self.number}", self.plan["format"], self.place / "server.properties", cluster=CLUSTER)
 
     def start(self):
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(["ip", "netns", "exec", f"n{self.number}", *self.plan["server"], str(self.place / "server.properties")],
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.place, env=self.environment())
-        self.paused = False
-
-    def is_alive(self):
-        return self.process is not None and self.process.poll() is None
-
-    def signal(self, number):
-        if self.is_alive():
-            self.process.send_signal(number)
-
-    def kill(self):
-        self.signal(signal.SIGKILL)
-        if self.process is not None:
-            self.process.wait()
-
-    def stop(self, within):
-        """Asks it to end; whether it did."""
-        self.signal(signal.SIGTERM)
-        try:
-            self.process.wait(within)
-            return True
-        except subprocess.TimeoutExpired:
-            self.kill()
-            return False
-
-    def pause(self):
-        self.signal(signal.SIGSTOP)
-        self.paused = True
-
-    def resume(self):
-        self.signal(signal.SIGCONT)
-        self.paused = False
+        words = ["ip", "netns", "exec", f"n{self.number}", *self.plan["server"], self.place / "server.properties"]
+        self.run(words, cwd=self.place, env=self.environment())
 
     def wipe(self):
         """A new disk in the old one's place."""
@@ -202,9 +144,6 @@ class Node:
 
     def move_clock(self, seconds):
         self.offset_file.write_text(f"{seconds:+d}s\n")
-
-    def last_lines(self, count=6):
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])[-1500:]
 
     def complaints(self):
         """Lines that say that this node thinks itself broken."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from . import net, replicas
 from .clients import Client, Steward
 from .nemesis import Nemesis
-from .nodes import Node, answers, data_directory
+from .nodes import Node, data_directory
 
 # Partitions by topic. `q` and `r` are written by everybody, `moved` by the movers from `r`, `c` is compacted.
 LOGS = {"q": 4, "r": 3, "moved": 3}
@@ -69,7 +69,7 @@ class Run:
         bootstrap = ",".join(f"{net.address(number)}:9092" for number in numbers)
         self.bootstrap = bootstrap
         deadline = time.monotonic() + 240
-        while not all(answers(net.address(number)) for number in numbers):
+        while not all(node.serves() for node in self.nodes):
             dead = [node for node in self.nodes if not node.is_alive()]
             if dead or time.monotonic() > deadline:
                 node = (dead or self.nodes)[0]

@@ -79,8 +79,10 @@ async fn everything(run: &mut Run, java: &Java<'_>) -> Result<(), Failure> {
     let words = format!("{} lines in {}", thousands(lines as u64), seconds(took));
     run.table.is("kafka-topics --describe of everything", words, lines == topics * partitions as usize);
     let peaks = java.node.take_peaks();
-    run.table
-        .note("the node's resident memory meanwhile, highest", format!("{} MB", thousands(peaks.rss_mb)));
+    run.table.note(
+        "the node's resident memory meanwhile, highest",
+        format!("{} MB", thousands(peaks.resident_mib)),
+    );
     Ok(())
 }
 

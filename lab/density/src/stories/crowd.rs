@@ -43,7 +43,7 @@ impl Shape {
 #[derive(Debug, Clone, Copy)]
 pub struct Bars {
     pub create: Duration,
-    pub rss_mb: u64,
+    pub resident_mib: u64,
     pub restart: Duration,
     /// The longest that a small producer may wait.
     pub stall: Duration,
@@ -66,9 +66,9 @@ pub async fn tell(run: &mut Run, shape: Shape, bars: Bars) -> Result<(), Failure
     run.table.within("longest wait of a small producer meanwhile", pulse.longest()?, bars.stall);
     let peaks = node.take_peaks();
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let rest = node.figures();
-    run.table.at_most("resident after creation", rest.rss_mb, bars.rss_mb, "MB");
-    run.table.at_most("resident, highest during creation", peaks.rss_mb, bars.rss_mb, "MB");
+    let rest = node.usage();
+    run.table.at_most("resident after creation", rest.resident_mib, bars.resident_mib, "MB");
+    run.table.at_most("resident, highest during creation", peaks.resident_mib, bars.resident_mib, "MB");
     describe(run, &mut connection, &node, &pulse, shape, bars).await?;
     pulse.stop();
     // The metadata log and the small producers' partitions are there.
@@ -82,7 +82,7 @@ pub async fn tell(run: &mut Run, shape: Shape, bars: Bars) -> Result<(), Failure
         "{} created in {}, {} MB resident, serving {} after a start",
         shape.words(),
         seconds(made),
-        rest.rss_mb,
+        rest.resident_mib,
         seconds(restarted)
     ));
     Ok(())
@@ -131,7 +131,7 @@ async fn describe(
     run.table.is("DescribeLogDirs of everything", seconds(took), found == total);
     run.table.within("longest wait of a small producer meanwhile", pulse.longest()?, bars.stall);
     let peaks = node.take_peaks();
-    run.table.at_most("resident, highest while described", peaks.rss_mb, bars.rss_mb, "MB");
+    run.table.at_most("resident, highest while described", peaks.resident_mib, bars.resident_mib, "MB");
     run.table.at_most("descriptors, highest", peaks.descriptors, DESCRIPTORS, "");
     run.table.at_most("maps, highest", peaks.maps, MAPS, "");
     Ok(())
@@ -173,9 +173,15 @@ async fn restart(run: &mut Run, node: &mut Node, sample: &[Known], bars: Bars) -
         let right = asks::led(&answer) > 0 && read == sample.len();
         run.table.is("they are there", thousands(read as u64), right);
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let (rest, peaks) = (node.figures(), node.take_peaks());
-        run.table.at_most(&format!("resident after {how}, highest"), peaks.rss_mb, bars.rss_mb, "MB");
-        run.table.note(&format!("resident after {how}, at rest"), format!("{} MB", thousands(rest.rss_mb)));
+        let (rest, peaks) = (node.usage(), node.take_peaks());
+        run.table.at_most(
+            &format!("resident after {how}, highest"),
+            peaks.resident_mib,
+            bars.resident_mib,
+            "MB",
+        );
+        run.table
+            .note(&format!("resident after {how}, at rest"), format!("{} MB", thousands(rest.resident_mib)));
     }
     Ok(longest)
 }
@@ -201,6 +207,6 @@ async fn remove(
     let left = asks::metadata(&mut c, None).await?.topics.len();
     run.table.is("topics that are left", format!("{left}"), left == 1);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    run.table.note("resident after deletion", format!("{} MB", thousands(node.figures().rss_mb)));
+    run.table.note("resident after deletion", format!("{} MB", thousands(node.usage().resident_mib)));
     Ok(())
 }

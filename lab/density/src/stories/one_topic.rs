@@ -41,7 +41,7 @@ pub async fn tell(run: &mut Run) -> Result<(), Failure> {
     run.table.note("longest wait of a small producer meanwhile", seconds(pulse.longest()?));
     let peaks = node.take_peaks();
     run.table.at_most("descriptors, highest", peaks.descriptors, crate::node::DESCRIPTORS, "");
-    run.table.note("resident, highest", format!("{} MB", thousands(peaks.rss_mb)));
+    run.table.note("resident, highest", format!("{} MB", thousands(peaks.resident_mib)));
     pulse.stop();
     enlarge(run, count).await?;
     run.no_complaints(&node);

@@ -51,8 +51,8 @@ pub async fn tell(run: &mut Run) -> Result<(), Failure> {
     let peaks = node.take_peaks();
     run.table.at_most("descriptors, highest", peaks.descriptors, DESCRIPTORS, "");
     run.table.at_most("maps, highest", peaks.maps, MAPS, "");
-    run.table.note("resident, highest", format!("{} MB", thousands(peaks.rss_mb)));
-    let rest = node.figures();
+    run.table.note("resident, highest", format!("{} MB", thousands(peaks.resident_mib)));
+    let rest = node.usage();
     run.table.note("descriptors after it", thousands(rest.descriptors));
     drop((c, many));
     let serving = restart(run, &mut node, &topics[0]).await?;
@@ -84,7 +84,7 @@ async fn restart(run: &mut Run, node: &mut Node, topic: &Known) -> Result<Durati
     let (read, took) = timed(many.fetch_all(std::slice::from_ref(topic), 1)).await?;
     let told = format!("{} in {}", thousands(read as u64), seconds(took));
     run.table.is("then the second record read from every partition", told, read == topic.2 as usize);
-    run.table.note("descriptors after it", thousands(node.figures().descriptors));
+    run.table.note("descriptors after it", thousands(node.usage().descriptors));
     let stopped = node.stop()?;
     run.table.note("clean stop", seconds(stopped));
     let begun = Instant::now();

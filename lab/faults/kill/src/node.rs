@@ -1,13 +1,12 @@
-//! The node under test: a process that is started, killed and asked what it logged.
+//! The node under test: its settings, and what in its log is a failure.
 
+use barnabas_harness::{NodeProcess, free_port, metadata_answers, server};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Small segments, so that they roll, are deleted and (one day) compacted under the load; everything else as it comes.
 const OVERRIDES: &[&str] = &[
@@ -25,9 +24,7 @@ pub struct Node {
     directory: PathBuf,
     overrides: Vec<String>,
     port: u16,
-    child: Option<Child>,
-    started: Instant,
-    log_read: u64,
+    process: NodeProcess,
 }
 
 impl Node {
@@ -36,10 +33,8 @@ impl Node {
         std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         let binary =
             binary.canonicalize().map_err(|error| format!("{} is not built: {error}", binary.display()))?;
-        let port = free_port()?;
-        let started = Instant::now();
-        let directory = directory.to_owned();
-        Ok(Self { binary, directory, overrides, port, child: None, started, log_read: 0 })
+        let process = NodeProcess::new(directory.join("node.log"));
+        Ok(Self { binary, directory: directory.to_owned(), overrides, port: free_port(), process })
     }
 
     pub fn address(&self) -> String {
@@ -48,49 +43,29 @@ impl Node {
 
     /// When the process was last executed.
     pub fn started(&self) -> Instant {
-        self.started
-    }
-
-    fn log_path(&self) -> PathBuf {
-        self.directory.join("node.log")
+        self.process.started()
     }
 
     /// Executes the node; returns how long it took until it answered Metadata.
     pub fn start(&mut self) -> Result<Duration, String> {
-        let log = File::options().create(true).append(true).open(self.log_path());
-        let log = log.map_err(|error| format!("the node's log: {error}"))?;
+        let own = [
+            format!("listeners=PLAINTEXT://127.0.0.1:{},CONTROLLER://127.0.0.1:0", self.port),
+            format!("log.dirs={}", self.directory.join("data").display()),
+        ];
+        let further = OVERRIDES.iter().copied().chain(self.overrides.iter().map(String::as_str));
         let mut command = Command::new(&self.binary);
-        let listeners = format!("listeners=PLAINTEXT://127.0.0.1:{},CONTROLLER://127.0.0.1:0", self.port);
-        let log_dirs = format!("log.dirs={}", self.directory.join("data").display());
-        command.arg("server").args(["--override", &listeners, "--override", &log_dirs]);
-        for setting in OVERRIDES.iter().copied().chain(self.overrides.iter().map(String::as_str)) {
-            command.args(["--override", setting]);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        self.started = Instant::now();
-        self.child = Some(command.spawn().map_err(|error| format!("the node does not start: {error}"))?);
-        while !metadata_answers(self.port) {
-            if let Some(status) = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten()) {
-                return Err(format!("the node ended at its start ({status}): {}", self.last_lines()));
-            }
-            if self.started.elapsed() > PATIENCE {
-                return Err(format!("the node does not serve: {}", self.last_lines()));
-            }
-            std::thread::sleep(Duration::from_micros(500));
-        }
-        Ok(self.started.elapsed())
+        server(&mut command, own.iter().map(String::as_str).chain(further));
+        self.process.run(&mut command)?;
+        let port = self.port;
+        Ok(self.process.await_ready(TIMEOUT, || metadata_answers(port))?)
     }
 
-    /// −9; then what it had logged is looked at.
+    /// −9; then its log is read.
     pub fn kill(&mut self) -> Result<(), String> {
-        let Some(mut child) = self.child.take() else { return Ok(()) };
-        if let Ok(Some(status)) = child.try_wait() {
-            return Err(format!("the node ended by itself ({status}): {}", self.last_lines()));
+        if let Some(status) = self.process.has_ended()? {
+            return Err(format!("the node ended by itself ({status}): {}", self.process.last_lines()));
         }
-        child
-            .kill()
-            .and_then(|()| child.wait())
-            .map_err(|error| format!("the node cannot be killed: {error}"))?;
+        self.process.kill()?;
         self.complaints()
     }
 
@@ -118,76 +93,22 @@ impl Node {
     }
 
     pub fn stop(&mut self) -> Result<(), String> {
-        let Some(mut child) = self.child.take() else { return Ok(()) };
-        let pid = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM)
-            .map_err(|error| format!("the node cannot be stopped: {error}"))?;
-        let asked = Instant::now();
-        loop {
-            match child.try_wait() {
-                Ok(Some(status)) if status.success() => return self.complaints(),
-                Ok(Some(status)) => {
-                    return Err(format!("the stop was not clean ({status}): {}", self.last_lines()));
-                }
-                Ok(None) if asked.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(5)),
-                _ => return Err(format!("the node does not stop: {}", self.last_lines())),
-            }
+        let status = self.process.stop(TIMEOUT)?;
+        if status.success() {
+            return self.complaints();
         }
+        Err(format!("the stop was not clean ({status}): {}", self.process.last_lines()))
     }
 
-    /// Fails where the node has logged an ERROR, a WARN or a panic since the last look. A cut tail is INFO.
-    pub fn complaints(&mut self) -> Result<(), String> {
-        let mut text = String::new();
-        let read = File::open(self.log_path()).and_then(|mut file| {
-            file.seek(SeekFrom::Start(self.log_read))?;
-            file.read_to_string(&mut text)
-        });
-        self.log_read += read.map_err(|error| format!("the node's log: {error}"))? as u64;
+    /// Fails where this run of the node has logged an ERROR, a WARN or a panic. A cut tail is INFO.
+    fn complaints(&self) -> Result<(), String> {
         // A topic whose deletion was committed just before the kill, and carried out no more.
         let is_expected =
             |line: &str| line.contains("WARN passing-") && line.contains("belongs to no known topic");
         let bad = |line: &&str| {
             [" ERROR ", " WARN ", "panicked"].iter().any(|word| line.contains(word)) && !is_expected(line)
         };
-        text.lines().find(bad).map_or(Ok(()), |line| Err(format!("the node logged: {line}")))
+        let log = self.process.log();
+        log.lines().find(bad).map_or(Ok(()), |line| Err(format!("the node logged: {line}")))
     }
-
-    fn last_lines(&self) -> String {
-        let text = std::fs::read_to_string(self.log_path()).unwrap_or_default();
-        let lines: Vec<&str> = text.lines().rev().take(5).collect();
-        lines.into_iter().rev().collect::<Vec<_>>().join(" | ")
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill().and_then(|()| child.wait());
-        }
-    }
-}
-
-/// Below the range from which the system numbers outgoing connections, so that none takes it while the node is dead.
-fn free_port() -> Result<u16, String> {
-    let from = 12_000 + (std::process::id() % 15_000) as u16;
-    let free = (from..from + 3_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
-    free.ok_or_else(|| "no port is free".to_owned())
-}
-
-/// Whether a Metadata request (version 1, no topic) is answered.
-fn metadata_answers(port: u16) -> bool {
-    use std::io::Write;
-    let mut frame = vec![0, 0, 0, 19, 0, 3, 0, 1, 0, 0, 0, 7, 0, 5];
-    frame.extend(b"ready");
-    frame.extend([0, 0, 0, 0]);
-    let ask = || {
-        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_read_timeout(Some(Duration::from_millis(500)))?;
-        stream.write_all(&frame)?;
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer)?;
-        // The number of brokers follows size and correlation id.
-        std::io::Result::Ok(answer[11] > 0)
-    };
-    ask().unwrap_or(false)
 }

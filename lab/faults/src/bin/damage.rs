@@ -6,12 +6,12 @@
 //!
 //! Prints the table, one line for each cell that is bad, and `N passed, N failed, N skipped`.
 
-use barnabas_faults::broker::binary;
 use barnabas_faults::damage::cell::{self, Outcome};
 use barnabas_faults::damage::harm::{self, Harm};
 use barnabas_faults::damage::prepare::{node, prepare};
 use barnabas_faults::damage::targets::{ROWS, known};
 use barnabas_faults::{Trouble, trouble};
+use barnabas_harness::binary;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -102,7 +102,7 @@ fn run() -> Result<bool, Trouble> {
                         row.name,
                         harm.name(),
                         outcomes[at].name(),
-                        broker.log()
+                        broker.process.log()
                     );
                 }
                 if let Outcome::Bad(what) = &outcomes[at] {

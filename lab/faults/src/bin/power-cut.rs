@@ -10,7 +10,7 @@
 //!
 //! Prints for each file system: cycles, acknowledged records, lost, doubled, starts; and ends in one line to quote.
 
-use barnabas_faults::broker::{Broker, Setup, binary};
+use barnabas_faults::broker::{Broker, Setup};
 use barnabas_faults::chance::Chance;
 use barnabas_faults::cut::judge::{Judge, Verdict};
 use barnabas_faults::cut::librdkafka::Librdkafka;
@@ -20,6 +20,7 @@ use barnabas_faults::cut::{Acked, LIBRDKAFKA_TOPIC, LoadTopic, PLAIN_WRITERS, TO
 use barnabas_faults::kafka::Connection;
 use barnabas_faults::mount::{Kind, Mount};
 use barnabas_faults::{Trouble, trouble};
+use barnabas_harness::binary;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -174,7 +175,7 @@ impl<'a> Story<'a> {
             let took = self.broker.start()?;
             self.report.starts.push(took);
             self.read_back()?;
-            self.report.torn += u64::from(self.broker.log().contains(" unsynced bytes from "));
+            self.report.torn += u64::from(self.broker.process.log().contains(" unsynced bytes from "));
             self.report.cycles += 1;
             if self.report.cycles.is_multiple_of(TRIM_EVERY) {
                 self.judge.trim(&mut Connection::open(self.broker.port)?, &self.load)?;
@@ -210,17 +211,21 @@ impl<'a> Story<'a> {
             // The power takes the process with it: nothing is answered while the file system is being shut down. It may
             // say of a write that is under way that it is durable, and has just forgotten it.
             let done = match moment {
-                0 => broker.kill().and_then(|()| armed.cut(flush)),
-                1 => broker.pause(true).and_then(|()| armed.cut(flush)).and_then(|()| broker.kill()),
+                0 => broker.process.kill().and_then(|()| armed.cut(flush)),
+                1 => broker
+                    .process
+                    .pause(true)
+                    .and_then(|()| armed.cut(flush))
+                    .and_then(|()| broker.process.kill()),
                 // The disk goes first.
-                _ => broker.pause(false).and_then(|()| {
+                _ => broker.process.pause(false).and_then(|()| {
                     let begun = Instant::now();
                     armed.cut(flush)?;
                     cut = Cut { begun, done: Instant::now() };
                     shared.is_cut.store(true, Ordering::SeqCst);
-                    broker.resume()?;
+                    broker.process.resume()?;
                     std::thread::sleep(last_breath);
-                    broker.kill()
+                    broker.process.kill()
                 }),
             };
             shared.stop.store(true, Ordering::Relaxed);
@@ -228,7 +233,7 @@ impl<'a> Story<'a> {
         })?;
         self.cut = cut;
         self.report.longest_cut = self.report.longest_cut.max(cut.done.duration_since(cut.begun));
-        let log = self.broker.log();
+        let log = self.broker.process.log();
         if let Some(line) = log.lines().find(|line| line.contains("panicked")) {
             self.judge.verdict.wrong(line);
         }
@@ -315,14 +320,14 @@ fn story(options: &Options, kind: Kind) -> Result<Report, Trouble> {
     let mut story = Story::begin(options, kind)?;
     let done = story.run();
     if let Err(error) = done {
-        let log = story.broker.log_path();
+        let log = story.broker.process.log_path();
         let kept = std::env::temp_dir().join(format!("barnabas-cut-{}.log", kind.name()));
         std::fs::copy(log, &kept)?;
         return trouble(format!("after {} cycles: {error} (log: {})", story.report.cycles, kept.display()));
     }
     if !story.report.verdict.is_clean_so_far(options) {
         let kept = std::env::temp_dir().join(format!("barnabas-cut-{}.log", kind.name()));
-        std::fs::copy(story.broker.log_path(), &kept)?;
+        std::fs::copy(story.broker.process.log_path(), &kept)?;
         println!("  the node's log: {}", kept.display());
     }
     Ok(std::mem::take(&mut story.report))

@@ -65,7 +65,7 @@ pub fn run(
     }
     let logs = sealed_logs(&prepared.work)?;
     let outcome = judge(broker, prepared, target, &relative, other.as_deref(), clean);
-    broker.kill()?;
+    broker.process.kill()?;
     let outcome = outcome?;
     match missing(&logs, &sealed_logs(&prepared.work)?, &relative) {
         Some(gone) if !matches!(outcome, Outcome::Bad(_)) => {
@@ -103,7 +103,7 @@ fn judge(
             })
     };
     if let Err(error) = broker.start() {
-        let log = broker.log();
+        let log = broker.process.log();
         return match (log.contains("panicked"), names(&log)) {
             (true, _) => bad(format!("panic: {error}")),
             (false, true) => Ok(Outcome::NodeRefused),
@@ -112,9 +112,9 @@ fn judge(
     }
     let first = match View::take(broker.port, &prepared.places) {
         Ok(view) => view,
-        Err(error) => return bad(format!("{error}; {}", broker.last_lines())),
+        Err(error) => return bad(format!("{error}; {}", broker.process.last_lines())),
     };
-    let log = broker.log();
+    let log = broker.process.log();
     let mut outcome = match compare(&prepared.view, &first, target, clean) {
         Ok(outcome) => outcome,
         Err(what) => return bad(what),
@@ -149,8 +149,8 @@ fn again(broker: &mut Broker, prepared: &Prepared, first: &View, outcome: &Outco
         }
         contents.end += 5;
     }
-    if broker.log().contains("panicked") {
-        return trouble(format!("panic: {}", broker.last_lines()));
+    if broker.process.log().contains("panicked") {
+        return trouble(format!("panic: {}", broker.process.last_lines()));
     }
     broker.stop()?;
     broker.start().map_err(|error| Trouble(format!("at the second start: {error}")))?;

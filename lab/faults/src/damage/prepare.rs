@@ -111,7 +111,7 @@ pub fn prepare(broker: &mut Broker, place: &Path) -> Result<Prepared, Trouble> {
     wait_for_checkpoint(&work, load.next.values().copied().min().unwrap_or(0))?;
     load.produce(3)?;
     let view = View::take(broker.port, &load.places)?;
-    broker.kill()?;
+    broker.process.kill()?;
     copy_tree(&work, &at("unclean"))?;
     broker.start()?;
     if View::take(broker.port, &load.places)? != view {

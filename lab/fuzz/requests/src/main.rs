@@ -157,7 +157,7 @@ fn watch(node: &mut Node, options: &Options, attack: &Attack) -> Result<(), Stri
     let mut before = node.resident_bytes();
     let mut grown = VecDeque::new();
     while began.elapsed() < Duration::from_secs(options.seconds) {
-        if let Some(status) = node.ended() {
+        if let Some(status) = node.ended()? {
             let grown: Vec<String> = grown.into();
             return Err(format!("the node ended: {status}\nit grew:\n{}", grown.join("\n")));
         }
@@ -267,7 +267,7 @@ fn again(node: &mut Node, files: &[PathBuf]) -> Result<String, String> {
         let flooded = flood();
         let many = node.peak_bytes() >> 20;
         println!("{}: {answer:?}; at most {once} MiB for one, {many} for many; {flooded:?}", path.display());
-        if let Some(status) = node.ended() {
+        if let Some(status) = node.ended()? {
             return Err(format!("{}: the node ended: {status}\n{}", path.display(), node.last_lines()));
         }
     }

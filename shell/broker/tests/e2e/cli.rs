@@ -135,7 +135,7 @@ fn flags_of_tools_may_be_cut_short_and_each_has_a_version() {
 #[test]
 fn hangup_stops_a_node_cleanly() {
     let mut node = TestNode::start();
-    assert!(node.stop_by("-HUP").success(), "{}", node.log());
+    assert!(node.stop_by(barnabas_harness::Signal::HUP).success(), "{}", node.log());
     assert!(node.log().contains("stopped"), "{}", node.log());
 }
 

@@ -13,6 +13,10 @@ pub mod three_dirs;
 pub mod transactions;
 pub mod txn;
 
+use barnabas_harness::{
+    NodeProcess, Signal, Trouble, limited, peak_bytes, reset_peak, resident_bytes, server,
+};
+pub use barnabas_harness::{TempDir, free_port};
 use barnabas_wire::messages::{
     ApiVersionsRequest, CreateTopicsRequest, MetadataRequest, RequestBody, RequestHeader, ResponseBody,
     create_topics_request::CreatableTopic,
@@ -21,11 +25,10 @@ use barnabas_wire::records::{BatchBuilder, BatchOptions};
 use barnabas_wire::{ApiKey, decode_response, encode_request};
 use bytes::Bytes;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
 
 /// Resources that have configs.
 pub const TOPIC: i8 = 2;
@@ -35,30 +38,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A stop brings into segments what the journal holds: some files for each partition, a millisecond or more where many
 /// tests share a disk.
 const STOP_PATIENCE: Duration = Duration::from_secs(120);
-
-/// A directory that goes with its owner.
-#[derive(Debug)]
-pub struct TempDir(PathBuf);
-
-impl TempDir {
-    pub fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("barnabas-test-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a temporary directory");
-        Self(path)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TempDir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// What the nodes of a cluster write at WARN or ERROR because a test ended one of them.
 const OF_THE_CLUSTER: &[&str] = &[
@@ -80,6 +59,8 @@ pub fn trouble(log: &str) -> impl Iterator<Item = &str> {
 /// A running node.
 #[derive(Debug)]
 pub struct TestNode {
+    /// Ended before the directory is removed: fields are dropped in this order.
+    process: NodeProcess,
     pub dir: TempDir,
     pub port: u16,
     pub controller_port: u16,
@@ -90,20 +71,6 @@ pub struct TestNode {
     file: Option<String>,
     /// Instead of the tests' own.
     working_directory: Option<PathBuf>,
-    child: Option<Child>,
-}
-
-/// Below the range from which the system numbers outgoing connections, and never the same twice in one process: nobody
-/// takes it between here and the node's own bind.
-pub fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let number = std::process::id().wrapping_mul(97).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
-        let port = 10_000 + (number % 20_000) as u16;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }
 
 /// A metric without labels of the node whose `metrics.listener` has this port.
@@ -138,15 +105,17 @@ impl TestNode {
 
     /// Not started yet.
     pub fn new(limits: Option<&str>, overrides: &[&str]) -> Self {
+        let dir = TempDir::new();
+        let process = NodeProcess::new(dir.path().join("stderr.log"));
         Self {
-            dir: TempDir::new(),
+            dir,
             port: free_port(),
             controller_port: free_port(),
             overrides: overrides.iter().map(|text| (*text).to_owned()).collect(),
             limits: limits.map(str::to_owned),
             file: None,
             working_directory: None,
-            child: None,
+            process,
         }
     }
 
@@ -175,13 +144,9 @@ impl TestNode {
         self.overrides = overrides.iter().map(|text| (*text).to_owned()).collect();
     }
 
-    fn log_path(&self) -> PathBuf {
-        self.dir.path().join("stderr.log")
-    }
-
-    /// What the node has logged so far, over all its lives.
+    /// What the node has logged so far, over all its runs.
     pub fn log(&self) -> String {
-        std::fs::read_to_string(self.log_path()).unwrap_or_default()
+        self.process.whole_log()
     }
 
     pub fn data(&self) -> PathBuf {
@@ -189,15 +154,7 @@ impl TestNode {
     }
 
     pub fn command(&self) -> Command {
-        let mut command = match &self.limits {
-            None => binary(),
-            Some(limits) => {
-                let mut shell = Command::new("sh");
-                shell.args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")]);
-                shell.arg(binary().get_program());
-                shell
-            }
-        };
+        let mut command = limited(binary().get_program(), self.limits.as_deref());
         if let Some(directory) = &self.working_directory {
             command.current_dir(directory);
         }
@@ -210,18 +167,14 @@ impl TestNode {
             self.port, self.controller_port
         );
         let log_dirs = format!("log.dirs={}", self.data().display());
-        command.arg("server");
-        for text in [&listeners, &log_dirs].into_iter().chain(&self.overrides) {
-            command.args(["--override", text]);
-        }
+        server(&mut command, [&listeners, &log_dirs].into_iter().chain(&self.overrides));
         command
     }
 
     /// Starts the process.
     pub fn launch_unawaited(&mut self) {
-        let log = std::fs::File::options().create(true).append(true).open(self.log_path()).expect("a log");
-        let child = self.command().stderr(log).stdout(Stdio::null()).spawn().expect("the binary starts");
-        self.child = Some(child);
+        let mut command = self.command();
+        self.process.run(&mut command).expect("the binary starts");
     }
 
     /// Starts the process and waits until it answers.
@@ -232,17 +185,13 @@ impl TestNode {
 
     /// Waits until the process answers.
     pub fn await_answer(&mut self) {
-        let started = Instant::now();
-        loop {
-            if let Ok(mut client) = Client::try_connect(self.port)
-                && client.try_call(ApiVersionsRequest::default(), 0).is_some()
-            {
-                return;
-            }
-            let exited = self.child.as_mut().expect("running").try_wait().expect("a child");
-            assert!(exited.is_none(), "the node ended at its start: {}", self.log());
-            assert!(started.elapsed() < PATIENCE, "the node does not answer: {}", self.log());
-            std::thread::sleep(Duration::from_millis(2));
+        let port = self.port;
+        let answers = || {
+            let client = Client::try_connect(port).ok();
+            client.is_some_and(|mut client| client.try_call(ApiVersionsRequest::default(), 0).is_some())
+        };
+        if let Err(Trouble(text)) = self.process.await_ready(PATIENCE, answers) {
+            panic!("{text}: {}", self.log());
         }
     }
 
@@ -251,28 +200,27 @@ impl TestNode {
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.as_ref().expect("running").id()
+        self.process.pid().expect("running")
     }
 
     /// Waits until the process ends by itself.
     pub fn wait(&mut self) -> ExitStatus {
-        self.child.take().expect("running").wait().expect("reaped")
+        self.process.wait().expect("running")
     }
 
     /// Ends the process as a power cut of the process would.
     pub fn kill(&mut self) {
-        let mut child = self.child.take().expect("running");
-        child.kill().expect("killed");
-        child.wait().expect("reaped");
+        assert!(self.process.pid().is_some(), "it runs");
+        self.process.kill().expect("killed");
     }
 
     /// SIGTERM, and the wait for its end. Panics if the log holds a WARN or ERROR.
     pub fn stop(&mut self) -> ExitStatus {
-        self.stop_by("-TERM")
+        self.stop_by(Signal::TERM)
     }
 
-    /// [`Self::stop`] by another signal, as `kill` names it.
-    pub fn stop_by(&mut self, signal: &str) -> ExitStatus {
+    /// [`Self::stop`] by another signal.
+    pub fn stop_by(&mut self, signal: Signal) -> ExitStatus {
         let status = self.end_by(signal);
         let log = self.log();
         let trouble: Vec<&str> = trouble(&log).collect();
@@ -281,49 +229,33 @@ impl TestNode {
     }
 
     pub fn stop_expecting_trouble(&mut self) -> ExitStatus {
-        self.end_by("-TERM")
+        self.end_by(Signal::TERM)
     }
 
-    fn end_by(&mut self, signal: &str) -> ExitStatus {
-        let mut child = self.child.take().expect("running");
-        let killed = Command::new("kill").args([signal, &child.id().to_string()]).status();
-        assert!(killed.expect("kill").success());
-        let asked = Instant::now();
-        loop {
-            if let Some(status) = child.try_wait().expect("a child") {
-                return status;
-            }
-            assert!(asked.elapsed() < STOP_PATIENCE, "the node does not stop: {}", self.log());
-            std::thread::sleep(Duration::from_millis(5));
+    fn end_by(&mut self, signal: Signal) -> ExitStatus {
+        match self.process.stop_by(signal, STOP_PATIENCE) {
+            Ok(status) => status,
+            Err(Trouble(text)) => panic!("{text}: {}", self.log()),
         }
     }
 
     /// The node's resident memory.
     pub fn rss_bytes(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("proc");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
-        line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok()).expect("kB") * 1024
+        resident_bytes(self.pid())
     }
 
     /// Resident memory at its largest since it was last asked, which begins a new count.
     pub fn peak_bytes(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("proc");
-        let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("VmHWM");
-        let peak =
-            line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok()).expect("kB") * 1024;
-        std::fs::write(format!("/proc/{}/clear_refs", self.pid()), "5").expect("a new count");
+        let peak = peak_bytes(self.pid());
+        reset_peak(self.pid()).expect("a new count");
         peak
     }
 }
 
 impl Drop for TestNode {
     fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-            if std::thread::panicking() {
-                eprintln!("the node's log:\n{}", self.log());
-            }
+        if self.process.pid().is_some() && std::thread::panicking() {
+            eprintln!("the node's log:\n{}", self.log());
         }
     }
 }

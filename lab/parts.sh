@@ -1,7 +1,8 @@
 # Runs parts, LANES (2) at a time, each with its output in one piece. Sourced by lab/test and lab/nightly, which name the parts.
 #
 # ONLY="clients|chaos" runs some parts. A part that takes longer than PART_SECONDS is ended and counts as failed.
-# `run_parts` ends in a table of parts with their seconds and in one line: `N passed, N failed, N skipped`.
+# `run_parts` ends in a table of parts with their seconds and in one line: `N passed, N failed, N skipped`. With QUOTE=1 the table is followed
+# by each part's closing line. A part that fails does not keep the others from running; where the build fails, they are left out.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 out=$(mktemp -d)
@@ -21,6 +22,11 @@ count() {
     /^test result: / { for (i = 1; i < NF; i++) { if ($(i+1) == "passed;") p += $i; if ($(i+1) == "failed;") f += $i; if ($(i+1) == "ignored;") s += $i } }
     /^([A-Za-z-]+: )?[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$/ { sub(/^[A-Za-z-]+: /, ""); gsub(/[a-z,]/, ""); p += $1; f += $2; s += $3 }
     END { printf "%d %d %d\n", p, f, s }' "$1"
+}
+
+# closing LOG: the last line that is no count of passed and failed.
+closing() {
+  grep -vE '^[[:space:]]*$|^([A-Za-z-]+: )?[0-9]+ passed, [0-9]+ failed|^make(\[[0-9]+\])?: ' "$1" | tail -n 1 | cut -c1-400
 }
 
 # run N: runs a part and counts it as one test unless it counted its own.
@@ -46,6 +52,7 @@ run() {
   if [ "$code" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
   if [ "$code" -eq 0 ] && [ $((p + f + s)) -eq 0 ]; then p=1; fi
   printf '%d\t%d\t%d\t%d\t%s\n' $((SECONDS - start)) "$p" "$f" "$s" "$name" >"$out/$1.result"
+  printf '%s: %s\n' "$name" "$(closing "$log")" >"$out/$1.closing"
   {
     flock 9
     printf '\n== %s\n' "$name"
@@ -63,7 +70,7 @@ lane() {
   done
 }
 
-# Parts named "format" and "build" run first, alone: what does not build fails all that comes after it.
+# Parts named "format" and "build" run first, alone: what does not build, code of tests included, fails all that comes after it.
 run_parts() {
   if [ -n "${ONLY:-}" ]; then
     for place in "${!names[@]}"; do
@@ -74,7 +81,10 @@ run_parts() {
   local first=0 passed failed skipped place
   started=$SECONDS limit=${PART_SECONDS:-1200}
   while [ "$first" -lt ${#names[@]} ] && [[ ${names[$first]} =~ ^(format|build)$ ]]; do
-    run "$first" || true
+    if ! run "$first" && [ "${names[$first]}" = build ]; then
+      echo "the build fails: no part after it runs"
+      names=("${names[@]:0:first + 1}")
+    fi
     first=$((first + 1))
   done
   echo "$first" >"$out/next"
@@ -84,6 +94,10 @@ run_parts() {
   printf '\n%7s  %6s  %6s  %7s  part\n' seconds passed failed skipped
   sort -rn "$out"/*.result | awk -F'\t' '{ printf "%7d  %6d  %6d  %7d  %s\n", $1, $2, $3, $4, $5 }'
   read -r passed failed skipped < <(cat "$out"/*.result | awk -F'\t' '{ p += $2; f += $3; s += $4 } END { print p + 0, f + 0, s + 0 }')
+  if [ -n "${QUOTE:-}" ]; then
+    echo
+    for place in "${!names[@]}"; do cat "$out/$place.closing"; done
+  fi
   awk -F'\t' '$3 > 0 { print "failed: " $5 }' "$out"/*.result
   printf '\n%d parts in %d s\n%d passed, %d failed, %d skipped\n' ${#names[@]} $((SECONDS - started)) "$passed" "$failed" "$skipped"
   [ "$failed" -eq 0 ]

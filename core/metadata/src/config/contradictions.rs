@@ -60,7 +60,7 @@ pub fn contradictions(config: &BrokerConfig) -> Vec<Contradiction> {
     }
     let sessions = SESSIONS.iter();
     found.extend(sessions.filter_map(|&(_, _, session, heartbeat)| judge(config, heartbeat, Below, session)));
-    found.extend(nobody_from_anywhere(config));
+    found.extend(no_connection_allowed(config));
     found.extend(cleaners_without_room(config));
     found.extend(BEARABLE.iter().filter_map(|&(key, order, other, consequence)| {
         let mut bearable = judge(config, key, order, other)?;
@@ -93,13 +93,13 @@ fn judge(
     })
 }
 
-fn nobody_from_anywhere(config: &BrokerConfig) -> Option<Contradiction> {
+fn no_connection_allowed(config: &BrokerConfig) -> Option<Contradiction> {
     const KEY: &str = "max.connections.per.ip";
     const OVERRIDES: &str = "max.connections.per.ip.overrides";
-    let lets_nobody_in = config.long(KEY) == 0 && config.list(OVERRIDES).is_empty();
-    lets_nobody_in.then(|| Contradiction {
+    let refuses_all = config.long(KEY) == 0 && config.list(OVERRIDES).is_empty();
+    refuses_all.then(|| Contradiction {
         key: KEY,
-        problem: format!("0 lets nobody connect while {OVERRIDES} is empty"),
+        problem: format!("0 refuses every connection while {OVERRIDES} is empty"),
         example: format!("{OVERRIDES}=127.0.0.1:100"),
         is_bearable: false,
     })

@@ -4,7 +4,8 @@
 //! and a sentence in our words; [`status`] holds what the node does with it. From these come the parser,
 //! DescribeConfigs, the checks of AlterConfigs, `config explain` and the documents.
 //!
-//! Not here: reading files or command lines (shell), and what a value does (whoever asks for it).
+//! Not here: reading files or command lines (shell), and the effect of a value (the code that reads
+//! it).
 //!
 //! Neighbours: [`TopicConfig`] and [`BrokerConfig`] are the effective values, typed; the dynamic ones come out of the
 //! image's config records.
@@ -61,7 +62,7 @@ static RATES: [ConfigKey; 3] = [
     key::long("replica.alter.log.dirs.io.max.bytes.per.second", "10485760").at_least(0),
 ];
 
-/// Whether a broker's rate may have this value; of a key that is no such rate nothing is said.
+/// Whether a broker's rate may have this value; no problem for keys that are not rates.
 ///
 /// # Errors
 /// It is no whole number, or less than none.

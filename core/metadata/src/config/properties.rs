@@ -99,7 +99,7 @@ impl StaticConfig {
     }
 }
 
-/// `broker.id` and `node.id` say the same: whoever asks for either finds it (Kafka `populateSynonyms`).
+/// `broker.id` and `node.id` are synonyms: setting one sets both (Kafka `populateSynonyms`).
 fn with_both_ids(mut given: Properties) -> Properties {
     for (from, to) in [("broker.id", "node.id"), ("node.id", "broker.id")] {
         if let Some(id) = given.get(from).cloned() {

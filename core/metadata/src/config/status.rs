@@ -1,4 +1,4 @@
-//! What this node does with each key: one table, kept true by whoever changes what the node does.
+//! What this node does with each key, as one table.
 //!
 //! A row ending in `*` stands for every key with that beginning; the longest row that fits a key decides. Every key
 //! of every table is covered (a test holds that), so a key that Kafka adds must be decided here before it compiles
@@ -9,26 +9,24 @@
 use super::key::Status::{self, Applied, Emulated, Ignored, NotAvailable, Refused};
 use super::{ConfigKey, Resource};
 
-const NO_JVM: Status = NotAvailable("there is no Java virtual machine here to load a class into");
-const SECURITY: Status = NotAvailable("listeners are plaintext: TLS and SASL are not there yet");
-const AUTHORIZATION: Status = Refused("authorization is not there yet: every client may do everything");
+const NO_JVM: Status = NotAvailable("Barnabas has no Java virtual machine and cannot load a class");
+const SECURITY: Status = NotAvailable("listeners are plaintext: TLS and SASL are not implemented yet");
+const AUTHORIZATION: Status = Refused("authorization is not implemented yet: every client may do everything");
 const POLICY: Status =
-    Refused("there is no Java virtual machine here to load the policy into: nothing would be checked by it");
-const TIERED: Status = NotAvailable("tiered storage is not there yet");
+    Refused("Barnabas has no Java virtual machine and cannot load the policy, so nothing would enforce it");
+const TIERED: Status = NotAvailable("tiered storage is not implemented yet");
 const LARGE_TARGETS: Status =
-    Emulated("large groups are assigned to on a thread of their own, small ones on the spot");
+    Emulated("large assignments are computed on another thread, small ones at once");
 const WARMUP: Status = Ignored("no warm-up tasks are assigned: Kafka 4.4's own assignors assign none either");
-const QUOTAS: Status = NotAvailable("quotas are not there yet");
-const PURGATORY: Status =
-    Ignored("a waiting request is forgotten the moment it is answered, so nothing needs tidying");
-const WORKERS: Status = Emulated("work is done by one worker per core, not by pools of threads");
+const QUOTAS: Status = NotAvailable("quotas are not implemented yet");
+const PURGATORY: Status = Ignored("an answered request leaves no entry behind, so there is nothing to purge");
+const WORKERS: Status = Emulated("one worker thread per core does this work, instead of thread pools");
 const COORDINATORS: Status = Emulated("coordinators run on the workers, one per core");
-const CHECKPOINTS: Status = Emulated(
-    "checkpoints are written as often as a hundredth of one core allows: every second to every minute",
-);
+const CHECKPOINTS: Status =
+    Emulated("the node writes checkpoints every 1 to 60 seconds, so that they take at most 1 % of one core");
 const FLUSH: Status = Emulated(
-    "with log.ack.durability=synced whatever is acknowledged is synced already; with written it is as in Kafka, and what \
-     nobody asked to flush is synced within ten seconds",
+    "with log.ack.durability=synced every acknowledged record is synced already; with written these settings apply as in \
+     Kafka, and the node syncs everything else within ten seconds",
 );
 const METRICS: Status = Ignored("metrics are not sampled in windows: counters count from the start");
 
@@ -36,13 +34,15 @@ const BROKER: &[(&str, Status)] = &[
     ("add.partitions.to.txn.retry.backoff.max.ms", Applied),
     (
         "add.partitions.to.txn.retry.backoff.ms",
-        Ignored("whoever comes before the last transaction has ended waits for that, and is not asked again"),
+        Ignored(
+            "the coordinator holds the request until the previous transaction has ended, so there is no retry",
+        ),
     ),
     ("advertised.listeners", Applied),
     ("alter.config.policy.class.name", POLICY),
     (
         "alter.log.dirs.replication.quota.*",
-        Ignored("moves between log directories are paced from piece to piece, not by samples"),
+        Ignored("the node limits the rate of moves between log directories by pausing after each piece"),
     ),
     ("answer.bytes.max", Applied),
     ("authorizer.class.name", AUTHORIZATION),
@@ -60,13 +60,13 @@ const BROKER: &[(&str, Status)] = &[
     ("connections.max.idle.ms", Applied),
     ("connections.max.reauth.ms", SECURITY),
     ("connections.per.ip.second.max", Applied),
-    ("controlled.shutdown.enable", Emulated("a broker that stops always hands its partitions over first")),
+    ("controlled.shutdown.enable", Emulated("a stopping broker always moves its leaderships away first")),
     ("controller.listener.names", Applied),
-    ("controller.performance.*", Ignored("slow controller events are not gathered")),
+    ("controller.performance.*", Ignored("the controller does not record slow events")),
     ("controller.quorum.*", Applied),
     (
         "controller.quorum.append.linger.ms",
-        Ignored("metadata records are written as they come: one sync takes all that wait"),
+        Ignored("the controller writes metadata records at once; one sync covers all that are waiting"),
     ),
     (
         "controller.quorum.fetch.max.bytes",
@@ -77,7 +77,7 @@ const BROKER: &[(&str, Status)] = &[
         Emulated("8 MiB of the metadata log, or of a snapshot, in one answer at most"),
     ),
     ("controller.quota.*", QUOTAS),
-    ("controller.socket.timeout.ms", Emulated("the active controller is looked for for 20 s")),
+    ("controller.socket.timeout.ms", Emulated("the broker looks for the active controller for 20 s")),
     ("cordoned.log.dirs", Applied),
     ("create.topic.policy.class.name", POLICY),
     ("default.replication.factor", Applied),
@@ -93,7 +93,7 @@ const BROKER: &[(&str, Status)] = &[
     ("group.consumer.assignor.offload.enable", LARGE_TARGETS),
     (
         "group.coordinator.append.linger.ms",
-        Emulated("writes that arrive while a sync is under way go out together with the next one"),
+        Emulated("writes that arrive during a sync are written together by the next one"),
     ),
     ("group.coordinator.background.threads", COORDINATORS),
     (
@@ -115,18 +115,18 @@ const BROKER: &[(&str, Status)] = &[
     ("group.share.*", Applied),
     (
         "group.share.assignor.offload.enable",
-        Emulated("share groups are small enough to be assigned to on the spot"),
+        Emulated("assignments of share groups are small and computed at once"),
     ),
-    ("group.share.assignors", Emulated("simple is the only one there is")),
+    ("group.share.assignors", Emulated("simple is the only assignor")),
     ("group.share.dlq.manager.class.name", NO_JVM),
     (
         "group.share.initialize.retry.interval.ms",
-        Emulated("a share coordinator that cannot be reached is asked again after 20 ms, then ever later"),
+        Emulated("the broker retries an unreachable share coordinator after 20 ms, with exponential backoff"),
     ),
     ("group.share.persister.class.name", NO_JVM),
     ("group.streams.*", Applied),
     ("group.streams.assignor.offload.enable", LARGE_TARGETS),
-    ("group.streams.assignors", Emulated("sticky is the one there is")),
+    ("group.streams.assignors", Emulated("sticky is the only assignor")),
     ("group.streams.max.warmup.replicas", WARMUP),
     ("group.streams.num.warmup.replicas", WARMUP),
     ("group.streams.topology.description.plugin.class", NO_JVM),
@@ -142,15 +142,10 @@ const BROKER: &[(&str, Status)] = &[
     ("log.cache.bytes", Applied),
     ("log.cleaner.*", Applied),
     ("log.cleaner.enable", Ignored("compacted topics are always compacted, as in Kafka since 4.0")),
-    (
-        "log.cleaner.threads",
-        Emulated("as many threads as it says at the start: a change counts from the next start on"),
-    ),
+    ("log.cleaner.threads", Emulated("a changed number of threads takes effect at the next start")),
     (
         "log.cleaner.io.buffer.size",
-        Emulated(
-            "compaction reads and writes in pieces of its own size, and needs one batch of memory beside its keys",
-        ),
+        Emulated("compaction has its own buffer size, and needs memory for one batch beside its keys"),
     ),
     ("log.cleanup.policy", Applied),
     ("log.dir", Applied),
@@ -162,7 +157,7 @@ const BROKER: &[(&str, Status)] = &[
     ("log.flush.start.offset.checkpoint.interval.ms", CHECKPOINTS),
     ("log.index.interval.bytes", Applied),
     ("log.index.size.max.bytes", Applied),
-    ("log.initial.task.delay.ms", Ignored("housekeeping begins with the start")),
+    ("log.initial.task.delay.ms", Ignored("housekeeping starts with the node")),
     ("log.journal.append.bytes.max", Applied),
     ("log.journal.bytes", Applied),
     ("log.journal.linger.us", Applied),
@@ -190,12 +185,12 @@ const BROKER: &[(&str, Status)] = &[
     (
         "metadata.max.idle.interval.ms",
         Emulated(
-            "nobody waits for the metadata log of a single node to move: an empty record is written sixty times more rarely",
+            "on a single node no other node waits for the metadata log, so the interval is sixty times longer",
         ),
     ),
     (
         "metadata.max.retention.*",
-        Emulated("two snapshots and the log behind them are kept, whatever their age and size"),
+        Emulated("the node keeps two snapshots and the log after them, whatever their age and size"),
     ),
     ("metric.reporters", NO_JVM),
     ("metrics.*", METRICS),
@@ -212,13 +207,16 @@ const BROKER: &[(&str, Status)] = &[
     ("num.recovery.threads.per.data.dir", WORKERS),
     (
         "num.replica.alter.log.dirs.threads",
-        Emulated("one thread copies, a piece of each move in turn, at the lowest priority"),
+        Emulated("one thread of the lowest priority copies a piece of each move in turn"),
     ),
-    ("num.replica.fetchers", Emulated("so many for each worker and leader, and four where they are needed")),
+    (
+        "num.replica.fetchers",
+        Emulated("the number of fetchers for each worker and leader; up to four under load"),
+    ),
     ("offset.metadata.max.bytes", Applied),
     ("offsets.*", Applied),
     ("offsets.load.buffer.size", Ignored("loading reads whole batches under a fixed bound")),
-    ("offsets.topic.compression.codec", Ignored("what the coordinator writes is not compressed")),
+    ("offsets.topic.compression.codec", Ignored("the coordinator does not compress its records")),
     ("offsets.topic.replication.factor", Emulated("never more replicas than there are brokers")),
     ("principal.builder.class", NO_JVM),
     ("process.roles", Applied),
@@ -229,13 +227,13 @@ const BROKER: &[(&str, Status)] = &[
     (
         "queued.max.request.bytes",
         Emulated(
-            "bounds the bytes of all requests in work; where Kafka has no bound, a quarter of the machine's memory is one",
+            "bounds the bytes of all requests in progress; instead of no bound, a quarter of the machine's memory",
         ),
     ),
     (
         "queued.max.requests",
         Emulated(
-            "each connection may have a bounded number of requests in work, and reading stops at the bound",
+            "each connection may have a bounded number of requests in progress; at the bound the node stops reading from it",
         ),
     ),
     ("quota.*", QUOTAS),
@@ -249,33 +247,33 @@ const BROKER: &[(&str, Status)] = &[
     ),
     (
         "replica.socket.receive.buffer.bytes",
-        Ignored("the system sizes the buffers of connections between brokers"),
+        Ignored("the system sizes the socket buffers of connections between brokers"),
     ),
     ("replication.quota.*", Applied),
-    ("request.timeout.ms", Emulated("the active controller is looked for for 20 s")),
+    ("request.timeout.ms", Emulated("the broker looks for the active controller for 20 s")),
     ("sasl.*", SECURITY),
     ("security.inter.broker.protocol", Applied),
     ("security.providers", NO_JVM),
-    ("server.max.startup.time.ms", Ignored("a start that cannot go on fails at once with a reason")),
+    ("server.max.startup.time.ms", Ignored("a start that fails ends at once with the reason")),
     ("share.coordinator.*", Applied),
     (
         "share.coordinator.append.linger.ms",
-        Emulated("writes that arrive while a sync is under way go out together with the next one"),
+        Emulated("writes that arrive during a sync are written together by the next one"),
     ),
     (
         "share.coordinator.cached.buffer.max.bytes",
         Ignored("the coordinator keeps no write buffer between appends"),
     ),
-    ("share.coordinator.load.buffer.size", Emulated("the state topic is read a piece at a time")),
+    ("share.coordinator.load.buffer.size", Emulated("the coordinator reads the state topic in pieces")),
     (
         "share.coordinator.state.topic.compression.codec",
-        Ignored("a share partition's state is a few dozen bytes: it is written as it is"),
+        Ignored("the coordinator does not compress its records"),
     ),
     ("share.coordinator.threads", COORDINATORS),
     ("share.fetch.purgatory.purge.interval.requests", PURGATORY),
     (
         "socket.connection.setup.timeout.*",
-        Ignored("a connection between brokers has as long to be made as a request to be answered"),
+        Ignored("the connection timeout between brokers is the request timeout"),
     ),
     ("socket.listen.backlog.size", Applied),
     ("socket.receive.buffer.bytes", Applied),
@@ -283,23 +281,26 @@ const BROKER: &[(&str, Status)] = &[
     ("socket.send.buffer.bytes", Applied),
     ("ssl.*", SECURITY),
     ("ssl.engine.factory.class", NO_JVM),
-    ("telemetry.max.bytes", NotAvailable("clients cannot push metrics here yet")),
+    ("telemetry.max.bytes", NotAvailable("client metrics (KIP-714) are not implemented yet")),
     ("transaction*", Applied),
     (
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
-        Ignored("timeouts are timers: a transaction ends when its time is over"),
+        Ignored("each transaction has a timer and is aborted when it expires"),
     ),
     ("transaction.state.log.load.buffer.size", Ignored("loading reads whole batches under a fixed bound")),
     ("transaction.state.log.replication.factor", Emulated("never more replicas than there are brokers")),
-    ("transaction.two.phase.commit.enable", NotAvailable("two-phase commit (KIP-939) is not there yet")),
+    (
+        "transaction.two.phase.commit.enable",
+        NotAvailable("two-phase commit (KIP-939) is not implemented yet"),
+    ),
     ("unclean.leader.election.enable", Applied),
     (
         "unclean.leader.election.interval.ms",
         Emulated(
-            "partitions without a leader are looked at this often, and at once where a setting begins to allow it",
+            "the controller checks partitions without a leader this often, and at once after a change of configuration",
         ),
     ),
-    ("unstable.*", NotAvailable("nothing unfinished is offered")),
+    ("unstable.*", NotAvailable("Barnabas offers no unstable APIs")),
 ];
 
 const TOPIC: &[(&str, Status)] = &[
@@ -333,19 +334,16 @@ const GROUP: &[(&str, Status)] = &[
     ("consumer.assignor.offload.enable", LARGE_TARGETS),
     ("errors.*", Applied),
     ("share.*", Applied),
-    (
-        "share.assignor.offload.enable",
-        Emulated("share groups are small enough to be assigned to on the spot"),
-    ),
+    ("share.assignor.offload.enable", Emulated("assignments of share groups are small and computed at once")),
     ("streams.*", Applied),
     ("streams.assignor.offload.enable", LARGE_TARGETS),
     ("streams.num.warmup.replicas", WARMUP),
 ];
 
 const CLIENT_METRICS: &[(&str, Status)] = &[
-    ("interval.ms", NotAvailable("clients cannot push metrics here yet")),
-    ("match", NotAvailable("clients cannot push metrics here yet")),
-    ("metrics", NotAvailable("clients cannot push metrics here yet")),
+    ("interval.ms", NotAvailable("client metrics (KIP-714) are not implemented yet")),
+    ("match", NotAvailable("client metrics (KIP-714) are not implemented yet")),
+    ("metrics", NotAvailable("client metrics (KIP-714) are not implemented yet")),
 ];
 
 /// Settings of Kafka's own authorizer, which are no keys of a broker: without an authorizer they protect nothing, in

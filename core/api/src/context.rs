@@ -18,7 +18,7 @@ pub struct Client {
     pub client_id: Option<Text>,
     /// As Kafka prints it: `/127.0.0.1`.
     pub host: Text,
-    /// `User:ANONYMOUS` where nobody authenticated.
+    /// `User:ANONYMOUS` without authentication.
     pub principal: Text,
 }
 
@@ -50,10 +50,10 @@ pub struct Node {
     pub rack: Option<Str>,
 }
 
-/// Who leads a partition now: what a client is told that came to the wrong broker (KIP-951).
+/// The leader of a partition, for clients that sent a request to the wrong broker (KIP-951).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leader {
-    /// [`BrokerId::NONE`]: nobody.
+    /// [`BrokerId::NONE`]: the partition has no leader.
     pub id: BrokerId,
     pub epoch: LeaderEpoch,
     /// `None` where it cannot be reached by the client's listener.
@@ -162,7 +162,8 @@ impl Context<'_> {
         partition.isr().contains(&self.node) && self.not_leader(partition) == ErrorCode::NotLeaderOrFollower
     }
 
-    /// Why this node does not lead the partition: somebody else does, or the directory that it lies in here has failed.
+    /// Why this node does not lead the partition: another broker leads it, or its log directory on
+    /// this node has failed.
     ///
     /// # Source
     /// Kafka `ReplicaManager.getPartitionOrError`: a partition that is `HostedPartition.Offline` is no matter of

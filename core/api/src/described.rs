@@ -10,7 +10,7 @@ use barnabas_metadata::config::{
     group_synonym, topic_synonyms,
 };
 
-/// The type that DescribeConfigs gives a key that nobody knows.
+/// The type that DescribeConfigs gives a key that is not in the tables.
 const UNKNOWN_TYPE: i8 = 0;
 
 /// One configuration of one resource.
@@ -178,7 +178,7 @@ pub(crate) fn broker_default_entries(broker: &BrokerConfig) -> Vec<Entry> {
 fn broker_entry(name: &str, value: Option<&str>, broker: &BrokerConfig) -> Entry {
     let rate = broker_rate(name);
     let key = Resource::Broker.key(name).or_else(|| Resource::Broker.listener_key(name)).or(rate);
-    // What nobody knows may be a secret.
+    // An unknown key may hold a secret.
     let is_sensitive = key.is_none_or(ConfigKey::is_sensitive);
     let synonyms = synonyms(broker.levels(name), is_sensitive);
     let shown = value.filter(|_| !is_sensitive);

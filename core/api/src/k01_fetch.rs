@@ -312,7 +312,7 @@ impl Pending {
         self.entries.push(Entry { wanted, data });
     }
 
-    /// Takes over one partition's result; may be called again for a partition that is read anew.
+    /// Takes over one partition's result. A second result for the same slot replaces the first.
     pub fn set(&mut self, slot: Slot, outcome: Outcome, ctx: &Context<'_>) {
         let entry = &mut self.entries[slot.partition()];
         let before = entry.data.records.as_ref().map_or(0, Bytes::len);

@@ -136,7 +136,7 @@ fn groups(request: OffsetFetchRequest, version: i16) -> Vec<OffsetFetchRequestGr
 }
 
 impl Group {
-    /// Finds the names of topics by id, or the ids by name. Topics whose id nobody knows are refused.
+    /// Finds the names of topics by id, or the ids by name. Unknown topic ids are refused.
     fn fill_in(&mut self, group: &mut OffsetFetchRequestGroup, version: i16, ctx: &Context<'_>) {
         let Some(topics) = &mut group.topics else { return };
         if version < 10 {

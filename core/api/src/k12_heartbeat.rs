@@ -1,6 +1,6 @@
 //! # Heartbeat, key 12, versions 0–4
 //!
-//! Says that a member is alive, and tells it when the group gathers anew.
+//! Keeps a member's session alive. REBALANCE_IN_PROGRESS tells the member to rejoin.
 //!
 //! | version | what it added |
 //! |---|---|

@@ -28,7 +28,7 @@ use crate::{Context, Plan};
 /// Who gives the id and the epoch.
 #[derive(Debug, PartialEq)]
 pub enum Work {
-    /// A producer id that nobody has is needed; its epoch is 0.
+    /// Allocate a new producer id, with epoch 0.
     Fresh,
     /// The shard of the transactional id knows.
     Transactional(ToShard<InitProducerIdRequest>),

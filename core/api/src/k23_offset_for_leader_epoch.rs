@@ -1,7 +1,8 @@
 //! # OffsetForLeaderEpoch, key 23, versions 0–4
 //!
-//! Tells where a leader epoch ended, so that whoever holds records of it can find out whether they are still part of
-//! the log: consumers after a change of leader, followers before they fetch.
+//! Returns the end offset of a leader epoch. Consumers use it after a change of leader, and
+//! followers before they fetch, to find out whether their records are still part of the leader's
+//! log.
 //!
 //! | version | what it added |
 //! |---|---|

@@ -73,7 +73,7 @@ pub fn plan(
     }
 }
 
-/// What a client is told whose group's place in its transaction could not be verified.
+/// The error code for a group whose part in the transaction could not be verified.
 ///
 /// # Source
 /// Kafka 4.4 `GroupCoordinatorService.commitTransactionalOffsets`,

@@ -55,7 +55,7 @@ pub fn respond(response_data: Bytes) -> EnvelopeResponse {
     EnvelopeResponse { response_data: Some(response_data), ..EnvelopeResponse::default() }
 }
 
-/// The answer to the broker: nobody looked at what its client asked.
+/// The answer to the broker if the client's request was not read.
 pub fn refuse(code: ErrorCode) -> EnvelopeResponse {
     EnvelopeResponse { error_code: code.code(), ..EnvelopeResponse::default() }
 }

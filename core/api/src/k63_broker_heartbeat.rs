@@ -1,6 +1,7 @@
 //! # BrokerHeartbeat, key 63, versions 0–2
 //!
-//! A broker is alive; it asks to be unfenced, or to be let go. On the controllers' listener only.
+//! Keeps a broker's session alive; asks to unfence the broker or for a controlled shutdown. On the
+//! controllers' listener only.
 //!
 //! | version | what it added |
 //! |---|---|

@@ -34,9 +34,9 @@ mod tests {
 
     #[test]
     fn a_refusal_says_why() {
-        let refusal = Refusal::new(ErrorCode::RequestTimedOut, "nobody leads");
+        let refusal = Refusal::new(ErrorCode::RequestTimedOut, "no active controller");
         let response = carried(respond(Err(refusal)), 0);
         assert_eq!(response.error_code, ErrorCode::RequestTimedOut.code());
-        assert_eq!(response.error_message.as_deref(), Some("nobody leads"));
+        assert_eq!(response.error_message.as_deref(), Some("no active controller"));
     }
 }

@@ -83,7 +83,7 @@ pub fn plan(
         }
     }
     if work.acknowledge.is_empty() {
-        // Kafka says nothing of partitions of which nothing is said, where that is all there is.
+        // If no partition has an answer of its own, Kafka leaves all of them out of the response.
         silent.into_iter().for_each(|slot| work.pending.forget(slot));
     }
     Plan::Work(work)

@@ -36,10 +36,10 @@ mod tests {
     #[test]
     fn a_refusal_says_why_in_every_version() {
         for version in versions::<AddRaftVoterResponse>() {
-            let refusal = Refusal::new(ErrorCode::RequestTimedOut, "nobody leads");
+            let refusal = Refusal::new(ErrorCode::RequestTimedOut, "no active controller");
             let response = carried(respond(Err(refusal)), version);
             assert_eq!(response.error_code, ErrorCode::RequestTimedOut.code());
-            assert_eq!(response.error_message.as_deref(), Some("nobody leads"));
+            assert_eq!(response.error_message.as_deref(), Some("no active controller"));
         }
     }
 }

@@ -55,7 +55,8 @@ pub fn plan(request: ReadShareGroupStateRequest) -> Plan<Work, ReadShareGroupSta
 }
 
 impl Pending {
-    /// Takes over the state of a share-partition. `start_offset` of −1: nobody has begun to read.
+    /// Takes over the state of a share-partition. `start_offset` of −1: no member has read from it
+    /// yet.
     pub fn set_state(
         &mut self,
         slot: Slot,

@@ -8,7 +8,8 @@
 //! | 1 | how many records are done with (KIP-1226) |
 //!
 //! ## Left out
-//! - Authorization: everybody counts as a broker. The leader's epoch in the request is for nobody, as in Kafka.
+//! - Authorization: every client counts as a broker. The leader's epoch in the request is ignored,
+//!   as in Kafka.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleReadShareGroupStateSummaryRequest`, `ShareCoordinatorService.readStateSummary`.
 
@@ -36,7 +37,7 @@ pub type Pending = share_partitions::Pending<PartitionResult>;
 pub struct Summary {
     pub state_epoch: i32,
     pub leader_epoch: i32,
-    /// −1: nobody has begun to read.
+    /// −1: no member has read from it yet.
     pub start_offset: i64,
     /// −1: not known.
     pub delivery_complete_count: i32,

@@ -99,8 +99,8 @@ pub fn creation(topics: Vec<CreatableTopic>, ctx: &Context<'_>) -> CreateTopicsR
     }
 }
 
-/// The answer, after its internal topics were asked for: what became of those that there are still not. Topics that
-/// somebody else has just made are there.
+/// The answer, after the missing internal topics were requested. It names those whose creation
+/// failed. A topic that another member created in the meantime counts as created.
 pub fn respond(
     mut response: StreamsGroupHeartbeatResponse,
     created: &Result<Vec<CreatableTopicResult>, String>,

@@ -8,8 +8,8 @@
 //! | 0 | the request |
 //! | 1 | the lag (KIP-1226) |
 //!
-//! Topics that are named are looked up with the share coordinator whether there is such a group or not; without names,
-//! all that the group has set up is told, by the group's coordinator.
+//! With topic names, the share coordinator is asked for their offsets, whether the group exists or
+//! not. Without names, the group's coordinator lists every topic that the group has initialized.
 //!
 //! ## Left out
 //! - Authorization: everybody may read every group and see every topic.
@@ -32,7 +32,7 @@ use crate::{Context, Plan, k76_share_group_heartbeat};
 
 pub use crate::k87_read_share_group_state_summary::Summary;
 
-/// From this version on the lag is told.
+/// The first version with the lag.
 const LAG_SINCE: i16 = 1;
 
 /// One group of the request.

@@ -119,7 +119,7 @@ use barnabas_wire::{Str, sentence};
 /// What becomes of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Plan<Work, Response> {
-    /// Nobody else has to be asked.
+    /// The request needs no other thread or node.
     Answer(Response),
     /// Others have to do something first.
     Work(Work),

@@ -5,8 +5,8 @@
 
 use crate::Lender;
 
-/// A session's share of the node's memory for sessions. `lend` is told what the session takes from then on, which may
-/// be less than before.
+/// A session's share of the node's memory for sessions. The session calls `lend` with its new size,
+/// which may be smaller than before.
 pub type SessionShare = Box<dyn Lender + Send>;
 
 /// What a map's entry takes: as much again is room to grow, or on the way to its double.

@@ -21,7 +21,8 @@ pub struct Work<Part, Said> {
     pub pending: Pending<Said>,
 }
 
-/// The answer as far as it is known, in the order of the request; `Said` is what is said of one share-partition.
+/// The answers known so far, in the order of the request; `Said` is the answer for one
+/// share-partition.
 #[derive(Debug)]
 pub struct Pending<Said> {
     topics: Vec<(TopicId, Vec<Said>)>,
@@ -50,9 +51,9 @@ refusable!(
     write_share_group_state_response
 );
 
-/// Splits a request by share-partition: `each` makes of one that was asked for its part of the work, and what is said
-/// of it while nothing is known against it. A request without a group, or with a topic that names no partition, is
-/// answered with nothing.
+/// Splits a request by share-partition. `each` turns one requested partition into its part of the
+/// work and its answer so far. A request without a group, or with a topic without partitions, gets
+/// an empty answer.
 pub(crate) fn plan<Asked, Part, Said, Response: Default>(
     group: &Str,
     asked: impl ExactSizeIterator<Item = (TopicId, Vec<Asked>)>,

@@ -1,8 +1,8 @@
 //! A small cluster for the tests of this crate, and the check that an answer fits its version.
 //!
 //! Nodes: 1 is this one; 2 is alive; 3 is fenced; 4 is alive and knows only the listener OTHER.
-//! `orders`: partition 0 led here, 1 by node 2, 2 by nobody that is known. `compacted`: one partition, led here.
-//! `__consumer_offsets`: partition 0 led here, 1 by node 2.
+//! `orders`: partition 0 led here, 1 by node 2, 2 without a known leader. `compacted`: one
+//! partition, led here. `__consumer_offsets`: partition 0 led here, 1 by node 2.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -18,7 +18,7 @@ pub fn shard_of(transactional_id: &str, ctx: &Context<'_>) -> Option<Shard> {
 /// The shard, wherever it is. Its leader may be [`BrokerId::NONE`](barnabas_base::BrokerId::NONE).
 ///
 /// # Errors
-/// INVALID_REQUEST for an id that is none, COORDINATOR_NOT_AVAILABLE where nobody looks after it yet.
+/// INVALID_REQUEST for an invalid id, COORDINATOR_NOT_AVAILABLE if its partition has no leader.
 pub fn coordinated_by(transactional_id: &str, ctx: &Context<'_>) -> Result<Shard, ErrorCode> {
     if transactional_id.is_empty() {
         return Err(ErrorCode::InvalidRequest);
@@ -46,7 +46,7 @@ pub fn shards_here(ctx: &Context<'_>) -> Vec<PartitionIndex> {
     partitions.filter(|(_, state)| state.leader == ctx.node).map(|(index, _)| index).collect()
 }
 
-/// What a client of before KIP-588 is told: it does not know PRODUCER_FENCED.
+/// Clients before KIP-588 do not know PRODUCER_FENCED and get INVALID_PRODUCER_EPOCH.
 pub(crate) fn for_version(code: i16, version: i16, fenced_since: i16) -> i16 {
     if version < fenced_since && code == ErrorCode::ProducerFenced.code() {
         ErrorCode::InvalidProducerEpoch.code()
@@ -55,8 +55,8 @@ pub(crate) fn for_version(code: i16, version: i16, fenced_since: i16) -> i16 {
     }
 }
 
-/// What the coordinator's refusal of a partition means to whoever wanted to write to it. `knows_abortable`: the client
-/// knows TRANSACTION_ABORTABLE.
+/// Maps the coordinator's refusal of a partition to the error code of the write. `knows_abortable`:
+/// the client knows TRANSACTION_ABORTABLE.
 ///
 /// # Source
 /// Kafka 4.4 `AddPartitionsToTxnManager.AddPartitionsToTxnHandler`.

@@ -1,6 +1,6 @@
-//! docs/COMPAT.md says what is true: every API of Kafka 4.4, version by version, from the headers of this crate's files
-//! and of the quorum's; then how we differ from Apache Kafka, from lab/compat/DIFFERENCES.md. `UPDATE_PAGES=1` writes
-//! the page anew.
+//! Compares docs/COMPAT.md with its sources: the headers of this crate's files and of the quorum's
+//! for each API version of Kafka 4.4, and lab/compat/DIFFERENCES.md for the differences.
+//! `UPDATE_PAGES=1` rewrites the page.
 
 use barnabas_api::headers::{Header, headers, parse};
 use barnabas_api::k18_api_versions::{ANSWERED, ANSWERED_BY_CONTROLLERS};

@@ -153,8 +153,9 @@ mod tests {
         assert_eq!(cache, epochs(&[(2, 10), (8, 20)]));
     }
 
-    /// A leader of epoch 2 wrote nothing, and follows one that has more of epoch 1. Were the beginning of epoch 1
-    /// forgotten, nobody whose log parts there could be told (found by lab/sim).
+    /// A leader of epoch 2 wrote nothing and now follows one that has more of epoch 1. The cache
+    /// must keep where epoch 1 begins: without it the divergence point of a log that ends in epoch
+    /// 1 could not be found (found by lab/sim).
     #[test]
     fn records_of_an_older_epoch_displace_an_empty_one_and_not_their_own() {
         let mut cache = epochs(&[(1, 0), (2, 2)]);

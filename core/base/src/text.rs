@@ -1,7 +1,7 @@
 //! A short, shared, unchangeable string: topic names, group ids, member ids as the state machines keep them.
 //!
-//! Wire messages hold slices of their frame; whoever keeps a name longer than its request copies it into a `Text`, so
-//! that a name never keeps a frame alive.
+//! Wire messages hold slices of their frame. A name that is kept longer than its request is copied
+//! into a `Text`, so that it does not keep the frame's memory alive.
 
 use std::borrow::Borrow;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Time as values: the core is told what time it is.
+//! Time as values: callers pass the current time into the core.
 
 /// Wall-clock time in milliseconds since 1970, as records and files carry it. May jump. −1: none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]

@@ -6,8 +6,8 @@ use bytes::Bytes;
 /// Kafka's longest string, in bytes of UTF-8, in either form.
 pub(crate) const STRING_BYTES_MAX: usize = i16::MAX as usize;
 
-/// UTF-8 text that shares its frame's memory. Cheap to clone; keeps the whole frame alive, so whoever keeps a name
-/// longer than its request takes a copy with [`Str::text`].
+/// UTF-8 text that shares its frame's memory. Cheap to clone, but keeps the whole frame alive: copy
+/// it with [`Str::text`] to keep a name longer than its request.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Str {
     // Always UTF-8: each constructor sees to it.

@@ -29,7 +29,7 @@ pub struct FeatureRange {
 pub struct Broker {
     pub id: BrokerId,
     pub epoch: BrokerEpoch,
-    /// Drawn anew by each broker process.
+    /// A random id of one broker process.
     pub incarnation: Uuid,
     pub endpoints: Vec<Endpoint>,
     /// By name.

@@ -4,11 +4,11 @@
 //! Always true:
 //! 1. a record that cannot be replayed is an error that stops the reader, never skipped: its node would believe
 //!    something that no other node believes
-//! 2. nobody sees a part of a metadata transaction (KIP-868): between its first record and its last,
-//!    [`Delta::take`] hands out the state from before it
+//! 2. a metadata transaction becomes visible as a whole (KIP-868): between its first record and its
+//!    last, [`Delta::take`] returns the state from before it
 //! 3. [`Changes`] names everything that differs between two images that `take` handed out
 //!
-//! Metadata path 3 of 4. Before: core/quorum. After: whoever takes the image.
+//! Metadata path 3 of 4. Before: core/quorum. After: the reader of the image.
 //!
 //! Sources: Kafka `MetadataDelta`, `MetadataBatchLoader`, `PartitionRegistration.merge`, KIP-868.
 

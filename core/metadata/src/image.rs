@@ -1,7 +1,7 @@
 //! Everything that a node believes about the cluster, at one offset of the metadata log.
 //!
-//! Immutable: whoever holds an [`Image`] sees one moment, however the cluster moves on. A clone costs a few pointers;
-//! the next image shares all that did not change.
+//! Immutable: an [`Image`] is the cluster at one metadata offset, and later records do not change
+//! it. A clone costs a few pointers; the next image shares all that did not change.
 //!
 //! Neighbours: [`crate::Delta`] makes the next image out of records; [`crate::snapshot`] turns an image into records.
 
@@ -39,7 +39,7 @@ pub struct Image {
     pub topics: Topics,
     pub configs: Configs,
     pub quotas: ClientQuotas,
-    /// The first producer id that nobody has; [`ProducerId::NONE`] before any was given out.
+    /// The next producer id to allocate; [`ProducerId::NONE`] before the first allocation.
     pub next_producer_id: ProducerId,
     pub acls: Acls,
     pub scram: Scram,

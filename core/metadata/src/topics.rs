@@ -197,7 +197,8 @@ impl Topic {
         }
     }
 
-    /// The chunks; the one partition that lay in the topic moves into the first of them.
+    /// The chunks. The one partition that was stored in the topic itself moves into the first of
+    /// them.
     fn chunks(&mut self) -> &mut Vec<Arc<Chunk>> {
         if let Rows::One(partition) = &self.rows {
             self.rows = Rows::Many(vec![Arc::new(vec![Some(partition.clone())])]);

@@ -1,5 +1,5 @@
-//! docs/SETTINGS.md says what is true: every key that Kafka does not know, from the table that the node checks them by.
-//! `UPDATE_PAGES=1` writes the page anew.
+//! Compares docs/SETTINGS.md with the table of keys that Kafka does not have, which also validates
+//! the node's configuration. `UPDATE_PAGES=1` rewrites the page.
 
 use barnabas_metadata::config::{ConfigKey, Resource, Scope, Status, of_plug_in, range, status};
 use std::path::Path;

@@ -84,7 +84,7 @@ struct Session {
     created: TimestampMs,
     used: TimestampMs,
     epoch: i32,
-    /// In the order in which they are read: whoever got data goes to the end.
+    /// In the order in which they are read: a partition that returned data moves to the end.
     partitions: BTreeMap<u64, Cached>,
     places: Map<(Arc<TopicKey>, i32), u64>,
     /// Each with how many of its partitions are here.
@@ -309,7 +309,7 @@ impl FetchSessions {
         true
     }
 
-    /// A positive id of this owner's that nobody has, from `draw` on.
+    /// A positive session id of this owner that no other session has, searched from `draw` upwards.
     fn free_id(&self, draw: u32) -> i32 {
         let mine = i32::MAX / self.owners - 1;
         let mut number = (draw % mine.unsigned_abs()) as i32;
@@ -402,14 +402,14 @@ impl Session {
                 if let Some(place) = self.places.remove(&(key.clone(), partition)) {
                     self.partitions.remove(&place);
                     self.bytes -= PARTITION_BYTES;
-                    self.let_go(&key);
+                    self.release(&key);
                 }
             }
         }
     }
 
     /// One partition less of a topic.
-    fn let_go(&mut self, key: &Arc<TopicKey>) {
+    fn release(&mut self, key: &Arc<TopicKey>) {
         let Some(count) = self.topics.get_mut(key) else { return };
         *count -= 1;
         if *count == 0 {

@@ -195,7 +195,7 @@ fn what_does_not_exist_is_refused_and_waits_for_nothing() {
         assert_eq!(response.responses[0].partitions[0].high_watermark, -1);
         response.responses[0].partitions[0].error_code
     };
-    assert_eq!(code(vec![topic("nobody", TopicId::ZERO, &[0])], 12), 3);
+    assert_eq!(code(vec![topic("unknown", TopicId::ZERO, &[0])], 12), 3);
     assert_eq!(code(vec![topic("orders", TopicId::ZERO, &[3])], 12), 3);
     assert_eq!(code(vec![topic("", UNKNOWN, &[0])], 13), 100);
     assert_eq!(code(vec![topic("", ORDERS, &[3])], 13), 3);
@@ -261,7 +261,7 @@ fn an_answer_waits_for_bytes_or_for_something_to_say() {
     work.pending.set(work.parts[0].slot, read(&Bytes::from_static(b"abc"), 1), &fixture.ctx());
     assert!(work.pending.is_enough(3) && !work.pending.is_enough(4));
     work.pending.set(work.parts[0].slot, read(&Bytes::new(), 1), &fixture.ctx());
-    assert!(!work.pending.is_enough(1), "read anew, and nothing came of it");
+    assert!(!work.pending.is_enough(1), "the second read returned nothing");
     work.pending.set(work.parts[1].slot, Outcome::Refused(ErrorCode::OffsetOutOfRange), &fixture.ctx());
     assert!(work.pending.is_enough(1000));
 }
@@ -396,10 +396,7 @@ fn who_may_take_whose_place() {
     assert_eq!(make(&mut sessions, false, 100, 3, 1_000), None, "both are young");
     assert!(make(&mut sessions, true, 1, 4, 1_000).is_some(), "a follower takes a consumer's place");
     assert_eq!((sessions.len(), sessions.partition_count(), sessions.evictions()), (2, 10, 1));
-    assert!(
-        make(&mut sessions, false, 1, 5, 200_000).is_some(),
-        "nobody has used the others for two minutes"
-    );
+    assert!(make(&mut sessions, false, 1, 5, 200_000).is_some(), "the others have been idle for two minutes");
     assert_eq!(FetchSessions::new(0, 0, 1).len(), 0);
     assert_eq!(make(&mut FetchSessions::new(0, 0, 1), false, 1, 1, 0), None);
 }

@@ -80,7 +80,7 @@ fn sentinels_come_with_their_versions() {
 
 #[test]
 fn what_cannot_be_answered_here_is_refused() {
-    assert_eq!(refused(request("nobody", &[(0, -1)]), 6), [3]);
+    assert_eq!(refused(request("unknown", &[(0, -1)]), 6), [3]);
     assert_eq!(refused(request("orders", &[(3, -1)]), 6), [3]);
     assert_eq!(refused(request("orders", &[(1, -1)]), 6), [6]);
     assert_eq!(refused(request("orders", &[(0, -1), (0, -2)]), 6), [42], "twice in one request");

@@ -1,9 +1,10 @@
 //! Metadata of very many partitions, made and written piece by piece.
 //!
-//! An answer for a million topics is 60 MB on the wire and ten times that as a value. Here it never is a value: its
-//! pieces are written straight from the image, each when the one before it is on its way, so that it costs a piece of
-//! memory whatever its length, and the thread that makes it can be another one than the connection's. The length of the
-//! whole stands before the first piece: whoever writes it goes through all of it twice.
+//! An answer for a million topics is 60 MB on the wire and ten times that as a value, so it never
+//! becomes a value. Its pieces are written straight from the image, each one after the socket has
+//! taken the one before, and memory holds one piece at a time. Another thread than the connection's
+//! can write them. A frame begins with its length, so the writer walks the topics twice: once to
+//! add up the length, once to write.
 //!
 //! Always true: the pieces in their order are the bytes that the encoder makes of [`super::plan`]'s answer.
 
@@ -343,7 +344,7 @@ mod tests {
             let all = if version == 0 { Some(Vec::new()) } else { None };
             let some = vec![named("many-17"), named("large"), named("many-3"), named("large")];
             let mut with_unknown = some.clone();
-            with_unknown.splice(1..1, [named("nobody"), named("not/a name")]);
+            with_unknown.splice(1..1, [named("unknown"), named("not/a name")]);
             for topics in [all, Some(some), Some(with_unknown)] {
                 let request = MetadataRequest { topics, ..base.clone() };
                 let (bytes, pieces) = in_pieces(&request, version, &ctx);
@@ -370,7 +371,7 @@ mod tests {
         let fixture = crowd();
         let named = |name: &str| MetadataRequestTopic { name: Some(name.into()), ..Default::default() };
         let request =
-            MetadataRequest { topics: Some(vec![named("nobody"), named("large")]), ..Default::default() };
+            MetadataRequest { topics: Some(vec![named("unknown"), named("large")]), ..Default::default() };
         let (bytes, pieces) = in_pieces(&request, 12, &fixture.ctx());
         assert!(pieces >= 3, "{pieces} pieces");
         assert_eq!(bytes, usual(&request, 12, &fixture.ctx()));
@@ -380,7 +381,7 @@ mod tests {
     fn what_is_small_goes_the_usual_way() {
         let fixture = crowd();
         let named = |name: &str| MetadataRequestTopic { name: Some(name.into()), ..Default::default() };
-        for topics in [vec![], vec![named("many-1")], vec![named("many-1"), named("nobody")]] {
+        for topics in [vec![], vec![named("many-1")], vec![named("many-1"), named("unknown")]] {
             let request = MetadataRequest { topics: Some(topics), ..Default::default() };
             assert!(large(&request, 12, &fixture.ctx()).unwrap().is_none());
         }

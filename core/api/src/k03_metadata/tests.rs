@@ -68,7 +68,7 @@ fn a_partition_without_a_leader_is_an_error_of_the_partition() {
 }
 
 #[test]
-fn a_leader_without_the_listener_is_told_apart_from_version_6() {
+fn leader_without_the_listener_has_its_own_error_from_version_6() {
     let mut fixture = Fixture::new();
     fixture.add(&[crate::testing::partition(ORDERS, 0, 4)]);
     let code = |version| ask_on(&fixture, named(&["orders"]), version).0.topics[0].partitions[0].error_code;
@@ -142,7 +142,7 @@ fn an_internal_topic_gets_what_its_settings_say() {
 }
 
 #[test]
-fn an_internal_topic_has_no_more_replicas_than_there_are_nodes_unless_somebody_said_so() {
+fn internal_topic_has_at_most_one_replica_per_node_by_default() {
     use crate::testing::broker;
     let replicas = |given: &[(&str, &str)]| {
         let mut alone = Fixture {

@@ -64,11 +64,11 @@ fn every_version_commits() {
 fn what_does_not_exist_is_refused_and_the_rest_committed() {
     let zero = TopicId::ZERO;
     assert_eq!(
-        ask(request("b", &[("orders", zero, &[0, 9]), ("nobody", zero, &[0])]), 9),
+        ask(request("b", &[("orders", zero, &[0, 9]), ("unknown", zero, &[0])]), 9),
         [vec![(0, 0), (9, 3)], vec![(0, 3)]]
     );
     assert_eq!(ask(request("b", &[("", UNKNOWN, &[0]), ("", ORDERS, &[1])]), 10), [[(1, 0)], [(0, 100)]]);
-    assert_eq!(ask(request("b", &[("nobody", zero, &[0])]), 9), [[(0, 3)]]);
+    assert_eq!(ask(request("b", &[("unknown", zero, &[0])]), 9), [[(0, 3)]]);
     assert_eq!(ask(request("b", &[]), 9), Vec::<Vec<(i32, i16)>>::new());
 }
 

@@ -91,7 +91,7 @@ fn every_version_carries_an_offset() {
 }
 
 #[test]
-fn an_error_is_said_where_the_version_has_room_for_it() {
+fn error_is_in_the_field_that_the_version_has_for_it() {
     for version in versions::<OffsetFetchResponse>() {
         let response = ask(request("a", Some(&[("orders", ORDERS)]), version), version);
         let partition = response.topics.first().map(|topic| topic.partitions[0].error_code);

@@ -61,7 +61,7 @@ fn the_name_of_the_software_is_checked_from_version_3() {
 }
 
 #[test]
-fn a_client_that_means_another_cluster_is_told_so() {
+fn another_cluster_id_is_refused() {
     let to = |cluster: Option<&str>, node| ApiVersionsRequest {
         cluster_id: cluster.map(Str::from),
         node_id: node,

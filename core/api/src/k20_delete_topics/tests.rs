@@ -38,7 +38,7 @@ fn check(
 #[test]
 fn names_and_ids_reach_the_controller() {
     let zero = TopicId::ZERO;
-    check(by_name(&["orders", "nobody"]), &[(Some("orders"), zero), (Some("nobody"), zero)], &[]);
+    check(by_name(&["orders", "unknown"]), &[(Some("orders"), zero), (Some("unknown"), zero)], &[]);
     check(by_state(vec![state(None, ORDERS)]), &[(None, ORDERS)], &[]);
 }
 

@@ -47,7 +47,7 @@ fn the_high_watermark_is_asked_for_by_minus_one() {
 
 #[test]
 fn what_cannot_be_deleted_is_refused_in_kafkas_order() {
-    assert_eq!(refused("nobody", 0, 1), 3);
+    assert_eq!(refused("unknown", 0, 1), 3);
     assert_eq!(refused("orders", 3, 1), 3);
     assert_eq!(refused("orders", 1, 1), 6);
     assert_eq!(refused("orders", 0, -2), 1);

@@ -51,5 +51,5 @@ fn what_cannot_be_answered_here_is_refused() {
             0
         }
     };
-    assert_eq!([code("nobody", 0), code("orders", 3), code("orders", 1), code("orders", 0)], [3, 3, 6, 0]);
+    assert_eq!([code("unknown", 0), code("orders", 3), code("orders", 1), code("orders", 0)], [3, 3, 6, 0]);
 }

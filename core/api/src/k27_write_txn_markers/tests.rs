@@ -132,8 +132,8 @@ fn what_a_coordinator_asks_is_what_a_broker_reads() {
 
 #[test]
 fn nobodys_markers_are_not_written() {
-    let nobody = WritableTxnMarker { producer_epoch: -1, ..marker(5, &[("orders", &[0])]) };
-    let markers = vec![marker(-1, &[("orders", &[0, 9])]), nobody, marker(-7, &[("orders", &[0])])];
+    let no_epoch = WritableTxnMarker { producer_epoch: -1, ..marker(5, &[("orders", &[0])]) };
+    let markers = vec![marker(-1, &[("orders", &[0, 9])]), no_epoch, marker(-7, &[("orders", &[0])])];
     let said = ask(markers, 1, |_| ErrorCode::None);
     let failed = ErrorCode::UnknownServerError.code();
     let expected = [(-7, 0, failed), (-1, 0, failed), (-1, 9, 3), (5, 0, failed)];

@@ -141,7 +141,7 @@ fn all_keys_are_shown_and_internal_ones_are_not() {
 #[test]
 fn what_cannot_be_shown_is_refused() {
     let code = |kind, name| ask(resource(kind, name, &[]), 4).error_code;
-    assert_eq!(code(2, "nobody"), 3);
+    assert_eq!(code(2, "unknown"), 3);
     assert_eq!(code(2, "bad name"), 17);
     assert_eq!(code(4, "2"), 42);
     assert_eq!(code(4, "one"), 42);

@@ -36,7 +36,7 @@ fn checks_come_in_kafkas_order() {
     assert_eq!(codes(plan_for(&[("/nowhere", "nothing", &[0])])), [57], "the directory before the partition");
     assert_eq!(codes(plan_for(&[("/dead", "nothing", &[0])])), [56]);
     assert_eq!(codes(plan_for(&[("/cordoned", "nothing", &[0])])), [39]);
-    assert_eq!(codes(plan_for(&[("/good", "nothing", &[0])])), [3], "a topic that nobody knows");
+    assert_eq!(codes(plan_for(&[("/good", "nothing", &[0])])), [3], "an unknown topic");
 }
 
 #[test]

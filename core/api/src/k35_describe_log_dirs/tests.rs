@@ -58,7 +58,7 @@ fn long_answers_are_made_in_pieces() {
 }
 
 #[test]
-fn want_of_memory_is_said_where_the_version_has_room_for_it() {
+fn memory_refusal_is_in_the_field_that_the_version_has_for_it() {
     for version in versions::<DescribeLogDirsResponse>() {
         let response = carried(refuse(["/d1".into(), "/d2".into()], version), version);
         let codes: Vec<i16> = response.results.iter().map(|result| result.error_code).collect();

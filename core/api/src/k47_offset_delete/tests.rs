@@ -22,7 +22,7 @@ fn request(group: &str, topics: &[(&str, &[i32])]) -> OffsetDeleteRequest {
 #[test]
 fn what_does_not_exist_is_refused_and_the_rest_forgotten() {
     let fixture = Fixture::with_groups();
-    let Plan::Work(work) = plan(request("b", &[("orders", &[0, 9]), ("nobody", &[0])]), &fixture.ctx())
+    let Plan::Work(work) = plan(request("b", &[("orders", &[0, 9]), ("unknown", &[0])]), &fixture.ctx())
     else {
         panic!("no work")
     };
@@ -45,7 +45,9 @@ fn what_does_not_exist_is_refused_and_the_rest_forgotten() {
 #[test]
 fn an_error_of_the_group_is_all_there_is_to_say() {
     let fixture = Fixture::with_groups();
-    let Plan::Work(work) = plan(request("b", &[("nobody", &[0])]), &fixture.ctx()) else { panic!("no work") };
+    let Plan::Work(work) = plan(request("b", &[("unknown", &[0])]), &fixture.ctx()) else {
+        panic!("no work")
+    };
     let of_shard = OffsetDeleteResponse { error_code: 69, ..OffsetDeleteResponse::default() };
     let response = work.pending.respond(of_shard);
     assert_eq!((response.error_code, response.topics.len()), (69, 0));

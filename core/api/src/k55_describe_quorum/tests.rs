@@ -47,7 +47,7 @@ fn every_version_carries_the_quorum_in_its_words() {
 }
 
 #[test]
-fn a_refusal_is_said_in_every_version() {
+fn refusal_is_encoded_in_every_version() {
     for version in versions::<DescribeQuorumResponse>() {
         let refusal = Refusal::new(ErrorCode::NotLeaderOrFollower, "no leader");
         let response = carried(respond(Err(refusal), version), version);

@@ -41,7 +41,7 @@ fn what_cannot_be_looked_at_is_refused() {
         Plan::Answer(response) => response.topics[0].partitions[0].error_code,
         Plan::Work(_) => 0,
     };
-    assert_eq!([code("bad name"), code("nobody"), code("orders")], [17, 3, 0]);
+    assert_eq!([code("bad name"), code("unknown"), code("orders")], [17, 3, 0]);
 }
 
 fn producer(id: i64) -> Producer {

@@ -61,8 +61,8 @@ fn checks_come_in_kafkas_order() {
     let good = request(0, &[(ORDERS, 0, &[])]);
     assert_eq!(code(&good, &mut sessions, &fixture), ErrorCode::UnsupportedVersion.code());
     fixture.share_groups();
-    let nobody = ShareFetchRequest { group_id: None, ..good.clone() };
-    assert_eq!(code(&nobody, &mut sessions, &fixture), ErrorCode::InvalidRequest.code());
+    let without_group = ShareFetchRequest { group_id: None, ..good.clone() };
+    assert_eq!(code(&without_group, &mut sessions, &fixture), ErrorCode::InvalidRequest.code());
     let long = ShareFetchRequest { member_id: Some("x".repeat(37).into()), ..good.clone() };
     assert_eq!(code(&long, &mut sessions, &fixture), ErrorCode::InvalidRequest.code());
     let renewal = ShareFetchRequest { is_renew_ack: true, ..good.clone() };
@@ -131,7 +131,7 @@ fn a_session_from_the_first_fetch_to_the_last() {
 }
 
 #[test]
-fn who_leads_is_told() {
+fn answer_names_the_current_leader() {
     let (mut sessions, mut fixture) = (ShareSessions::new(10), Fixture::new());
     fixture.share_groups();
     let Work { fetch, mut pending, .. } = planned(&request(0, &[(ORDERS, 1, &[])]), &mut sessions, &fixture);

@@ -53,7 +53,7 @@ fn a_topology_has_topics_of_its_own() {
 }
 
 #[test]
-fn a_creation_that_failed_is_told() {
+fn failed_topic_creation_is_in_the_status() {
     let status = |detail: &str| Status { status_code: 3, status_detail: detail.into(), ..Default::default() };
     let response =
         || StreamsGroupHeartbeatResponse { status: Some(vec![status("missing")]), ..Default::default() };

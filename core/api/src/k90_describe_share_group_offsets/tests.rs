@@ -49,7 +49,7 @@ fn each_group_is_answered_in_its_place() {
 }
 
 #[test]
-fn the_lag_is_told_where_it_is_known() {
+fn lag_is_included_where_it_is_known() {
     let not_begun = Summary { start_offset: -1, ..SUMMARY };
     let not_counted = Summary { delivery_complete_count: -1, ..SUMMARY };
     assert!(has_lag(&Ok(SUMMARY)) && !has_lag(&Ok(not_begun)) && !has_lag(&Ok(not_counted)));

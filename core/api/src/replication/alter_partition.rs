@@ -38,8 +38,8 @@ pub struct Altered {
     pub in_sync: Vec<BrokerId>,
 }
 
-/// The request of `broker` in its life `epoch`. Whoever leads has recovered: nothing is left to be recovered from
-/// (KIP-704).
+/// The request of `broker` with its broker epoch. The recovery state is always RECOVERED: a replica
+/// recovers before it leads (KIP-704).
 pub fn request<'a>(
     broker: BrokerId,
     epoch: BrokerEpoch,

@@ -1,9 +1,9 @@
 //! A follower's ListOffsets: where its leader's logs start and end, when it has nothing at the place that was asked
 //! for.
 //!
-//! Topics go by name in every version. `replica_id` says that a follower asks: it is told the ends of the log, not what
-//! consumers may see. The version is what the cluster's `metadata.version` allows
-//! (`MetadataVersion::list_offsets_version`).
+//! Every version names topics by name. With `replica_id` set, the leader returns the ends of its
+//! log, not the offsets that consumers may see. The cluster's `metadata.version` determines the
+//! request version (`MetadataVersion::list_offsets_version`).
 
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, LeaderEpoch, Offset, PartitionIndex, Text};
 use barnabas_wire::Str;

@@ -1,4 +1,4 @@
-//! What is said can be written and read back in each version.
+//! Each request and response is decoded to what was encoded, in each version.
 
 use barnabas_base::{
     BrokerEpoch, BrokerId, DurationMs, ErrorCode, LeaderEpoch, Offset, PartitionEpoch, PartitionIndex, Text,
@@ -149,7 +149,7 @@ fn a_followers_ends_are_asked_for_in_every_version() {
         leader_epoch: LeaderEpoch(3),
     };
     for version in 7..=11 {
-        // Before version 10 nobody says how long it may take.
+        // Version 10 added the timeout.
         let wait = DurationMs(if version >= 10 { 500 } else { 0 });
         let asks = [ask("a", 0), ask("a", 1), ask("b", 0)];
         let read = carried(list_offsets::request(BrokerId(2), list_offsets::End::Start, wait, asks), version);

@@ -263,7 +263,7 @@ impl ShareSessions {
         let session = self.sessions.get_mut(key).filter(|session| session.epoch == next(epoch))?;
         let must = answered.iter().map(|(part, has_records, is_error)| {
             let Some(is_due) = session.parts.get_mut(part) else { return *has_records || *is_error };
-            // Once an error is over, that is told too.
+            // The first answer after an error clears it.
             let must = *has_records || *is_due || *is_error;
             *is_due = *is_error;
             must

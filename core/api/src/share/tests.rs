@@ -59,7 +59,8 @@ fn sessions_end_with_the_connection_that_began_them() {
     }
     let full = sessions.open(&key("c"), 0, &[], &[], false, &opener(ONE));
     assert_eq!(full, Err(ErrorCode::ShareSessionLimitReached));
-    // It begins anew by another connection: the first one's end is none of its business.
+    // The client opens the session again over a second connection. The end of the first connection
+    // must not close it.
     sessions.open(&key("a"), 0, &[orders(1)], &[], false, &opener(TWO)).unwrap();
     assert_eq!(sessions.disconnected(ONE), []);
     let ended = sessions.disconnected(TWO);

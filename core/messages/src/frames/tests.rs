@@ -23,7 +23,7 @@ fn a_request_reads_back_from_its_frame() {
 }
 
 #[test]
-fn an_unknown_api_or_version_is_told_apart_from_bad_bytes() {
+fn unknown_api_or_version_differs_from_malformed_bytes() {
     let frame = |key: i16, version: i16| {
         let mut w = Writer::new();
         w.int16(key);

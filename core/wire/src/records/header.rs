@@ -123,7 +123,7 @@ pub struct BatchHeader {
     pub producer_id: ProducerId,
     pub producer_epoch: ProducerEpoch,
     pub base_sequence: Sequence,
-    /// Records in the batch: what the header says, which nobody has counted yet.
+    /// The number of records according to the header, not checked yet.
     pub record_count: i32,
 }
 

@@ -115,7 +115,7 @@ impl MessageSet {
     }
 
     fn attributes(&self) -> i8 {
-        // Format 0 has no timestamps, and so nobody who makes them.
+        // Format 0 has no timestamps, and so no timestamp type.
         if self.magic == 1 && self.timestamp_type == TimestampType::LogAppendTime { 0x08 } else { 0 }
     }
 

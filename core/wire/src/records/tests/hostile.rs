@@ -1,4 +1,4 @@
-//! What nobody should send: never a panic, never more memory than the limit, always a value that says no.
+//! Malformed and hostile input: an error each time, no panic, and no more memory than the limit.
 
 use barnabas_base::{DurationMs, Offset, TimestampMs};
 use bytes::Bytes;

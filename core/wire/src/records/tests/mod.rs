@@ -1,6 +1,6 @@
-//! What the files of `records` promise, tried from outside: against Apache Kafka's own bytes (`golden`), round and
-//! round (`round_trip`), with what nobody should send (`hostile`) or only old clients did (`old_formats`), what is left
-//! to another thread (`at_once`), rule by rule (`rules`), and against Apache Kafka's own verdicts (`verdicts`).
+//! Tests of `records` from outside: Apache Kafka's own bytes (`golden`), encoding and decoding
+//! (`round_trip`), hostile input (`hostile`), old message formats (`old_formats`), work for another
+//! thread (`at_once`), each rule (`rules`), and Apache Kafka's own verdicts (`verdicts`).
 
 mod at_once;
 mod golden;

@@ -82,7 +82,7 @@ fn sets_in_sets_and_sets_of_nothing_are_refused() {
     let mut zstd = Vec::new();
     write_message(&mut zstd, 1, Offset(0), 4, TimestampMs(NOW), None, Some(b"x"));
     assert_eq!(code(&zstd.into()), ErrorCode::InvalidRecord);
-    // Another magic inside than outside is told of record by record.
+    // Each record whose inner magic differs from the outer one is reported.
     let mut inner = run(&[0]);
     write_message(&mut inner, 0, Offset(1), 0, TimestampMs::NONE, None, Some(b"older"));
     let refusal = validate_produce(wrapped(&inner, 1, 0), &rules()).map(drop).unwrap_err();

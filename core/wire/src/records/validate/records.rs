@@ -149,7 +149,7 @@ fn must_see_records(header: &BatchHeader, rules: &Rules) -> bool {
         && (header.max_timestamp.0 > newest_allowed || rules.timestamp_before_max != DurationMs(i64::MAX))
 }
 
-/// Walks the records; keeps them as they came if they may stay so, else writes them anew.
+/// Walks the records. Keeps the batch as it came if no record changes, else encodes it again.
 fn validate_records(
     batch: &Batch,
     source: Codec,
@@ -179,7 +179,8 @@ fn validate_records(
         deltas_count_up &= record.offset_delta as usize == index;
     }
     faults.finish()?;
-    // Some clients number compressed records wrongly; Kafka repairs that by writing the batch anew, and so do we.
+    // Some clients number compressed records wrongly. Kafka repairs that by encoding the batch
+    // again, and so do we.
     if target.codec != source || !deltas_count_up {
         if records.body().len() > at_once.rebuilt_bytes_max || is_slow(target, at_once) {
             return Err(Stop::TooMuch);

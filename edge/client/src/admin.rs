@@ -129,8 +129,8 @@ impl<'a> Admin<'a> {
     }
 }
 
-/// Whether what went wrong may be another matter in a moment. A full disk is not: whoever wants a topic is told at
-/// once.
+/// Whether the same request may succeed in a moment. Not with a full disk: the caller gets that
+/// error at once.
 fn is_worth_a_try(error: &ClientError) -> bool {
     error.code() != Some(ErrorCode::KafkaStorageError)
 }

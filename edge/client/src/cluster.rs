@@ -1,7 +1,7 @@
 //! Which nodes there are, who leads which partition, and a connection to each node that was needed.
 //!
-//! What it believes may be old: whoever is told `NOT_LEADER_OR_FOLLOWER` or loses a connection calls
-//! [`Cluster::forget`] and asks again.
+//! The cached metadata may be old. On `NOT_LEADER_OR_FOLLOWER` or a lost connection, call
+//! [`Cluster::forget`] and ask again.
 
 use crate::error::check;
 use crate::{ClientError, Connection};
@@ -36,7 +36,7 @@ pub struct ClusterConfig {
     pub last_trouble: LastTrouble,
 }
 
-/// What the last try that failed ended with, in words, for somebody who watches while it is tried again.
+/// The error of the last failed attempt, in words, to show while the client retries.
 #[derive(Debug, Clone, Default)]
 pub struct LastTrouble(Arc<Mutex<Option<String>>>);
 
@@ -239,7 +239,7 @@ impl Cluster {
         self.call(&address, make).await
     }
 
-    /// Sends a request that nobody answers.
+    /// Sends a request that has no response.
     ///
     /// # Errors
     /// As [`Self::ask`].
@@ -362,7 +362,7 @@ impl Cluster {
     /// The node that leads a partition.
     ///
     /// # Errors
-    /// The topic's or the partition's error; `LEADER_NOT_AVAILABLE` where nobody leads.
+    /// The topic's or the partition's error; `LEADER_NOT_AVAILABLE` if the partition has no leader.
     pub async fn leader(&mut self, topic: &str, partition: PartitionIndex) -> Result<BrokerId, ClientError> {
         let known = self.topic(topic, false).await?;
         let found = known.partitions.iter().find(|candidate| candidate.partition_index == partition.get());
@@ -390,7 +390,7 @@ impl Cluster {
         self.topics.remove(topic);
     }
 
-    /// The node that coordinates a group, asked for anew.
+    /// The node that coordinates a group, from a new FindCoordinator request.
     ///
     /// # Errors
     /// `COORDINATOR_NOT_AVAILABLE` while there is none.

@@ -31,7 +31,8 @@ impl Connection {
     /// Connects to `address` (`host:port`) and asks which versions it speaks.
     ///
     /// # Errors
-    /// [`ClientError::Unreachable`] where nobody listens or the name is unknown; whatever the first request ends with.
+    /// [`ClientError::Unreachable`] if the connect is refused or the name is unknown; any error of
+    /// the first request.
     pub async fn open(address: &str, client_id: &str, timeout: Duration) -> Result<Self, ClientError> {
         Self::open_with(address, client_id, timeout, (-1, -1)).await
     }
@@ -79,7 +80,7 @@ impl Connection {
         &self.address
     }
 
-    /// The socket, for whoever has several requests under way on it. Nothing was asked that is not answered.
+    /// The socket, for callers that pipeline requests on it. No response is outstanding.
     pub(crate) fn into_stream(self) -> TcpStream {
         self.stream
     }
@@ -163,7 +164,7 @@ impl Connection {
         self.read_answer::<R>(frame, version)
     }
 
-    /// Sends a request that nobody answers (`acks=0`).
+    /// Sends a request that has no response (`acks=0`).
     ///
     /// # Errors
     /// As [`Self::call`].

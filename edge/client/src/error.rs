@@ -1,4 +1,4 @@
-//! What can go wrong between a client and a broker, and what whoever runs the client does about it.
+//! What can go wrong between a client and a broker, and what the user of the client does about it.
 
 use barnabas_base::ErrorCode;
 use barnabas_wire::{DecodeError, EncodeError};

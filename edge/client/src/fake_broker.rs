@@ -52,7 +52,7 @@ async fn serve(mut stream: TcpStream, apis: &'static [(i16, i16)], says: Arc<Say
             tokio::time::sleep(FETCH_WAIT).await;
         }
         let frame = frame_response(header.correlation_id, &answer, header.request_api_version);
-        // Whoever asked may have gone.
+        // The client may have closed the connection.
         let _ = stream.write_all(&frame.expect("a response").into_bytes()).await;
     }
 }

@@ -257,7 +257,7 @@ impl Group {
         Ok(partitions.iter().map(|partition| (*partition, offset_of(partition))).collect())
     }
 
-    /// Beats if it is time to. `false`: the group is being shared out anew, join again.
+    /// Sends a heartbeat if one is due. `false`: the group is rebalancing, join again.
     ///
     /// # Errors
     /// What joining again does not cure.
@@ -279,7 +279,7 @@ impl Group {
         }
     }
 
-    /// Commits the offsets to go on from. `false`: the group is being shared out anew, join again.
+    /// Commits the next offsets. `false`: the group is rebalancing, join again.
     ///
     /// # Errors
     /// What joining again does not cure.

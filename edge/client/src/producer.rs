@@ -1,7 +1,8 @@
 //! Sends records: one batch per partition, filled while the one before is under way, each exactly once.
 //!
-//! Records without a key go to one partition until its batch is full, then to the next (KIP-480); with a key to
-//! `murmur2(key) mod partitions`, as Kafka's own clients do, so that equal keys meet whoever produced them.
+//! Records without a key go to one partition until its batch is full, then to the next (KIP-480).
+//! Records with a key go to `murmur2(key) mod partitions`, as in Kafka's own clients, so that equal
+//! keys from any client share a partition.
 //!
 //! With `acks=all` every batch carries a producer id and a sequence: a batch that is sent again after a lost answer is
 //! stored once. One batch per partition is under way at a time, so order holds.

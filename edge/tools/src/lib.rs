@@ -140,7 +140,7 @@ pub fn run(tool: &Tool, called: &str, words: impl IntoIterator<Item = String>) -
     let matches = match command.try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(error) => {
-            // Help is no error; where the terminal is gone there is nobody to tell.
+            // Help is no error. If standard error is closed, there is no way to report anything.
             let is_help = !error.use_stderr();
             drop(error.print());
             return if is_help { ExitCode::SUCCESS } else { ExitCode::FAILURE };
@@ -148,7 +148,7 @@ pub fn run(tool: &Tool, called: &str, words: impl IntoIterator<Item = String>) -
     };
     match (tool.run)(&matches) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads our output has had enough (`| head`): that is an end, not a failure.
+        // The reader of our output has closed the pipe (`| head`): that is an end, not a failure.
         Err(ToolError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         // As a shell shows what a signal ended.
         Err(ToolError::Stopped(signal)) => ExitCode::from(128 + signal),
@@ -171,7 +171,7 @@ fn say(line: &str) -> Result<(), ToolError> {
     writeln!(std::io::stdout(), "{line}").map_err(ToolError::Output)
 }
 
-/// A line on standard error; where nobody takes it, the exit code is all that can be said.
+/// Writes a line to standard error. If that fails, only the exit code reports the error.
 fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

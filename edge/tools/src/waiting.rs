@@ -1,9 +1,10 @@
 //! Says on standard error what a tool waits for, once that takes more than a few seconds.
 //!
-//! Kafka's tools are silent until their `default.api.timeout.ms` is over. What is said: what the last try ended with,
-//! where one has ended; else whether a broker reaches the active controller, which it is asked over a connection of
-//! its own (DescribeQuorum: brokers pass it on). The same is said once. What the tool ends with is not changed by any
-//! of it.
+//! Kafka's tools are silent until their `default.api.timeout.ms` is over. This module writes the
+//! error of the last attempt to standard error, once for each distinct error. Before the first
+//! attempt has ended it reports whether a broker reaches the active controller. It asks with
+//! DescribeQuorum over a connection of its own, because brokers forward that request. The tool's
+//! result and exit code do not depend on it.
 
 use crate::tell;
 use barnabas_base::ErrorCode;
@@ -13,7 +14,7 @@ use barnabas_wire::messages::describe_quorum_request::{PartitionData, TopicData}
 use std::pin::pin;
 use std::time::Duration;
 
-/// How long nothing is said.
+/// How long the tool is silent.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long the active controller may take to be found.
 const CONTROLLER_PATIENCE: Duration = Duration::from_secs(2);

@@ -16,8 +16,9 @@ use crate::errors::failed;
 
 /// What one `pwritev` takes at most (`IOV_MAX`).
 const PARTS_MAX: usize = 1024;
-/// What one call writes. For more at once the kernel looks for larger pieces of memory that lie together, and finds
-/// them where nobody has been yet: 2 ns of CPU a byte, instead of 0.3 (lab/bench/JOURNAL.md).
+/// The size of one write call. For larger writes the kernel allocates larger contiguous pieces of
+/// memory, which are often unused and not in a cache: 2 ns of CPU a byte instead of 0.3
+/// (lab/bench/JOURNAL.md).
 const CALL_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -163,7 +164,7 @@ impl DiskFile for LinuxFile {
     }
 
     fn next_data(&self, position: u64) -> Result<u64, DiskError> {
-        // Everything else is read by position, so nobody minds where the descriptor stands.
+        // The descriptor's own position does not matter: every other read passes a position.
         match fs::seek(&self.fd, fs::SeekFrom::Data(position)) {
             Ok(found) => Ok(found),
             Err(Errno::NXIO) => Ok(u64::MAX),

@@ -135,7 +135,7 @@ impl JournalFile {
     /// Gives the file its blocks up to `file_bytes`; fills it with zeros where the file system cannot do that. `len`
     /// tells how far an earlier process got. Returns whether it was changed.
     fn complete(&mut self, len: u64, file_bytes: u64) -> Result<bool, DiskError> {
-        // A torn length: the block is written anew, as nothing is written to a file before it is complete.
+        // A torn length: write the block again. The file is not used before it is complete.
         let mut position = len - len % BLOCK_BYTES as u64;
         if position >= file_bytes {
             return Ok(false);
@@ -155,8 +155,9 @@ impl JournalFile {
         Ok(true)
     }
 
-    /// What a full disk did not give whole is of no use here, and may be all that somebody else lacks: file systems
-    /// leave what they had found by then. `len`: as the file was before, if it was there.
+    /// Undoes a preallocation that the full disk did not complete, so that others can use the room:
+    /// file systems keep what they had allocated by then. `len`: the file's length before, if it
+    /// existed.
     fn give_back(&self, len: u64) -> Result<(), DiskError> {
         if len == 0 {
             return LinuxDisk.remove_file(&self.path);

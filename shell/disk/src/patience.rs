@@ -21,7 +21,8 @@ pub const SPARE: usize = 8;
 
 /// What is waited before each further try: about a tenth of a second in all.
 const PAUSES_MS: [u64; 6] = [1, 2, 4, 8, 16, 64];
-/// Once that was in vain, nobody waits for so long: a thread that opens many files must not stand still.
+/// No waiting for so long after a wait that did not help, so that a thread that opens many files
+/// does not stall.
 const NO_PATIENCE_FOR: Duration = Duration::from_secs(1);
 
 static IN_HAND: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());

@@ -200,7 +200,7 @@ fn an_unclean_directory_of_kafkas_is_recovered() {
 }
 
 #[test]
-fn a_damaged_index_of_aborted_transactions_is_written_anew() {
+fn damaged_transaction_index_is_rebuilt() {
     let copied = Copied::new("aborted");
     let path = copied.0.join("golden-0/00000000000000000047.txnindex");
     let aborted = std::fs::read(&path).unwrap();

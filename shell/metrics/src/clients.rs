@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_the_names_of_the_others() {
+    fn one_address_cannot_use_up_the_names_of_others() {
         let clients = Clients::default();
         let nothing = |_| ClientCounts::default();
         assert_eq!(clients.enter(None, nothing), clients.enter(Some("(none)"), nothing));

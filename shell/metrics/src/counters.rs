@@ -1,6 +1,5 @@
-//! Counters of what the node does and refuses. Plain atomics that all threads write: counted where it happens, read by
-//! whoever shows them. What comes with every request is counted in cells (recorder.rs), each thread
-//! for itself.
+//! Counters of what the node does and refuses. Plain atomics that any thread may increment. What is
+//! counted for every request is in cells of each thread instead (recorder.rs).
 //!
 //! Each counter only rises; gauges (connections, claimed bytes) are asked of their owners.
 
@@ -48,8 +47,8 @@ pub struct Meter {
     /// Padding included.
     pub journal_bytes: Counter,
     /// Brought from the journal into segments.
-    pub laid_bytes: Counter,
-    pub lays: Counter,
+    pub written_back_bytes: Counter,
+    pub write_backs: Counter,
     /// Appends that went straight into their segment.
     pub direct_appends: Counter,
     /// Appends that waited since the journal had too much to write.
@@ -99,8 +98,8 @@ impl Meter {
             ("files_synced", self.files_synced.get()),
             ("journal_rounds", self.journal_rounds.get()),
             ("journal_bytes", self.journal_bytes.get()),
-            ("laid_bytes", self.laid_bytes.get()),
-            ("lays", self.lays.get()),
+            ("written_back_bytes", self.written_back_bytes.get()),
+            ("write_backs", self.write_backs.get()),
             ("direct_appends", self.direct_appends.get()),
             ("appends_held", self.appends_held.get()),
             ("partitions_opened", self.partitions_opened.get()),

@@ -1,9 +1,10 @@
 //! `GET /metrics` over HTTP, on `metrics.listener`: what Prometheus asks for every quarter of a minute.
 //!
-//! Off unless the operator names an address, as Kafka opens no JMX port unless told to: the page names client ids and
-//! paths, and nothing protects it. Whoever names one address for it (127.0.0.1:9404 beside an agent, a private one for
-//! a central Prometheus) has decided who can reach it. A query `?topic=NAME` adds the sizes of that topic's logs,
-//! `?group=NAME` the lag of that group, partition by partition.
+//! Off unless `metrics.listener` names an address, as Kafka opens no JMX port by default: the page
+//! names client ids and paths, and has no access control. The address decides who can reach it:
+//! 127.0.0.1:9404 for an agent on the machine, a private address for a central Prometheus. A query
+//! `?topic=NAME` adds the sizes of that topic's logs, `?group=NAME` the lag of that group,
+//! partition by partition.
 //!
 //! HTTP by hand: hyper with what it needs is ten crates for one path, one method and one answer that ends the
 //! connection. What is needed of HTTP/1.1 (RFC 9112) is a request line, headers that are read over, and an answer with
@@ -86,7 +87,8 @@ async fn converse(reader: &Handle, mut stream: TcpStream) {
     let mut head = Vec::with_capacity(1024);
     let asked = match timeout(READ_WITHIN, read_head(&mut stream, &mut head)).await {
         Ok(Ok(true)) => parse(&head),
-        // Whoever says so much, or so slowly, is told why; whoever leaves in the middle is not.
+        // A request head that is too large or too slow gets an answer with the reason; a closed
+        // connection gets none.
         Ok(Ok(false)) => Err(Refused { status: "431 Request Header Fields Too Large", hint: "" }),
         Err(_) => Err(Refused { status: "408 Request Timeout", hint: "" }),
         Ok(Err(_)) => return,

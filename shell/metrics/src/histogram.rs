@@ -1,9 +1,9 @@
 //! How often which value came: counts in buckets that grow with the value, written by one thread, read by any.
 //!
-//! Log-linear, as HdrHistogram's: each doubling is cut into [`STEPS`] equal buckets, so that a quantile is at most an
-//! eighth too large, whatever its size. A value is counted with three loads and three stores on lines that no other
-//! thread writes: no lock, no locked instruction, 3 ns. Threads keep their own, and whoever reads adds them up
-//! ([`Counts`]).
+//! Log-linear, as HdrHistogram's: each doubling is cut into [`STEPS`] equal buckets, so that a
+//! quantile is at most an eighth too large, whatever its size. A value is counted with three loads
+//! and three stores on lines that no other thread writes: no lock, no locked instruction, 3 ns.
+//! Each thread has its own histogram, and the reader adds them up ([`Counts`]).
 //!
 //! Why not the `hdrhistogram` crate (edge/tools uses it): its counters want `&mut`, so that a reader on another thread
 //! needs a lock or its recorder's channels, and with three digits it takes 60 KB for what takes 2 KB here. Why not

@@ -1,4 +1,4 @@
-//! What one worker counts: on its own thread, into cells that nobody else writes.
+//! The metrics of one worker: written by its own thread alone.
 //!
 //! A request costs about ten histogram entries when its answer is written, a turn of the worker two clock readings. The
 //! cells of an API or a client are made when the first of its requests comes: an idle node has none.
@@ -184,7 +184,7 @@ pub struct WorkerCells {
     /// Commands that a turn took from the mailbox.
     pub turn_commands: Histogram,
     pub turns: Histogram,
-    pub lays: Histogram,
+    pub write_backs: Histogram,
     pub batch_records: Histogram,
     pub batch_bytes: Histogram,
     /// Records' bytes that consumers were given, for each request.
@@ -224,7 +224,7 @@ impl Default for WorkerCells {
             bytes_out: Cell::default(),
             turn_commands: count(),
             turns: time(),
-            lays: time(),
+            write_backs: time(),
             batch_records: count(),
             batch_bytes: count(),
             fetched: count(),

@@ -1,9 +1,10 @@
 //! One request's way through the node, cut into phases that follow each other without gap: they add up to its latency.
 //!
-//! The connection's worker reads the clock when a frame is whole, when it is started, when its answer is there and when
-//! that is with the socket. What lies between is told by whoever did it: the owner of the partition and the journal's
-//! thread put their stamps into the outcome that goes back anyway. Where a request had several owners, those of the
-//! slowest count. Nothing is allocated, and no other thread's memory is written for it.
+//! The connection's worker reads the clock when a frame is complete, when its request starts, when
+//! the answer is ready and when the socket has taken it. The partition's owner and the journal's
+//! thread put stamps for the phases between into the outcome that they return anyway. If a request
+//! had several owners, the slowest one's stamps count. Nothing is allocated, and no other thread's
+//! memory is written.
 //!
 //! Always true: [`spans`] adds up to `written − read`, whatever the stamps are ([`Passed`] is cut to what the
 //! connection saw).
@@ -97,7 +98,7 @@ pub struct AppendTimes {
 /// What happened to a request between its start and its answer.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Passed {
-    /// Nothing that anybody told of: it waited for somebody, or was answered at once.
+    /// No stamps: the request waited on another thread that reports none, or was answered at once.
     #[default]
     Untold,
     Appended(AppendTimes),

@@ -4,7 +4,7 @@ use crate::histogram::{Cell, Histogram, Scale};
 use crate::requests::RoundTimes;
 use barnabas_clock::Stamp;
 
-/// Written by whoever writes the journal's rounds, one at a time.
+/// Written by the thread that writes the journal's rounds, one at a time.
 #[derive(Debug)]
 pub struct JournalCells {
     /// The synced write of a round.

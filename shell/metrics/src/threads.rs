@@ -1,5 +1,5 @@
-//! What the system knows of the process: CPU time and waiting time of each thread, memory, descriptors. Asked when
-//! somebody reads, so that nobody pays for it in between.
+//! The process as the system sees it: CPU time and waiting time of each thread, memory,
+//! descriptors. Read from the system only when a reader asks.
 //!
 //! A file that is not there (a container without /proc) gives nothing, and its metrics are missing.
 

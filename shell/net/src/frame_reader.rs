@@ -242,7 +242,7 @@ impl FrameReader {
         matches!(self.announced(), Ok(Some(length)) if self.buffer.len() >= 4 + length)
     }
 
-    /// Whether nothing is half-read: the connection may be handed to somebody else.
+    /// Whether no frame is half read, so that the connection may move to another worker.
     pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }

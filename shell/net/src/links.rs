@@ -1,9 +1,9 @@
 //! A link to a peer: one task that owns one connection to the listener of another node.
 //!
-//! Whoever has something to ask puts it into the link's queue and waits for the answer; the task connects when the
-//! first request comes, learns which versions the peer speaks, writes requests as they arrive (a few may be under way
-//! at once; they are answered in order) and reads answers. It knows nothing of what is asked. What a lost request means
-//! (to be asked again, of somebody else, or not at all) is the asker's business.
+//! Callers queue requests on a link and wait for the answers. The link's task connects on the first
+//! request, learns the peer's API versions, and pipelines a few requests, which the peer answers in
+//! order. It does not look into requests. After a lost request the caller decides whether to retry,
+//! and where.
 //!
 //! Always true:
 //! 1. the queue and the number of requests under way are bounded; a request is answered, or fails, within its patience
@@ -114,13 +114,13 @@ pub enum LinkError {
 /// How a link stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkState {
-    /// Nobody has asked for anything yet.
+    /// No request yet.
     Idle,
     /// Connected, and the peer's versions are known.
     Up,
     /// The connection was closed, and a new one is being tried.
     Lost,
-    /// Connections are refused: nobody listens there. The process is gone, as far as one can tell from here.
+    /// The connect was refused: nothing listens at the address, so the process has probably exited.
     Refused,
     /// Connections fail in some other way: no route, no answer, an unknown name.
     Unreachable,
@@ -217,7 +217,8 @@ impl Link {
         R::Response::decode(&mut reader, version).map_err(garbled)
     }
 
-    /// The same for whoever has a request of any API in hand. `version`: the only one that will do, or the newest.
+    /// The same for a request of any API, already encoded. `version`: the only usable one, or the
+    /// newest.
     ///
     /// # Errors
     /// See [`LinkError`].

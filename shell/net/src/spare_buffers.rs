@@ -1,5 +1,5 @@
-//! Read buffers that go round: a buffer whose frames are all done with is filled again, instead of memory that nobody
-//! has used yet.
+//! Recycled read buffers: a buffer whose frames are all processed is filled again, instead of
+//! memory that was never touched.
 //!
 //! Fresh memory is dear: a large frame costs more in page faults than in copying (lab/bench/JOURNAL.md). Each thread
 //! keeps its own; what is kept may still be in use by frames, and is handed out when it no longer is.
@@ -63,7 +63,7 @@ impl Spare {
         Self { bounds, kept: VecDeque::new(), bytes: 0 }
     }
 
-    /// The newest that nobody uses: it is the likeliest to be in the processor's caches.
+    /// The most recently used free buffer: it is the most likely to be in the processor's caches.
     fn take(&mut self, size: usize) -> Option<BytesMut> {
         let is_free = |(known, buffer): &mut (usize, BytesMut)| *known == size && buffer.try_reclaim(size);
         let index = self.kept.iter_mut().rposition(is_free)?;

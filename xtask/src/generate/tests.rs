@@ -43,7 +43,7 @@ fn the_notation_is_read_as_it_is_meant() {
 }
 
 #[test]
-fn what_is_not_understood_is_told_with_its_line() {
+fn schema_error_names_its_line() {
     let error = |from: &str, to: &str| parsed(&SCHEMA.replace(from, to)).unwrap_err();
     assert_eq!(error("ignorable", "ignored"), "k07_things.msg: line 6: ignored is no word of a field");
     assert_eq!(error("int32 1+", "int32 x+"), "k07_things.msg: line 7: x+ is no version range");

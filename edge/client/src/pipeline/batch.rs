@@ -152,7 +152,7 @@ pub(super) struct Batch {
     max_timestamp: i64,
     pub content_bytes: u64,
     pub marks: Marks,
-    /// `None`: it was never sent, or is to be numbered anew.
+    /// `None`: the batch was never sent, or needs a new sequence.
     sequence: Option<i32>,
     pub is_in_flight: bool,
     pub attempts: u32,
@@ -221,7 +221,7 @@ impl Batch {
         }
     }
 
-    /// The buffer, for another batch, where nobody else holds it.
+    /// The buffer, for another batch, unless a request still refers to it.
     pub fn into_buffer(self) -> Option<BytesMut> {
         match self.bytes {
             Body::Own(bytes) => Some(bytes),
@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(sealed, builder.build().unwrap());
         assert_eq!(sequence, 44);
         assert_eq!(batch.marks, [(9, 4)]);
-        // A second time changes nothing; numbered anew it gets another sequence and is still sound.
+        // A second seal changes nothing; a renumbered batch gets another sequence and a valid CRC.
         assert_eq!(batch.seal(Some(identity()), &mut sequence), sealed);
         batch.unnumber();
         let again = WireBatch::new(batch.seal(Some(identity()), &mut 0)).unwrap();

@@ -1,7 +1,8 @@
 //! The pipelined producer's settings, by Kafka's names, with Kafka's defaults and Kafka's rules between them.
 //!
-//! A name that nobody knows is not refused, as Kafka does not: it comes back in [`Parsed::unknown`] and the caller
-//! warns. What is known but cannot be done here (transactions, encryption) is refused with a sentence.
+//! As in Kafka, unknown names are not refused: they come back in [`Parsed::unknown`] and the caller
+//! warns. Known settings that this producer cannot do (transactions, encryption) are refused with a
+//! message.
 //!
 //! Source: Kafka 4.3 `ProducerConfig`.
 
@@ -302,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_told_and_not_refused() {
+    fn unknown_keys_are_reported_and_not_refused() {
         let told = PipelineConfig::parse([("queue.buffering.max.ms", "1"), ("lingerms", "2")]).unwrap();
         assert_eq!(told.unknown, ["queue.buffering.max.ms", "lingerms"]);
     }

@@ -55,7 +55,7 @@ impl Errands {
     }
 }
 
-/// A producer id that nobody had before.
+/// Asks for a new producer id.
 pub(super) async fn identity(cluster: &mut Cluster) -> Result<Identity, ClientError> {
     let request = InitProducerIdRequest {
         transactional_id: None,
@@ -140,7 +140,7 @@ impl PipelinedProducer {
         self.links.iter().all(|link| link.in_flight.is_empty())
     }
 
-    /// Everything that waits is numbered anew, from 0, under `identity`.
+    /// Gives all waiting batches new sequences from 0, under `identity`.
     fn renumber(&mut self, identity: Identity) {
         self.identity = Some(identity);
         self.is_renewing = false;
@@ -162,7 +162,7 @@ impl PipelinedProducer {
             return Err(ClientError::Invalid(format!("topic {} has no partition", &*self.topic.name)));
         }
         if !self.topic.id.is_zero() && id != self.topic.id {
-            // It was deleted and made again: nobody knows our sequences there.
+            // The topic was deleted and created again, so the broker does not know our sequences.
             self.is_renewing = self.identity.is_some();
         }
         self.topic.id = id;

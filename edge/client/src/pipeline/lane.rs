@@ -3,7 +3,8 @@
 //! Always true:
 //! 1. batches leave in the order in which they were closed, but for one that failed for good
 //! 2. sequences are given in that order, when a batch is sent for the first time
-//! 3. what is sent again keeps its sequence, unless the producer got another id and all are numbered anew
+//! 3. a batch that is sent again keeps its sequence, unless the producer got another id and
+//!    renumbers all batches
 //!
 //! Several batches of a partition may be under way. Where one comes back to be sent again, those behind it are
 //! refused by the broker (their sequence is not next) and come back too; each waits in its place and they go out in
@@ -58,7 +59,7 @@ impl Lane {
         self.closed.iter().position(|batch| batch.id == id)
     }
 
-    /// Numbers everything anew from 0. Nothing may be under way.
+    /// Clears all sequences, so that they start at 0 again. No batch may be in flight.
     pub fn unnumber(&mut self) {
         self.next_sequence = 0;
         for batch in &mut self.closed {

@@ -155,7 +155,7 @@ impl Link {
         let lost = |why: String| ClientError::Lost { address: self.address.clone(), why };
         wire.write(cx).map_err(|error| lost(error.to_string()))?;
         if wire.out.is_empty() {
-            // With acks=0 nobody answers: what is written is done.
+            // With acks=0 there is no response: a request is complete once it is written.
             while self.in_flight.front().is_some_and(|flight| flight.correlation_id == NO_ANSWER) {
                 events.extend(self.in_flight.pop_front().map(Event::Written));
             }
@@ -239,7 +239,7 @@ impl Link {
     }
 }
 
-/// Of a flight that nobody answers.
+/// The correlation id of a request without a response.
 const NO_ANSWER: i32 = -1;
 
 /// The topic as requests name it: by name up to version 12, by id from then on.

@@ -1,4 +1,5 @@
-//! A producer that keeps several requests under way: for load, and for whoever wants throughput from one thread.
+//! A producer with several requests in flight: for load generators and for programs that need
+//! throughput from one thread.
 //!
 //! [`PipelinedProducer::send`] writes the record into its partition's open batch and returns; nothing is sent there.
 //! [`PipelinedProducer::turn`] does what is due: connects, sends batches, takes answers, sends again what may be sent
@@ -77,7 +78,7 @@ pub enum Taken {
 #[derive(Debug)]
 pub struct Delivery {
     pub partition: i32,
-    /// The offset of the first record; −1 where nobody told it (`acks=0`, a duplicate).
+    /// The offset of the first record; −1 if the broker did not return it (`acks=0`, a duplicate).
     pub base_offset: i64,
     pub records: i32,
     /// Of keys and values.

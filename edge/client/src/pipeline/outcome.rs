@@ -54,7 +54,7 @@ impl PipelinedProducer {
             answer.responses.iter().flat_map(|topic| &topic.partition_responses).collect();
         for (place, (partition, batch)) in flight.batches.iter().copied().enumerate() {
             let is_same = |told: &&&PartitionProduceResponse| told.index == partition as i32;
-            // Answers come in the order of the request, but nobody promised that.
+            // Brokers answer in the order of the request, but the protocol does not require it.
             let found = told.get(place).filter(is_same).or_else(|| told.iter().find(is_same));
             match found {
                 Some(told) => self.settle(partition, batch, told, now),
@@ -207,7 +207,7 @@ impl PipelinedProducer {
     }
 }
 
-/// The same error for another batch: errors of the system cannot be copied, so it is told in words.
+/// The same error for another batch: I/O errors cannot be cloned, so their text is copied.
 fn repeat(error: &ClientError, topic: &str, partition: usize) -> ClientError {
     match error {
         ClientError::Refused { what, code, message } => {

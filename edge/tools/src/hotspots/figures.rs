@@ -94,7 +94,7 @@ pub struct WorkerOf {
     pub name: String,
     pub busy_seconds: f64,
     pub turns: Times,
-    pub lay_seconds: f64,
+    pub write_back_seconds: f64,
 }
 
 /// Everything between two pages.
@@ -213,7 +213,7 @@ fn workers(after: &Scrape, grown: Grown<'_>, times: TimesOf<'_>) -> Vec<WorkerOf
     let of = |name: String| WorkerOf {
         busy_seconds: grown("barnabas_worker_busy_seconds_total", &[("worker", &name)]),
         turns: times("barnabas_worker_turn_seconds", &[("worker", &name)]),
-        lay_seconds: grown("barnabas_worker_write_back_seconds_sum", &[("worker", &name)]),
+        write_back_seconds: grown("barnabas_worker_write_back_seconds_sum", &[("worker", &name)]),
         name,
     };
     after.values("barnabas_worker_busy_seconds_total", "worker").into_iter().map(of).collect()

@@ -82,8 +82,8 @@ fn phases(figures: &Figures) -> String {
 fn server(figures: &Figures) -> String {
     let sum = |of: fn(&super::figures::WorkerOf) -> f64| figures.workers.iter().map(of).sum::<f64>();
     let busy = sum(|worker| worker.busy_seconds);
-    let laying = sum(|worker| worker.lay_seconds);
-    let partitions = (sum(|worker| worker.turns.seconds) - laying).max(0.0);
+    let writing_back = sum(|worker| worker.write_back_seconds);
+    let partitions = (sum(|worker| worker.turns.seconds) - writing_back).max(0.0);
     let mut rows: Vec<(f64, String)> = figures
         .phases
         .iter()
@@ -94,8 +94,11 @@ fn server(figures: &Figures) -> String {
         .collect();
     let decided: f64 = rows.iter().map(|(seconds, _)| seconds).sum();
     rows.push((partitions, "partitions: appending, reading, what storage reports".to_owned()));
-    rows.push((laying, "laying batches into segments".to_owned()));
-    rows.push(((busy - decided - partitions - laying).max(0.0), "sockets, encoding, the runtime".to_owned()));
+    rows.push((writing_back, "writing batches back to segments".to_owned()));
+    rows.push((
+        (busy - decided - partitions - writing_back).max(0.0),
+        "sockets, encoding, the runtime".to_owned(),
+    ));
     rows.sort_by(|one, other| other.0.total_cmp(&one.0));
     let all = figures.seconds * figures.workers.len() as f64;
     let rows = rows

@@ -1,4 +1,5 @@
-//! The report of two pages, word for word (`golden/`; `UPDATE_GOLDEN=1` writes it anew), and each bottleneck by name.
+//! Compares the report of two pages with `golden/` (`UPDATE_GOLDEN=1` rewrites it), and finds each
+//! bottleneck.
 
 use super::figures::Figures;
 use super::report::report;
@@ -16,10 +17,7 @@ fn the_report_of_a_node_whose_disk_is_slow() {
         std::fs::write(&path, &told).expect("the golden report can be written");
     }
     let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        told == golden,
-        "UPDATE_GOLDEN=1 cargo test -p barnabas-tools hotspots writes this anew:\n{told}"
-    );
+    assert!(told == golden, "UPDATE_GOLDEN=1 cargo test -p barnabas-tools hotspots rewrites this:\n{told}");
 }
 
 /// Ten seconds of a node with two workers, in which this was counted.
@@ -90,7 +88,7 @@ fn each_bottleneck_has_its_sentence() {
 }
 
 #[test]
-fn a_node_that_was_started_anew_in_between_gives_no_negative_numbers() {
+fn restart_between_two_readings_gives_no_negative_numbers() {
     let after = Scrape::parse(include_str!("golden/before.txt"));
     let before = Scrape::parse(include_str!("golden/after.txt"));
     let told = report(1, &Figures::between(&before, &after));

@@ -1,7 +1,8 @@
 //! `consumer-perf-test`, as Kafka's `kafka-consumer-perf-test`: its flags, its lines.
 //!
-//! Without `--group` nobody else shares the partitions, so they are read without a group; `rebalance.time.ms` is then
-//! the time it took to find them. `--include` reads every topic whose name it matches when the test begins.
+//! Without `--group` no other consumer shares the partitions, so the tool assigns them to itself;
+//! `rebalance.time.ms` is then the time it took to find them. `--include` reads every topic whose
+//! name it matches when the test begins.
 //!
 //! Source: Kafka 4.3 `ConsumerPerformance`.
 

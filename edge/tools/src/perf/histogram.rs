@@ -4,7 +4,8 @@ use crate::ToolError;
 use hdrhistogram::Histogram;
 use std::fmt::Write as _;
 
-/// Three digits hold over the whole range, so a second is told to the millisecond and a millisecond to the microsecond.
+/// Three significant digits over the whole range: a value of seconds is exact to the millisecond,
+/// one of milliseconds to the microsecond.
 const DIGITS: u8 = 3;
 /// An hour.
 const US_MAX: u64 = 3_600_000_000;

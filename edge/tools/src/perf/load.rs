@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_micros(500);
 const STEP_MIN: Duration = Duration::from_micros(100);
 /// One wait for the sockets; what is due ends it earlier.
 const TURN_MAX: Duration = Duration::from_secs(1);
-/// Of random letters, for records whose content nobody looks at.
+/// Random letters, for records whose content does not matter.
 const POOL_BYTES: usize = 64 * 1024;
 
 /// Where records come from.
@@ -73,7 +73,7 @@ pub struct Failures {
 }
 
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Whoever panicked holding it has ended the run; what was counted is still what was counted.
+    // A thread that panics with the lock ends the run; the counts stay valid.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -122,8 +122,8 @@ impl Timer {
 
     async fn rings(&self) -> Result<(), ToolError> {
         let mut guard = self.0.readable().await.map_err(ToolError::Runtime)?;
-        // Once read there is nothing until the next ring. One from before it was set anew wakes once for nothing; the
-        // caller looks at the clock.
+        // After this read the descriptor is empty until the next expiry. If the timer expired
+        // before it was set again, the caller wakes once too often and looks at the clock.
         guard.clear_ready();
         match rustix::io::read(self.0.get_ref(), &mut [0; 8]) {
             Ok(_) | Err(rustix::io::Errno::AGAIN) => {}
@@ -278,7 +278,8 @@ impl Sender<'_> {
                 let count = lines.len() as u64;
                 (self.draw() % count) as usize
             }
-            // What nobody compresses may repeat itself; what is compressed is drawn anew, as Kafka's tool draws it.
+            // Without compression, payloads may repeat. With compression each is drawn again, as in
+            // Kafka's tool.
             Payload::Size(size) if self.job.config.compression == Default::default() => {
                 self.pool_at = (self.pool_at + size + 1) % POOL_BYTES;
                 self.pool_at

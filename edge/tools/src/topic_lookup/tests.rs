@@ -1,4 +1,4 @@
-//! What is said of a topic that is not there.
+//! The messages about a topic that does not exist.
 
 use super::finding;
 use crate::fake_broker::{fake_broker, nodes};

@@ -1,4 +1,5 @@
-//! What is said on standard error while the cluster has no active controller, and what the tool ends with.
+//! What the tools write to standard error while the cluster has no active controller, and how they
+//! end.
 
 use super::*;
 use crate::fake_broker::{fake_broker, nodes};
@@ -57,7 +58,7 @@ fn metadata(own: &Own) -> Option<ResponseBody> {
 }
 
 #[tokio::test]
-async fn what_a_try_ended_with_is_said_once_and_then_the_topic_is_made() {
+async fn failed_attempt_is_reported_once_before_success() {
     let (own, is_led) = (Own::default(), Arc::new(AtomicBool::new(false)));
     let (known, led) = (own.clone(), is_led.clone());
     let address = fake_broker(APIS, move |asked| match asked {
@@ -108,7 +109,7 @@ async fn a_broker_that_keeps_the_request_is_asked_whether_it_reaches_a_controlle
 }
 
 #[tokio::test]
-async fn where_the_controller_is_reached_nothing_is_said_and_a_refusal_says_its_code() {
+async fn reachable_controller_is_silent_and_a_refusal_has_its_code() {
     let (own, was_asked) = (Own::default(), Arc::new(AtomicBool::new(false)));
     let known = own.clone();
     let asked_of = was_asked.clone();
@@ -140,7 +141,7 @@ async fn when_the_time_is_over_the_last_answer_is_named() {
     })
     .await;
     own.set(address.clone()).expect("once");
-    let error = create(&address, Duration::from_millis(500), LONG, |_| ()).await.expect_err("nobody leads");
+    let error = create(&address, Duration::from_millis(500), LONG, |_| ()).await.expect_err("no controller");
     let wanted = "creating topic t was not done within 500 ms; last answer: topic t: REQUEST_TIMED_OUT: No active controller.";
     assert_eq!(error.to_string(), wanted);
 }
@@ -177,7 +178,7 @@ async fn dead_address_is_reported_at_the_first_try() {
     let mut said = Vec::new();
     let ended = reaching(&config, LONG, |why| said.push(why.to_owned())).await;
     assert!(matches!(ended, Err(ClientError::TimedOut { .. })), "{ended:?}");
-    assert_eq!(said.len(), 1, "the same reason is said once: {said:?}");
+    assert_eq!(said.len(), 1, "an error is reported once: {said:?}");
     assert!(said[0].contains(&address) && said[0].contains("refused"), "{said:?}");
 }
 

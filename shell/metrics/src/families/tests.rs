@@ -1,5 +1,5 @@
-//! docs/METRICS.md says what is true: every metric, from the list that the page is written by. `UPDATE_PAGES=1` writes
-//! it anew.
+//! Compares docs/METRICS.md with the list of metrics that the page is written from.
+//! `UPDATE_PAGES=1` rewrites the page.
 
 use super::*;
 use std::collections::HashSet;

@@ -81,7 +81,7 @@ fn quantiles_are_right_within_an_eighth() {
 }
 
 #[test]
-fn beyond_the_last_bucket_the_largest_value_is_told() {
+fn values_beyond_the_last_bucket_report_the_maximum() {
     let counts = counted(Scale::Nanoseconds, &[u64::MAX / 2]);
     assert_eq!(counts.quantile(0.5), u64::MAX / 2);
 }

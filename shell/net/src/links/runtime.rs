@@ -32,7 +32,7 @@ impl LinkThread {
         &self.handle
     }
 
-    /// Ends what runs there: whoever waits for an answer is told that there will be none.
+    /// Stops the links; pending requests fail.
     pub fn stop(&self) {
         self.stop.notify_one();
     }

@@ -22,7 +22,7 @@ const SOFTWARE: &str = "barnabas";
 const YOUNG: Duration = Duration::from_millis(100);
 /// To make a connection takes no longer (Kafka's `socket.connection.setup.timeout.ms`), however long answers may take.
 const SETUP: Duration = Duration::from_secs(10);
-/// A peer that cannot be reached for so long is told of, and so often again.
+/// How long a peer is unreachable before the first report, and the time between reports.
 const TROUBLE: Duration = Duration::from_secs(3);
 const TOLD_AGAIN: Duration = Duration::from_secs(60);
 
@@ -117,7 +117,7 @@ impl Task {
                     if !self.rest(backoff, &why).await {
                         return;
                     }
-                    // Whoever asks next is the reason to try again.
+                    // The next request is the reason to connect again.
                     first = self.requests.recv().await;
                     if first.is_none() {
                         return;
@@ -143,7 +143,8 @@ impl Task {
             trouble.told = Some(barnabas_clock::now());
             let seconds = barnabas_clock::since(trouble.since).as_secs();
             let (who, address) = (&*self.settings.client_id, &self.address);
-            // No WARN: whoever is down for a while is missed in other ways, and this only says why.
+            // INFO only: the controller reports brokers that are down, and this line gives the
+            // reason.
             tracing::info!("{who} could not connect to {address} for {seconds} s: {why}; retrying");
         }
     }
@@ -154,7 +155,8 @@ impl Task {
         drop(outgoing.reply.send(Err(error)));
     }
 
-    /// Waits before the next connection; what is asked meanwhile fails. `false`: nobody asks any more.
+    /// Waits before the next connection attempt; requests fail meanwhile. `false`: all callers are
+    /// gone.
     async fn rest(&mut self, backoff: Duration, why: &Arc<str>) -> bool {
         let until = (barnabas_clock::now() + backoff).into();
         loop {
@@ -324,7 +326,8 @@ fn versions(response: &ApiVersionsResponse) -> Map<i16, VersionRange> {
     ranges.collect()
 }
 
-/// Hands the next answer to whoever waits for it: answers come in the order of the requests.
+/// Passes the next answer to the oldest request in flight: peers answer in the order of the
+/// requests.
 fn answered(
     frame: Result<Option<(Bytes, Claim)>, FrameError>,
     waiting: &mut VecDeque<Waiting>,
@@ -348,6 +351,6 @@ fn answered(
             waiting.push_front(next);
             Err(why)
         }
-        None => Err("an answer that nobody asked for".into()),
+        None => Err("an answer without a request".into()),
     }
 }

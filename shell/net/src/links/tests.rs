@@ -102,7 +102,7 @@ async fn a_peer_that_goes_is_noticed_at_once_while_nothing_is_asked() {
     drop((stream, listener));
     becomes(&link, LinkState::Refused).await;
     assert!(barnabas_clock::since(gone) < Duration::from_millis(500), "{:?}", barnabas_clock::since(gone));
-    let refused = link.send(heartbeat(2)).await.expect_err("nobody is there");
+    let refused = link.send(heartbeat(2)).await.expect_err("nothing listens there");
     assert!(matches!(refused, LinkError::Unreachable { .. }), "{refused}");
 }
 

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn why_the_quorum_cannot_be_described_is_said_in_the_brokers_words() {
+    async fn failed_describe_shows_the_brokers_error_message() {
         let address = fake_broker(&[(55, 2)], |asked| {
             let RequestBody::DescribeQuorum(_) = asked else { panic!("{asked:?}") };
             let answer = DescribeQuorumResponse {

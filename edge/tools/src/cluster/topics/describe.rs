@@ -26,7 +26,7 @@ const TOPICS_AT_ONCE: usize = 500;
 pub const PARTITIONS_PER_ANSWER: i32 = 2000;
 /// A topic's own configs, in a describe.
 const RESOURCE_TOPIC: i8 = 2;
-/// DescribeConfigs: nobody has set the value (Kafka `ConfigSource.DEFAULT_CONFIG`).
+/// DescribeConfigs: the value is Kafka's default (Kafka `ConfigSource.DEFAULT_CONFIG`).
 const SOURCE_DEFAULT: i8 = 5;
 const MIN_ISR: &str = "min.insync.replicas";
 

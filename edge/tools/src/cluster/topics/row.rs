@@ -12,9 +12,9 @@ pub struct Topic {
     /// Zero where the cluster has none.
     pub id: TopicId,
     pub partitions: Vec<Partition>,
-    /// Those that somebody has set, for the topic, a broker or all of them.
+    /// The configs that are set for the topic, for a broker, or for all brokers.
     pub configs: Vec<(String, String)>,
-    /// `min.insync.replicas`, whoever has set it.
+    /// `min.insync.replicas`, from whichever level sets it.
     pub min_isr: usize,
 }
 
@@ -22,7 +22,7 @@ pub struct Topic {
 #[derive(Debug, Clone, Default)]
 pub struct Partition {
     pub partition: i32,
-    /// `None`: nobody leads, or nobody who lives.
+    /// `None`: the partition has no leader, or its leader is not alive.
     pub leader: Option<i32>,
     pub replicas: Vec<i32>,
     pub isr: Vec<i32>,

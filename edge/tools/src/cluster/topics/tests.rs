@@ -37,7 +37,7 @@ fn each_report_shows_its_partitions() {
     assert_eq!(shown_by(&partition(Some(1), &[1, 2])), [REPLICATED, AT]);
     assert_eq!(shown_by(&partition(Some(1), &[1])), [REPLICATED, UNDER]);
     assert_eq!(shown_by(&partition(None, &[1])), [REPLICATED, UNDER, UNAVAILABLE]);
-    // Whoever is in sync, without a leader nobody can write.
+    // Without a leader the partition takes no writes, whatever its ISR is.
     assert_eq!(shown_by(&partition(None, &[1, 2, 3])), [UNDER, UNAVAILABLE]);
 }
 

@@ -195,7 +195,7 @@ pub fn workers(page: &mut Page, node: &Node, is_fine: bool) {
         page.times(
             "barnabas_worker_write_back_seconds",
             &[("worker", worker)],
-            &cells.lays.counts(),
+            &cells.write_backs.counts(),
             is_fine,
         );
     }

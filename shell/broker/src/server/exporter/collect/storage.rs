@@ -84,7 +84,7 @@ pub fn directories(page: &mut Page, node: &Node, is_fine: bool) {
     each(&mut |labels, each| {
         page.count("barnabas_journal_queue_bytes", labels, each.journal.waiting_bytes())
     });
-    page.count("barnabas_journal_written_back_bytes_total", &[], node.workers.meter.laid_bytes.get());
+    page.count("barnabas_journal_written_back_bytes_total", &[], node.workers.meter.written_back_bytes.get());
     page.count("barnabas_direct_appends_total", &[], node.workers.meter.direct_appends.get());
     page.count("barnabas_appends_delayed_total", &[], node.workers.meter.appends_held.get());
     each(&mut |labels, each| {

@@ -104,7 +104,7 @@ impl PartitionWorker {
             bytes += self.lay_ordered(order);
         }
         if bytes > 0 {
-            self.recorder.cells().lays.record(barnabas_clock::since(begun).as_nanos() as u64);
+            self.recorder.cells().write_backs.record(barnabas_clock::since(begun).as_nanos() as u64);
         }
         self.submit();
         !self.journaled.orders.is_empty()

@@ -256,8 +256,8 @@ pub fn carry_out(
                 return true;
             }
             Effect::WroteBack { bytes, .. } => {
-                node.workers.meter.lays.one();
-                node.workers.meter.laid_bytes.add(*bytes);
+                node.workers.meter.write_backs.one();
+                node.workers.meter.written_back_bytes.add(*bytes);
                 directory.room.settle(*bytes);
                 return true;
             }

@@ -1,4 +1,4 @@
-//! What is known of each API before its bytes are read: versions, header versions, listeners.
+//! The properties of each API that decoding needs: versions, header versions, listeners.
 //!
 //! The table itself is generated ([`ApiKey`]); these are the questions to it.
 

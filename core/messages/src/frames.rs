@@ -44,7 +44,7 @@ impl RequestHeader {
 /// The memory that decoding a request may take for each byte of its frame, beyond the frame itself. By the
 /// sizes of the structs, a topic's name of ten letters is 12 bytes in Metadata and about 80 decoded.
 pub const REQUEST_MEMORY_PER_BYTE: usize = 16;
-/// What a short request may take whatever its length: names of one letter reach a multiple of 30.
+/// Memory that a short request may take regardless of its length: names of one letter reach a multiple of 30.
 pub const REQUEST_MEMORY_FREE: usize = 256 * 1024;
 
 /// The memory that decoding a request's frame may take beyond the frame, `memory_max` at most.
@@ -149,8 +149,8 @@ pub fn decode_response(
     key: ApiKey,
     version: i16,
 ) -> Result<(ResponseHeader, ResponseBody), DecodeError> {
-    // Who asks has bounded the answer's length; what it may take in memory goes with that, as a million partitions are
-    // a fair answer to Metadata.
+    // The client that sent the request has bounded the answer's length. The memory limit is proportional to
+    // it: a million partitions are a valid answer to Metadata.
     let memory_max = MEMORY_BYTES_MAX.max(frame.len().saturating_mul(64));
     let decode = |frame: Bytes, version: i16| {
         let mut r = Reader::with_memory_max(frame, memory_max);

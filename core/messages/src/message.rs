@@ -50,7 +50,8 @@ pub trait Message: Struct {
     }
 
     /// # Errors
-    /// The version is none of [`Self::VERSIONS`] or cannot carry what is set. The writer then holds half a message.
+    /// The version is none of [`Self::VERSIONS`] or has no place for a field that is set. The writer then
+    /// holds half a message.
     fn encode(&self, w: &mut Writer, version: i16) -> Result<(), EncodeError> {
         if !Self::VERSIONS.contains(version) {
             return Err(EncodeError::Version { message: Self::NAME, version });

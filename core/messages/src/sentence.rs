@@ -1,4 +1,4 @@
-//! The sentences of answers: why something was refused, what is amiss.
+//! The error messages of answers: the reasons for refusals.
 //!
 //! A sentence may name what a client sent, which is up to 32,767 bytes long, and a field carries no more than that. So
 //! a sentence is cut: an answer can always be written, and a long name that many entries are refused for is not in

@@ -19,8 +19,8 @@ impl Str {
         Self { bytes: Bytes::from_static(text.as_bytes()) }
     }
 
-    /// Takes `bytes` as they are if they are UTF-8; what is not becomes U+FFFD in a copy, as in Java's decoder, which
-    /// Kafka uses.
+    /// Takes `bytes` without a copy if they are UTF-8. Otherwise it copies them with U+FFFD for each invalid
+    /// sequence, as Java's decoder does in Kafka.
     pub fn from_utf8_lossy(bytes: Bytes) -> Self {
         match String::from_utf8_lossy(&bytes) {
             std::borrow::Cow::Borrowed(_) => Self { bytes },

@@ -1,4 +1,4 @@
-//! Writes Kafka's primitive types into a frame of segments: what is large goes in by reference.
+//! Writes Kafka's primitive types into a frame of segments; large fields are added by reference.
 //!
 //! It knows no message: the generated code in `messages` calls it field by field.
 //!

@@ -2,7 +2,7 @@
 //!
 //! The vectors are random messages of every kind in every version, written by `lab/compat/golden` with Kafka 4.4.0's
 //! classes, and 3.9.2's for the versions that 4 dropped. Three things are compared: the bytes after reading and writing
-//! them; how the value reads field by field, with the defaults of fields that its version does not have; and which of the
+//! them; the value field by field, with the defaults of fields that its version does not have; and which of the
 //! message's other versions can carry it, as which bytes.
 //!
 //! `make golden` does all this with a fresh seed, and then hands to Apache's classes what our codec wrote.

@@ -1,5 +1,4 @@
-//! Bytes from someone who means no good: nothing panics, and nothing makes the decoder take more memory than it was
-//! given.
+//! Hostile bytes: the decoder does not panic, and does not allocate more memory than its limit.
 //!
 //! Every message of the golden vectors is cut off at each place, and has each byte replaced by those that make lengths
 //! huge or negative. Memory is counted by the allocator itself.

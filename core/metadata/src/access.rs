@@ -1,4 +1,4 @@
-//! Who may do what and how much: ACLs, SCRAM credentials, delegation tokens, client quotas, as the log tells them.
+//! ACLs, SCRAM credentials, delegation tokens and client quotas, as the metadata log defines them.
 //!
 //! Matching, hashing and throttling are core/security's; here is only what was decided.
 //!

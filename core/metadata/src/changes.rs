@@ -1,6 +1,6 @@
 //! What differs between two images, so that a node with millions of partitions need not look for it.
 //!
-//! Always true: applying nothing changes nothing; what is not named here did not change.
+//! Always true: applying nothing changes nothing; everything that is not named here is unchanged.
 
 use std::collections::BTreeSet;
 

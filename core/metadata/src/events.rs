@@ -1,8 +1,8 @@
 //! What an operator has to know of the step from one image to the next: brokers that come and go, partitions that lose
 //! replicas or leaders.
 //!
-//! Pure: two images and the list of changes between them. It does not decide how loud an event is, how often it is
-//! written or who writes it: shell/broker/src/node/cluster_events.rs does.
+//! Pure: two images and the list of changes between them. shell/broker/src/node/cluster_events.rs chooses the
+//! log levels and rates, and writes the lines.
 //!
 //! Nothing is found in a step that says only "everything may have changed" (a start, a snapshot): there is no state
 //! before it to compare with.

@@ -218,7 +218,7 @@ fn producer_ids(image: &Image) -> impl Iterator<Item = MetadataRecord> {
     next_producer_id
         .is_some()
         .then(move || {
-            // Who asked last is not part of a snapshot (Kafka `ProducerIdsImage.write`).
+            // The snapshot leaves out the broker that allocated last (Kafka `ProducerIdsImage.write`).
             ProducerIdsRecord {
                 broker_id: -1,
                 broker_epoch: -1,

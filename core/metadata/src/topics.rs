@@ -1,9 +1,9 @@
 //! Topics and their partitions, small enough for millions of them on one node.
 //!
-//! A partition is 24 bytes: leader, its epoch, the partition's epoch, and a pointer to its *placement* (who holds it,
-//! where, who is in sync), which partitions that are placed alike share. Partitions lie in chunks of
-//! [`CHUNK_PARTITIONS`]; a change copies one chunk and the topic's list of chunks, whatever the number of partitions.
-//! The partition of a topic that has only one lies in the topic.
+//! A partition is 24 bytes: leader, leader epoch, partition epoch, and a pointer to its *placement*
+//! (replicas, directories, ISR), which partitions with the same placement share. Partitions are stored in
+//! chunks of [`CHUNK_PARTITIONS`]; a change copies one chunk and the topic's list of chunks, whatever the
+//! number of partitions. A topic with one partition stores it without a chunk.
 //!
 //! Always true:
 //! 1. `Topics::by_name` and `Topics::by_id` hold the same topics
@@ -48,7 +48,7 @@ impl LeaderRecoveryState {
     }
 }
 
-/// Who holds a partition, in which directories, and who is in sync: what many partitions have in common.
+/// The replicas of a partition, their directories, and the ISR: shared by many partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Placement {
     /// In order of preference: the first is the preferred leader.

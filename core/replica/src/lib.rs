@@ -50,19 +50,25 @@
 //!
 //! **Steps:**
 //!
-//! | when | call | then |
-//! |---|---|---|
-//! | a producer's batch came | admit its bytes, [`Replica::append`] | give the room back unless it is [`Appended::InRound`] |
-//! | the mailbox is empty | [`Replica::finish_round`] for each replica with batches | hand `Surroundings::entries` of all replicas to the journal together, in order |
-//! | a round of the journal is durable | [`Replica::journal_durable`] | |
-//! | [`Effect::Sync`] | [`Replica::take_sync`]; sync its files, then its directories | [`Replica::synced`]. One sync of a replica at a time. A failed one fails the directory |
-//! | the journal orders write-back | [`Replica::write_back_as_ordered`] | on [`Effect::WriteBackDone`] `Journal::laid` |
-//! | a follower's leader has answered | [`Replica::apply_fetched`], [`Replica::apply_marks`], [`Replica::finish_round`] | fetch again after [`Effect::FollowOn`] |
-//! | the follower has to truncate | [`Replica::truncation_at`], [`Replica::want_truncation`]; its entry goes to the journal | after the next [`Effect::FollowOn`], if [`Replica::may_truncate`]: [`Replica::lower_checkpoints`], [`Replica::truncate`], [`Replica::finish_truncation`] |
-//! | a new image | [`Replica::take_role`] (not while a truncation is under way), [`Replica::repair_step`] | |
-//! | housekeeping | [`Replica::retain`], [`Replica::checkpoint`] | set what it returns in the `LogDir` and write that; then delete files |
-//! | [`Effect::Reopen`] | write back what can be, sync, drop the replica | open it when a request asks for it |
-//! | [`Effect::DirectoryFailed`] | [`Replica::fail`] for all replicas of the directory | nothing is written there any more |
+//! - *A producer's batch arrives:* claim room for its bytes, call [`Replica::append`]. Release the room
+//!   unless it returns [`Appended::InRound`].
+//! - *The mailbox is empty:* call [`Replica::finish_round`] for each replica with batches. Hand
+//!   `Surroundings::entries` of all replicas to the journal together, in order.
+//! - *A round of the journal is durable:* call [`Replica::journal_durable`].
+//! - *[`Effect::Sync`]:* call [`Replica::take_sync`]; sync its files, then its directories; call
+//!   [`Replica::synced`]. One sync of a replica at a time. A failed sync fails the directory.
+//! - *The journal orders a write-back:* call [`Replica::write_back_as_ordered`]. On [`Effect::WriteBackDone`] call
+//!   `Journal::laid`.
+//! - *The leader has answered a follower:* call [`Replica::apply_fetched`], [`Replica::apply_marks`],
+//!   [`Replica::finish_round`]. Fetch again after [`Effect::FollowOn`].
+//! - *The follower has to truncate:* call [`Replica::truncation_at`], [`Replica::want_truncation`]; its entry
+//!   goes to the journal. After the next [`Effect::FollowOn`], if [`Replica::may_truncate`]:
+//!   [`Replica::lower_checkpoints`], [`Replica::truncate`], [`Replica::finish_truncation`].
+//! - *A new image:* call [`Replica::take_role`] (not during a truncation), [`Replica::repair_step`].
+//! - *Housekeeping:* call [`Replica::retain`], [`Replica::checkpoint`]. Set the result in the `LogDir` and
+//!   write it; then delete files.
+//! - *[`Effect::Reopen`]:* write back all that can be, sync, drop the replica. Open it when a request needs it.
+//! - *[`Effect::DirectoryFailed`]:* call [`Replica::fail`] for all replicas of the directory. Write nothing more to it.
 //!
 //! **The journal** (core/storage's `journal`) takes entries of one partition in the order in which its replica pushed
 //! them. A `Range` entry is submitted only once the journal has nothing else of that partition: all before it is synced

@@ -6,9 +6,9 @@
 //! |---|---|---|---|
 //! | begin | the owner | [`Replica::begin_move`] | nothing has changed |
 //! | copy, piece by piece | the mover | [`Replica::read_durable_piece`], [`LogCopy::put`] | [`CopyVerdict`] |
-//! | catch up | the owner, between two rounds | [`Replica::may_finish_move`], [`Replica::catch_up`] | the mover goes on, or the copy is dropped |
-//! | take the name | the owner | [`LogCopy::promote`] | as for catching up. Whether the name was given, the next start sees |
-//! | leave | the owner | [`Replica::move_to`]; the old folder is renamed; [`Replica::moved`] or [`Replica::fail`] | the replica fails with its old directory |
+//! | catch up, between two rounds | the owner | [`Replica::may_finish_move`], [`Replica::catch_up`] | go on, or drop the copy |
+//! | take the name | the owner | [`LogCopy::promote`] | as for catching up; the next start finds the name |
+//! | leave | the owner | [`Replica::move_to`], rename the old folder, [`Replica::moved`] | [`Replica::fail`] |
 //!
 //! Always true:
 //! 1. only what is durable is copied before the last three steps, which come in one turn of the owner

@@ -47,7 +47,7 @@ pub struct Section {
     pub entries: Vec<Entry>,
 }
 
-/// What is wrong with a text, and where. Lines and columns count from 1.
+/// An error in a JAAS text, with its position. Lines and columns count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("JAAS, line {line}, column {column}: {what}. Example: {example}")]
 pub struct JaasError {

@@ -1,4 +1,4 @@
-//! Login as values: is this client who it says it is, and under which principal is it known.
+//! SASL without I/O: authenticates a client and determines its principal.
 //!
 //! Pure. No socket, clock or random number: nonces, salts and the time come in as arguments. Credentials come
 //! in from the

@@ -20,7 +20,7 @@ pub struct PlainUsers {
 }
 
 impl PlainUsers {
-    /// A user who stands twice has the last password, as in Kafka.
+    /// If a user is listed twice, the last password counts, as in Kafka.
     pub fn new<'a>(users: impl IntoIterator<Item = (&'a str, &'a Secret)>) -> Self {
         let digests =
             users.into_iter().map(|(name, password)| (name.to_owned(), digest(password.bytes()))).collect();

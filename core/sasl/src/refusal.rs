@@ -1,8 +1,8 @@
-//! The outcome of an exchange: who logged in, or why not.
+//! The outcome of an exchange: the authenticated user, or the reason for the refusal.
 
 use barnabas_base::TimestampMs;
 
-/// A client that has proved who it is.
+/// An authenticated client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
     /// The name of the principal, of type `User`.

@@ -9,7 +9,7 @@ use barnabas_base::ErrorCode;
 
 /// As a resource name in a LITERAL pattern: every name. As a host: every host.
 pub const WILDCARD: &str = "*";
-/// The principal that stands for every principal, of whatever type.
+/// The principal that matches every principal of any type.
 pub const WILDCARD_PRINCIPAL: &str = "User:*";
 /// The only resource of type [`ResourceType::Cluster`].
 pub const CLUSTER_NAME: &str = "kafka-cluster";

@@ -1,4 +1,4 @@
-//! Why a caller may or may not do something, and who may.
+//! Explains a decision: which ACL allowed or denied it. Also lists the principals that may do something.
 //!
 //! These look at every ACL, one after the other: they answer people, not requests. They name the ACLs that
 //! [`crate::Authorizer::decide`] found.
@@ -118,7 +118,7 @@ fn specificity(acl: &Acl) -> impl Ord + use<> {
     )
 }
 
-/// Who may do something to a resource.
+/// The principals that may do something to a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WhoCan<'a> {
     /// ALLOW entries that count: no DENY entry covers all that they allow here.
@@ -127,7 +127,7 @@ pub struct WhoCan<'a> {
     pub denied: Vec<(Uuid, &'a Acl)>,
 }
 
-/// Who may do `operation` to the resource, besides super users. By principal and host.
+/// The principals and hosts that may do `operation` to the resource, besides super users.
 pub fn who_can<'a>(
     acls: &'a Acls,
     operation: Operation,

@@ -13,7 +13,8 @@ use crate::acl::{self, ANY, MATCH, Operation, PatternType, Permission, ResourceT
 pub struct AclFilter {
     pub resource_type: i8,
     pub resource_name: Option<Text>,
-    /// Besides the types of patterns: 1, the name as it stands in whatever pattern; 2, patterns that match the name.
+    /// Besides the pattern types of ACLs: 1 matches the name in a pattern of any type; 2 matches patterns
+    /// that cover the name.
     pub pattern_type: i8,
     pub principal: Option<Text>,
     pub host: Option<Text>,

@@ -12,7 +12,7 @@ use barnabas_base::Text;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
     text: Text,
-    /// `None` for what is no address: then no range holds it.
+    /// `None` if the host is not an IP address: no range contains it.
     address: Option<IpAddr>,
 }
 

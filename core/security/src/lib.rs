@@ -1,4 +1,4 @@
-//! Who may do what: ACLs matched as Kafka's StandardAuthorizer matches them.
+//! Authorization: matches ACLs as Kafka's StandardAuthorizer does.
 //!
 //! Pure: an [`Authorizer`] is built from one metadata image and answers from memory. No socket, clock, log or cache.
 //!
@@ -7,7 +7,7 @@
 //!
 //! Always true:
 //! 1. a decision allocates nothing and its work does not grow with the number of ACLs, apart from two binary searches
-//! 2. a matching DENY decides, whatever else matches; super users alone pass it
+//! 2. a matching DENY overrides every ALLOW; it does not apply to super users
 //! 3. what a newer Kafka wrote and this node does not know never allows anything
 //!
 //! Source: Kafka 4.4 `StandardAuthorizerData`, `AclControlManager`, `Authorizer`; KIP-11, 290, 679, 1276.

@@ -1,6 +1,6 @@
 //! ACLs that have no effect: shadowed by others, or matched by nothing that was asked for.
 //!
-//! For people who tidy up. Nothing here changes a decision.
+//! For administrators who review ACLs. It changes no decision.
 
 use barnabas_base::{Map, Uuid};
 use barnabas_metadata::access::{Acl, Acls};

@@ -1,4 +1,4 @@
-//! `super.users`: principals that may do anything, whatever the ACLs say.
+//! `super.users`: principals that may do everything, without regard to ACLs.
 //!
 //! Source: Kafka 4.4 `StandardAuthorizer.getConfiguredSuperUsers`, `SecurityUtils.parseKafkaPrincipal`.
 

@@ -15,7 +15,7 @@
 //! | `cleaner/` | compaction: which records of a log stay, and the segments that hold them |
 //! | `producer_snapshot.rs`, `epoch_file.rs`, `partition_metadata.rs` | the small files beside segments |
 //! | `room.rs` | how full a directory's file system is, and who may still write |
-//! | `log_dir.rs`, `dir_name.rs`, `offset_checkpoint.rs`, `meta_properties.rs`, `clean_shutdown.rs`, `last_life.rs` | a log directory as a whole |
+//! | `log_dir.rs`, `dir_name.rs`, `offset_checkpoint.rs`, `meta_properties.rs`, … | a log directory as a whole |
 //! | `placement.rs`, `placement/locate.rs` | which directory a new partition goes to; where a partition lies |
 //! | `sweep.rs` | what becomes of folders that no partition has opened |
 //! | `quarantine.rs` | what the journal held of a partition whose log cannot take it |

@@ -1,18 +1,18 @@
-//! What becomes of a folder in a log directory that no partition has opened, and whether retention has something to do
-//! there.
+//! Decides what housekeeping does with a folder that no partition has opened: keep, delete or quarantine it,
+//! and whether retention applies.
 //!
 //! Names, sizes and times of files are all that is read, so a million idle partitions stay closed.
 //!
 //! | folder | known | then |
 //! |---|---|---|
 //! | `-delete` | | a deletion that the last stop interrupted: removed |
-//! | `-future`, `-stray`, `__cluster_metadata` | | stays: others see to it |
+//! | `-future`, `-stray`, `__cluster_metadata` | | stays: other code handles it |
 //! | a partition | a replica of this broker | stays |
-//! | a partition | another broker has the replica now | its owner closes it and puts it aside, unless the metadata log was cut |
-//! | a partition | no | stays, if the metadata log was cut at this start: what was lost may have known it |
+//! | a partition | another broker has the replica now | closed and quarantined, unless the metadata log was truncated |
+//! | a partition | no | stays if the metadata log was truncated at this start: a lost record may name it |
 //! | a partition | no, its topic is being deleted | stays: the deletion sees to it |
 //! | a partition | no, its topic was deleted | deleted |
-//! | a partition | no | put aside as a stray |
+//! | a partition | no | quarantined as a stray |
 //!
 //! Neighbours: shell/broker/src/upkeep/housekeeping/sweep.rs, which looks and carries out.
 //!

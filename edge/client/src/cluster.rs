@@ -1,4 +1,4 @@
-//! Which nodes there are, who leads which partition, and a connection to each node that was needed.
+//! The nodes, the leaders of partitions, and a connection to each node that was needed.
 //!
 //! The cached metadata may be old. On `NOT_LEADER_OR_FOLLOWER` or a lost connection, call
 //! [`Cluster::forget`] and ask again.
@@ -270,7 +270,7 @@ impl Cluster {
         answer
     }
 
-    /// Sends `request` to the controller, as far as clients are told of one.
+    /// Sends `request` to the controller that Metadata names.
     ///
     /// # Errors
     /// As [`Self::ask`].
@@ -334,7 +334,7 @@ impl Cluster {
         self.addresses.get(&node).map(String::as_str).ok_or_else(unknown)
     }
 
-    /// What is known of a topic, asked for if nothing is.
+    /// The cached metadata of a topic; asks the cluster if there is none.
     ///
     /// # Errors
     /// The topic's own error, `UNKNOWN_TOPIC_OR_PARTITION` for instance.
@@ -385,7 +385,7 @@ impl Cluster {
         self.topics.get(topic).map(|known| known.topic_id).filter(|id| !id.is_zero())
     }
 
-    /// Forgets what is known of a topic: the next question asks the cluster again.
+    /// Drops the cached metadata of a topic: the next use asks the cluster again.
     pub fn forget(&mut self, topic: &str) {
         self.topics.remove(topic);
     }
@@ -395,7 +395,8 @@ impl Cluster {
     /// # Errors
     /// `COORDINATOR_NOT_AVAILABLE` while there is none.
     pub async fn group_coordinator(&mut self, group: &str) -> Result<BrokerId, ClientError> {
-        // Up to version 3 one key is asked for and the answer is in the message itself, from 4 on there are lists.
+        // Up to version 3 the request has one key and the answer has the fields at the top level; from
+        // version 4 on both have lists.
         let request = |version: i16| match version {
             ..=3 => FindCoordinatorRequest { key: group.into(), ..Default::default() },
             _ => FindCoordinatorRequest { coordinator_keys: vec![group.into()], ..Default::default() },

@@ -165,8 +165,8 @@ impl Consumer {
         }
     }
 
-    /// Reads exactly these partitions from now on. What is held of others is dropped; what was read before goes on from
-    /// its position.
+    /// Assigns exactly these partitions. Buffered records of others are dropped; partitions that were
+    /// assigned before continue from their position.
     pub fn assign(&mut self, partitions: impl IntoIterator<Item = (PartitionIndex, StartAt)>) {
         self.leaders.clear();
         self.batches.clear();

@@ -13,7 +13,7 @@ pub enum ClientError {
         "UNSUPPORTED_VERSION: {address} does not support {api}, or no version of it that this client knows"
     )]
     Unsupported { address: String, api: &'static str },
-    #[error("{address} answered what is not Kafka's protocol: {source}")]
+    #[error("{address} sent an answer that is not Kafka's protocol: {source}")]
     Garbled { address: String, source: DecodeError },
     #[error("the request cannot be written: {0}")]
     Request(#[from] EncodeError),

@@ -57,7 +57,7 @@ async fn serve(mut stream: TcpStream, apis: &'static [(i16, i16)], says: Arc<Say
     }
 }
 
-/// Metadata without topics, of these brokers, the first of which takes what is meant for the controller.
+/// Metadata without topics, with these brokers; the first one is the controller.
 pub fn nodes(brokers: &[(i32, &str)]) -> MetadataResponse {
     let broker = |&(node_id, address): &(i32, &str)| {
         let (host, port) = address.rsplit_once(':').expect("host:port");

@@ -215,7 +215,7 @@ impl Group {
             ..Default::default()
         };
         let group = self.config.group.as_str();
-        // Up to version 7 one group is asked about, from 8 on there is a list.
+        // Up to version 7 the request names one group, from 8 on it has a list.
         let request = |version: i16| match version {
             ..=7 => OffsetFetchRequest {
                 group_id: group.into(),

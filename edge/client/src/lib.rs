@@ -1,5 +1,5 @@
-//! Reaches a broker through the Kafka protocol alone: connections, who leads what, producing, consuming, groups,
-//! topics.
+//! A client that reaches brokers through the Kafka protocol alone: connections, metadata, producing,
+//! consuming, groups, topics.
 //!
 //! Knows nothing of a broker's insides and works with any broker that speaks Kafka's protocol. What can be tried
 //! again is tried again here until the caller's deadline; what cannot is an error that says what to do.

@@ -64,7 +64,7 @@ pub struct Producer<'a> {
 }
 
 impl<'a> Producer<'a> {
-    /// Finds the topic (a cluster that makes topics on demand is asked to) and, with `acks=all`, gets a producer id.
+    /// Finds the topic, which may create it, and, with `acks=all`, gets a producer id.
     ///
     /// # Errors
     /// The topic's error once the deadline has passed.
@@ -117,7 +117,7 @@ impl<'a> Producer<'a> {
         Ok(())
     }
 
-    /// Sends what is held.
+    /// Sends the buffered records.
     ///
     /// # Errors
     /// What the first batch that could not be sent ended with.

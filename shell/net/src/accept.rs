@@ -1,7 +1,7 @@
 //! Accepts connections and sets their sockets up.
 //!
-//! Who is let in is the gate's decision (gate.rs). Running out of descriptors pauses accepting instead of spinning on
-//! the error (Kafka logged it 32,495 times in seconds, PEER-BASELINE e).
+//! The gate decides which connections are accepted (gate.rs). Running out of descriptors pauses accepting
+//! instead of spinning on the error (Kafka logged it 32,495 times in seconds, PEER-BASELINE e).
 
 use crate::gate::{ConnectionSlot, Gate, Refused};
 use std::io;
@@ -42,8 +42,9 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Binds, and takes no connections before [`Acceptor::run`] is polled: who comes while the node starts is refused
-    /// at once and asks another node, where it would wait for this one else. An empty host binds every interface.
+    /// Binds the address, and accepts no connections before [`Acceptor::run`] is polled. Until then a connect
+    /// is refused, so that the client tries another node at once instead of waiting. An empty host binds
+    /// every interface.
     ///
     /// # Errors
     /// The host has no address, or the address cannot be bound.

@@ -74,14 +74,16 @@ pub enum Press {
     Pass,
 }
 
-/// Who holds less is left alone while claims wait: it would make no room.
+/// Connections below this are left alone while claims wait: ending them would free little.
 const PRESSED_BYTES_MIN: u64 = 16 << 10;
 
-/// Of a slot, what is larger leaves a quarter free: answers to a follower keep no heartbeat of its node out.
+/// Larger claims leave a quarter of the slot free, so that answers to a follower do not block its node's
+/// heartbeats.
 const SLOT_SMALL_BYTES_MAX: u64 = 64 << 10;
 
 const CLIENTS: usize = 0;
-/// Replication's reserve: the slots of the other nodes' addresses, and what is left for replication from elsewhere.
+/// Replication's reserve: the slots of the other nodes' addresses, and the rest for replication from
+/// elsewhere.
 const PEERS: usize = 1;
 const STRANGERS: usize = 2;
 /// What the holders of the passes claim: it keeps nothing from others.
@@ -260,7 +262,7 @@ impl Claim {
         }
     }
 
-    /// Gives back what is more than `bytes`. A pass stays.
+    /// Releases everything above `bytes`. A pass stays.
     pub fn shrink_to(&mut self, bytes: u64) {
         let surplus = self.bytes.saturating_sub(bytes);
         self.bytes -= surplus;
@@ -305,7 +307,7 @@ impl Claim {
         self.pass.is_none() && (self.bytes > 0 || self.standing != Standing::Unknown)
     }
 
-    /// Moves what is claimed to the pool of what exceeds the limits.
+    /// Moves the claim to the pool for requests that exceed the limits.
     fn take_pass(&mut self, pass: Option<OwnedSemaphorePermit>) {
         self.pass = pass;
         self.move_to(BEYOND);

@@ -10,9 +10,9 @@
 //! place does.
 //!
 //! Always true:
-//! 1. room is claimed for at most what has arrived + the read size, or for what the connection has lately sent in one
-//!    frame (at most [`EXPECTED_BYTES_MAX`]), whatever a length says
-//! 2. the buffer is at most four times what is claimed; pages of it that no byte has reached take no memory
+//! 1. room is claimed for at most the bytes that have arrived + the read size, or for the size of the
+//!    connection's recent frames (at most [`EXPECTED_BYTES_MAX`]), whatever a length field says
+//! 2. the buffer is at most four times the claim; its untouched pages take no memory
 //! 3. between requests, with nothing half-read, there is no buffer
 //! 4. a length that is negative or above the limit is an error before a byte of its body is kept
 
@@ -36,22 +36,22 @@ const READ_BYTES_MIN: usize = 4 * 1024;
 const READ_BYTES_MAX: usize = 256 * 1024;
 /// How much room is made for a frame before it arrives. More than the largest request of Kafka's producers by default.
 const EXPECTED_BYTES_MAX: usize = 2 << 20;
-/// From this size on a frame has a buffer to itself. What is read beyond a smaller one is less to copy than a read
-/// costs.
+/// Frames of this size or more get a buffer of their own. Copying what was read beyond a smaller frame costs
+/// less than a read.
 const ALONE_BYTES_MIN: usize = 128 * 1024;
 
 /// Fetch: its sender may be a follower, for whom producers wait.
 const FETCH: i16 = 1;
 /// A follower's first Fetch, which names all its partitions. Its next ones name what changed.
 const FETCH_BYTES_MAX: usize = 1 << 20;
-/// What is larger stands as a client's: a first Fetch of tens of thousands of partitions fits.
+/// Larger frames count as a client's. The limit fits a first Fetch of tens of thousands of partitions.
 const REPLICATION_BYTES_MAX: usize = FETCH_BYTES_MAX;
 /// How long the first request may take to come; Kafka's clients send one as soon as they are connected.
 const FIRST: Duration = Duration::from_secs(30);
 const FIRST_WHILE_CROWDED: Duration = Duration::from_secs(3);
 /// A first request of which more is here is on its way, at its own pace.
 const FIRST_BYTES_MAX: usize = 1024;
-/// How often a frame that waits for its sender is looked at.
+/// How often the reader checks a frame that waits for its sender.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Why no further frame can be read. The connection is to be closed.
@@ -77,7 +77,7 @@ pub enum FrameError {
     Io(#[from] io::Error),
 }
 
-/// What is asked of a client.
+/// Requirements on a client.
 #[derive(Debug)]
 struct ClientPace {
     place: FirstRequest,
@@ -283,7 +283,7 @@ impl FrameReader {
         let held = self.buffer.len();
         let announced = self.announced()?.map(|length| 4 + length);
         let missing = announced.map_or(0, |bytes| bytes - held);
-        // At least the read size; what is missing of the frame as far as what was sent before reaches.
+        // At least the read size; up to the rest of the frame if recent frames were as large.
         let reach = self.read_bytes.max(self.expected_bytes.saturating_sub(held));
         let wanted = match announced {
             Some(bytes) if bytes >= ALONE_BYTES_MIN => missing.min(reach),
@@ -322,8 +322,9 @@ impl FrameReader {
     }
 }
 
-/// Reads once; `None` where nothing has come. Through `poll_read` and not `try_read`: it alone takes a read that did
-/// not fill the buffer for the end of what is there, which saves the second read that would find nothing.
+/// Reads once; `None` if nothing has arrived. It uses `poll_read`, not `try_read`: only `poll_read` takes a
+/// read that did not fill the buffer as the end of the data, which saves a second read that would find
+/// nothing.
 async fn read_once(stream: &mut ReadHalf<'_>, buffer: &mut impl BufMut) -> Option<io::Result<usize>> {
     let mut reading = pin!(stream.read_buf(buffer));
     poll_fn(|context| match reading.as_mut().poll(context) {

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 /// How many segments one system call is given. Linux takes up to 1024 (`UIO_MAXIOV`).
 const SEGMENTS_PER_CALL: usize = 64;
-/// How often a peer that does not read is looked at.
+/// How often the writer checks a peer that does not read.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Bytes on their way out of one connection.
@@ -40,7 +40,7 @@ impl FrameWriter {
         self.queued_bytes
     }
 
-    /// Gives the socket what is queued; returns the number of bytes written once the queue is empty.
+    /// Writes the queue to the socket; returns the number of bytes written once the queue is empty.
     ///
     /// # Errors
     /// Whatever the socket says; the connection is lost then.
@@ -48,9 +48,9 @@ impl FrameWriter {
         self.flush_while(stream, |_, _| true).await
     }
 
-    /// As [`FrameWriter::flush`]. Where the socket takes nothing, `goes_on` is asked before each wait and twice a
-    /// second during it: with the time waited and the bytes written since it was last asked. Where it says no, the
-    /// error is `TimedOut`.
+    /// As [`FrameWriter::flush`]. While the socket takes nothing, `goes_on` is called before each wait and
+    /// twice a second during it, with the time waited and the bytes written since the last call. If it
+    /// returns no, the error is `TimedOut`.
     ///
     /// # Errors
     /// Whatever the socket says, or `TimedOut`; the connection is lost then.

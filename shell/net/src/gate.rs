@@ -1,15 +1,15 @@
-//! Who may have a connection: how many in all, how many from one address, how many a second of each and of all.
+//! Admission of connections: the number in all and from one address, and the rate of each address and of all.
 //!
-//! A connection over a limit on numbers, or over its address's rate, is closed at once (Kafka closes it too, or lets
-//! another wait in the backlog); one over the rate of all addresses waits. Where the operator has set no limit for an
-//! address, one has at most [`SHARE`] times as many connections as are free: others find a place whatever it does.
-//! Listeners of brokers and controllers have places that clients do not take (as in KIP-402); half of them are for the
-//! addresses of the cluster's other nodes ([`Gate::set_peers`]).
+//! A connection over a limit on numbers, or over its address's rate, is closed at once (Kafka closes it too,
+//! or leaves another in the backlog). One over the rate of all addresses waits. Without a limit for an
+//! address, it may have at most [`SHARE`] times as many connections as are free, so that other addresses
+//! always find a place. Listeners for brokers and controllers have places that clients cannot take (as in
+//! KIP-402); half of them are for the addresses of the cluster's other nodes ([`Gate::set_peers`]).
 //!
 //! At a limit on numbers, the oldest connection of the same address that has sent no request gives way to the new one:
 //! connections that are only held keep no client of the same machine out.
 //!
-//! Always true: a place belongs to one connection; who gave way frees none.
+//! Always true: a place belongs to one connection; a connection that gave way frees no place.
 //!
 //! Sources: KIP-308, KIP-402, KIP-612; Kafka `ConnectionQuotas`.
 
@@ -107,7 +107,7 @@ impl Second {
     }
 }
 
-/// Who has a connection.
+/// The kind of peer that holds the place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Client,

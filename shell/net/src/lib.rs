@@ -9,7 +9,7 @@
 //! 1. nothing is reserved on the word of a length: a buffer grows as bytes arrive, or to what the connection has sent
 //!    before
 //! 2. a connection that waits holds no buffer
-//! 3. one address leaves a part of what is bounded to others: connections, memory
+//! 3. one address cannot use up bounded resources (connections, memory): it leaves a part to others
 //! 4. a limit slows the sender down or closes its connection; it never ends the process
 //!
 //! Produce path 0 of 5. After: shell/broker/src/requests/connection.rs

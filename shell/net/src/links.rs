@@ -7,9 +7,9 @@
 //!
 //! Always true:
 //! 1. the queue and the number of requests under way are bounded; a request is answered, or fails, within its patience
-//! 2. a connection that the peer closes is noticed at once, also while nothing is asked: what was under way fails, and
-//!    a new connection is tried at once, so that [`Link::watch`] tells a process that is gone ([`LinkState::Refused`])
-//!    from a mere reset
+//! 2. a connection that the peer closes is noticed at once, even without requests: requests in flight fail,
+//!    and the link connects again at once, so that [`Link::watch`] distinguishes an exited process
+//!    ([`LinkState::Refused`]) from a mere reset
 //! 3. while a peer cannot be reached, requests fail at once and connections are tried with a pause that grows
 //!
 //! Used by: the broker's quorum worker (peers, and the link to the active controller), its coordinators, its replica
@@ -69,7 +69,7 @@ pub struct LinkSettings {
     pub backoff_max: Duration,
     /// The largest answer that is taken.
     pub answer_bytes_max: usize,
-    /// What is still on its way when a connection is given up is not delivered any more: it is reset, not closed.
+    /// A connection that is given up is reset, not closed: undelivered bytes are dropped.
     pub is_cut_off: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Recycled read buffers: a buffer whose frames are all processed is filled again, instead of
 //! memory that was never touched.
 //!
-//! Fresh memory is dear: a large frame costs more in page faults than in copying (lab/bench/JOURNAL.md). Each thread
-//! keeps its own; what is kept may still be in use by frames, and is handed out when it no longer is.
+//! Fresh memory is expensive: a large frame costs more in page faults than in copying (lab/bench/JOURNAL.md).
+//! Each thread keeps its own buffers. Frames may still refer to a kept buffer; it is reused once they do not.
 //!
 //! Always true:
 //! 1. a thread keeps at most so many bytes, in at most so many buffers, as [`SMALL`] and [`LARGE`] say
@@ -22,7 +22,7 @@ thread_local! {
     static SPARE: RefCell<[Spare; 2]> = const { RefCell::new([Spare::new(SMALL), Spare::new(LARGE)]) };
 }
 
-/// What is kept of one kind of buffers.
+/// The limits for one kind of buffers.
 struct Bounds {
     size: RangeInclusive<usize>,
     bytes_max: usize,
@@ -44,7 +44,7 @@ pub fn take(bytes: usize) -> (BytesMut, usize) {
     (found.unwrap_or_else(|| BytesMut::with_capacity(size)), size)
 }
 
-/// Keeps a buffer that was made with `size`, whatever of it is still in use.
+/// Keeps a buffer that was allocated with `size`, whether or not frames still refer to it.
 pub fn put(mut buffer: BytesMut, size: usize) {
     buffer.clear();
     SPARE.with_borrow_mut(|spare| {

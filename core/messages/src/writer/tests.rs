@@ -55,7 +55,7 @@ fn a_small_frame_is_one_segment_with_its_length_in_front() {
     assert_eq!(frame.len, 6);
 }
 
-/// Lengths of what is tagged stand in front of it, whatever was written before and in it.
+/// The length of a tagged field precedes it, whatever the writer holds already.
 #[test]
 fn a_tagged_length_is_put_before_small_and_large_parts() {
     let large = Bytes::from(vec![1; REFERENCE_BYTES_MIN + 1]);

@@ -1,4 +1,4 @@
-//! The golden vectors: what is in the file, and reading it.
+//! The golden vectors: the file's format and its reader.
 //!
 //! A gzip of entries one after the other:
 //!

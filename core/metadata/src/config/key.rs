@@ -1,4 +1,5 @@
-//! What is known of a configuration key: name, type, default, valid values, when it may change, how much it matters.
+//! The definition of a configuration key: name, type, default, valid values, when it may change, its
+//! importance.
 //!
 //! Rows are written with the `const` builders at the end of this file; the tables are in the sibling files, one per
 //! family. Facts (names, types, defaults, ranges, importance, update modes) are those of Kafka 4.4's `ConfigDef`s;

@@ -41,7 +41,7 @@ pub enum ConfigRefusal {
     #[error("broker.id is {broker_id} and node.id is {node_id}: they mean the same; leave broker.id out")]
     NodeIds { broker_id: String, node_id: String },
     /// Ignoring an authorizer, or a policy, would open the cluster to everybody behind the operator's back.
-    #[error("{name} is set to {value}, but {reason}; leave the key out to say that this is meant")]
+    #[error("{name} is set to {value}, but {reason}; remove the key to accept this")]
     Unprotected { name: String, value: String, reason: &'static str },
 }
 

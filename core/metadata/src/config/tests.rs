@@ -189,7 +189,7 @@ fn policies_that_would_be_ignored_refuse_the_start() {
         let refusals = StaticConfig::check(properties(&[(key, "org.example.TwoReplicas")])).unwrap_err();
         let said = refusals[0].to_string();
         assert!(
-            said.starts_with(key) && said.contains("TwoReplicas") && said.contains("leave the key out"),
+            said.starts_with(key) && said.contains("TwoReplicas") && said.contains("remove the key"),
             "{said}"
         );
         let (_, warnings) = StaticConfig::check(properties(&[(key, "")])).expect("as if it were not set");

@@ -101,7 +101,8 @@ impl TopicConfig {
                 config.set(name, value);
             }
         }
-        // A switch of Kafka's tests: it wins over segment.bytes whatever the order (Kafka `LogConfig.segmentSize`).
+        // A key of Kafka's own tests. It overrides segment.bytes in any order (Kafka
+        // `LogConfig.segmentSize`).
         if let Some(value) = internal_segment_bytes {
             config.set("internal.segment.bytes", value);
         }

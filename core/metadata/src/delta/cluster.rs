@@ -144,7 +144,7 @@ impl Delta {
     }
 }
 
-/// In the order of names, whatever the order in the record: Kafka's comes out of a hash map.
+/// Sorted by name: Kafka's record lists the features in the order of a hash map.
 fn by_name(mut features: Vec<FeatureRange>) -> Vec<FeatureRange> {
     features.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     features

@@ -197,7 +197,7 @@ fn loaded(records: &[MetadataRecord]) -> Result<Image, ReplayError> {
 }
 
 #[test]
-fn what_is_loaded_is_what_is_replayed_in_whatever_order_it_comes() {
+fn snapshot_in_any_order_equals_the_replayed_log() {
     let in_order = [topic("b", 7), partition(7, 1), partition(7, 0), config("b", Some("1")), topic("a", 9)];
     let out_of_order = [topic("b", 7), topic("a", 9), partition(7, 0), partition(9, 3), topic("c", 1)];
     let begin = MetadataRecord::from(BeginTransactionRecord::default());

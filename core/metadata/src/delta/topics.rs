@@ -196,8 +196,8 @@ fn brokers(ids: &[i32]) -> Vec<BrokerId> {
     ids.iter().copied().map(BrokerId).collect()
 }
 
-/// One directory for each replica. Where no directory was ever named, each is "not known yet", whatever the number of
-/// replicas; otherwise the numbers must agree.
+/// One directory for each replica. A record without directories gives each replica the unassigned directory;
+/// otherwise the numbers of directories and replicas must agree.
 fn directories(given: &[Uuid], replicas: usize) -> Option<Vec<DirectoryId>> {
     if given.iter().all(|&directory| directory == DirectoryId::DIRECTORY_MIGRATING) {
         return Some(vec![DirectoryId::DIRECTORY_MIGRATING; replicas]);

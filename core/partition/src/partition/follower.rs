@@ -127,7 +127,7 @@ impl Partition {
     /// What to do with a batch at `base` that was written under `epoch`.
     ///
     /// # Errors
-    /// [`Refusal::OutOfRange`]: it begins inside of what is here, and ends behind it; such a leader is not one of this log.
+    /// [`Refusal::OutOfRange`]: it overlaps the end of this log, which no leader of this log can send.
     ///
     /// # Source
     /// KAFKA-18723 for batches of a newer epoch; Kafka `Partition.doAppendRecordsToFollowerOrFutureReplica` for a log

@@ -17,7 +17,8 @@ pub enum LoginModule {
     Krb5(Krb5Login),
 }
 
-/// `username` and `password` are for this node as a client; `user_NAME` are the users who may log in to it.
+/// `username` and `password` are what this node logs in with as a client; each `user_NAME` is a user that may
+/// log in to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlainLogin {
     pub username: Option<String>,

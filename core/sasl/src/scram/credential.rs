@@ -5,9 +5,9 @@ use subtle::Choice;
 use super::mechanism::{ITERATIONS_MAX, ITERATIONS_MIN, Mechanism};
 use crate::Secret;
 
-/// A user's SCRAM credential for one mechanism. It does not contain the password. A reader of the stored key
-/// who has seen
-/// one exchange can log in as the user, and a reader of the server key can pose as the server (RFC 5802 §9).
+/// A user's SCRAM credential for one mechanism. It does not contain the password. With the stored key and one
+/// recorded exchange an attacker can log in as the user; with the server key an attacker can impersonate the
+/// server (RFC 5802 §9).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScramCredential {
     mechanism: Mechanism,
@@ -101,11 +101,10 @@ impl ScramCredential {
     }
 }
 
-/// Makes credentials for users who do not exist, so that their exchange fails where a wrong password fails.
+/// Makes credentials for unknown users, so that their exchange fails at the same step as a wrong password.
 ///
-/// The same name gives the same salt each time, on every broker that has the same secret. Kafka ends the
-/// exchange at the
-/// first message, which tells a stranger who exists.
+/// The same name gives the same salt each time, on every broker with the same secret. Kafka refuses an
+/// unknown user at the first message, which reveals which users exist.
 #[derive(Debug, Clone)]
 pub struct Decoy {
     secret: Secret,

@@ -8,7 +8,7 @@ use super::mechanism::{Mechanism, xor};
 use super::message::{ClientFinal, ClientFirst, to_base64};
 use crate::{Login, Refusal};
 
-/// What the credential is looked up by.
+/// The key under which the credential is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identity<'a> {
     /// A user's credential, UserScramCredentialRecord.
@@ -41,8 +41,7 @@ impl Received {
     /// # Errors
     /// - [`Refusal::Hidden`]: not a client-first message.
     /// - [`Refusal::Told`]: an authzid that is not the user. Checked before the lookup, so that the answer is
-    ///   the same for
-    ///   users who exist and who do not.
+    ///   the same for existing and unknown users.
     pub fn new(mechanism: Mechanism, message: &[u8]) -> Result<Self, Refusal> {
         let first = ClientFirst::parse(message)?;
         if first.authzid.as_ref().is_some_and(|authzid| *authzid != first.user) {

@@ -139,12 +139,12 @@ struct Found {
 /// [`PartitionReplay::steps`], syncs all of it, says so with [`Recovered::keep`], and opens a [`super::Journal`], which
 /// goes on with the rest. A crash in between starts over.
 ///
-/// A directory that was shut down cleanly and whose journal is not [`Recovered::is_empty`] was used by somebody else in
-/// the meantime, and what the journal says is out of date: it is not to be replayed.
+/// If the directory was shut down cleanly and its journal is not [`Recovered::is_empty`], another broker has used the
+/// directory since. The journal is out of date then: do not replay it.
 ///
 /// # Errors
-/// [`JournalError::Damaged`]: what was acknowledged is not readable. [`JournalError::Foreign`]: the files were copied here from
-/// elsewhere. [`JournalError::Disk`]: a read failed, which is never taken for the end.
+/// [`JournalError::Damaged`]: acknowledged batches are unreadable. [`JournalError::Foreign`]: the files were
+/// copied from another directory. [`JournalError::Disk`]: a read failed, which is never taken for the end.
 pub fn recover(
     disk: &dyn Disk,
     dir: &Path,

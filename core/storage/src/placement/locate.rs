@@ -1,33 +1,34 @@
-//! Where a partition lies, or may begin: the decision, of what was found in the log directories and what the metadata
-//! log says.
+//! Decides where a partition is stored, or may be created, from what was found in the log directories and
+//! what the metadata log says.
 //!
-//! A directory that is offline may hold anything that is not seen elsewhere, so a partition begins only where that
-//! cannot lose what it had:
+//! An offline directory may hold records that exist nowhere else, so a partition is created only where that cannot lose
+//! records:
 //!
 //! | found in an online directory | the metadata log says | then |
 //! |---|---|---|
-//! | yes | this directory, another online one, or none | it lies there; the metadata log is told where it differs |
-//! | yes | a directory of this node that is offline | the metadata log is told first, and the partition waits for that |
-//! | a deleted topic's, of the same name | anything | it waits until that one is closed; then that is put aside |
-//! | an unknown topic's | anything | put aside; but where the checkpoints say that it had records and no other replica is in sync: offline |
-//! | in two | one of the two | it lies there; the other copy is put aside ([`keep_of_two`]) |
+//! | yes | this directory, another online one, or none | open it there; report the directory if it differs |
+//! | yes | an offline directory of this node | report the directory first, and wait for the metadata log |
+//! | a deleted topic's, of the same name | anything | wait until that one is closed, then quarantine it |
+//! | an unknown topic's, no other replica in sync, records in the checkpoints | anything | offline |
+//! | an unknown topic's, otherwise | anything | quarantine |
+//! | in two | one of the two | open it there; quarantine the other copy ([`keep_of_two`]) |
 //! | in two | neither | offline: which of the two has the newer records is unknown |
-//! | no, but its checkpoints name it | anything | its files are gone: offline |
-//! | no | an online directory | it begins there: nothing was ever written |
-//! | no | another directory than the one it was moved to before anything was written | it waits for the metadata log |
-//! | no | a directory that is offline here | offline: it lies there |
-//! | no | a directory that is none of this node's | offline until the metadata log names another |
-//! | no | none (UNASSIGNED, MIGRATING), and it was created while this process ran | it begins where it was placed |
-//! | no | none, and a directory is offline | offline: it may lie there |
-//! | no | none, and all directories are online | it is placed ([`choose`](super::choose)) and begins |
+//! | no, but its checkpoints name it | anything | offline: its files are missing |
+//! | no | an online directory | create it there: nothing was ever written |
+//! | no | another directory than an empty partition was moved to | wait for the metadata log |
+//! | no | an offline directory of this node | offline: it is stored there |
+//! | no | an unknown directory | offline until the metadata log names another |
+//! | no | none (UNASSIGNED, MIGRATING); created while this process ran | create it where it was placed |
+//! | no | none, and a directory is offline | offline: it may be stored there |
+//! | no | none, and all directories are online | place it ([`choose`](super::choose)) and create it |
 //!
-//! Always true: nothing is acknowledged in a second directory while the metadata log names a first one that may come
-//! back, so of two copies the one that the metadata log names has everything.
+//! Always true: no record is acknowledged in a second directory while the metadata log names a first one that may come
+//! back, so of two copies the one that the metadata log names is complete.
 //!
-//! Neighbours: shell/broker/src/upkeep/placement/locate.rs, which looks and carries out.
+//! Neighbours: shell/broker/src/upkeep/placement/locate.rs, which reads the directories and acts on the decision.
 //!
-//! Source: KIP-858; Kafka `LogManager.getOrCreateLog`, which knows less: it refuses what is not marked new while any
-//! directory is offline, and stops the start where it finds a partition twice.
+//! Source: KIP-858; Kafka `LogManager.getOrCreateLog`, which is stricter: while any directory is offline it
+//! refuses every partition that is not marked new, and the start fails if a partition exists twice.
 
 use barnabas_base::{DirectoryId, Offset, TopicId};
 

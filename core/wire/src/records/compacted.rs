@@ -36,8 +36,8 @@ pub fn with_records_left(
     body.seal(header)
 }
 
-/// What is left of `message`, a message or compressed set of format 0 or 1: a batch of the current format with the
-/// messages `kept`, of which there is one at least. Its first and last offsets are theirs.
+/// Rewrites `message`, a message or compressed set of format 0 or 1, as a batch of the current format with
+/// the messages `kept`, at least one. The batch's first and last offsets are theirs.
 ///
 /// # Errors
 /// As [`with_records_left`]; offsets that do not rise, or lie too far apart for a batch.

@@ -175,7 +175,7 @@ pub(super) fn inflate_for_magic(
 }
 
 fn read_all(reader: impl Read, limit: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
-    // One byte over the limit is asked for, so that "exactly at the limit" and "beyond it" differ.
+    // Reads one byte beyond the limit, to tell "exactly at the limit" from "beyond it".
     let asked = limit as u64 + 1;
     let read = reader.take(asked).read_to_end(out).map_err(|error| Fault::Stream(error.to_string()))?;
     if read as u64 == asked { Err(Fault::TooLarge) } else { Ok(()) }

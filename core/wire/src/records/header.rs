@@ -28,7 +28,7 @@ pub(super) const CRC_AT: usize = 17;
 pub(super) const ATTRIBUTES_AT: usize = 21;
 pub(super) const MAX_TIMESTAMP_AT: usize = 35;
 
-/// Who dates the records: the producer, or the broker when it appends.
+/// Whether timestamps come from the producer (CreateTime) or from the broker's append (LogAppendTime).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TimestampType {
     #[default]
@@ -215,7 +215,7 @@ impl BatchHeader {
 /// Compares the stored CRC of one whole batch with what its bytes give.
 ///
 /// # Errors
-/// [`BatchError::Crc`] where they differ, or whatever [`BatchHeader::parse`] says.
+/// [`BatchError::Crc`] if they differ, or any error of [`BatchHeader::parse`].
 pub fn check_crc(batch: &[u8]) -> Result<(), BatchError> {
     BatchHeader::parse(batch)?.check_crc(batch)
 }
@@ -258,7 +258,7 @@ impl BatchHeader {
         if computed == self.crc { Ok(()) } else { Err(BatchError::Crc { stored: self.crc, computed }) }
     }
 
-    /// Sets who dates the records and the newest date, and makes the CRC right again without reading the records.
+    /// Sets the timestamp type and the newest timestamp, and recomputes the CRC without reading the records.
     pub(super) fn set_max_timestamp(
         &mut self,
         timestamp_type: TimestampType,

@@ -40,7 +40,7 @@ pub const RECORD_ERRORS_MAX: usize = 1000;
 /// The default of `max.decompressed.message.bytes`: the largest array that Java makes, which no batch can exceed.
 pub const RECORD_BYTES_UNLIMITED: usize = 2_147_483_639;
 
-/// Who hands the batch in.
+/// The source of the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BatchOrigin {
     #[default]
@@ -49,13 +49,15 @@ pub enum BatchOrigin {
     Coordinator,
 }
 
-/// `record.validation`: how much of a batch is looked at when no rule asks for more.
+/// `record.validation`: how much of a batch is checked when no other rule requires more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RecordValidation {
-    /// The header, and the number of records that lie open. What is inside a record, or compressed, is not looked at.
+    /// The header, and the number of uncompressed records. Compressed records and the insides of records are
+    /// not checked.
     #[default]
     Header,
-    /// The batch is inflated, and each record can be read: what is taken can be consumed. Timestamps are believed.
+    /// The batch is decompressed and each record parsed, so that consumers can read it. Timestamps are not
+    /// checked.
     Structure,
     /// All that Kafka looks at.
     Full,
@@ -358,7 +360,7 @@ fn magic_of(entry: &Entry) -> i8 {
     }
 }
 
-/// Collects what is wrong with single records, and then says so with Kafka's code.
+/// Collects the errors of single records and returns them with Kafka's code.
 #[derive(Default)]
 struct RecordFaults {
     errors: Vec<RecordError>,

@@ -1,5 +1,5 @@
-//! What is read from one leader: a task of its own, so that the next answer is on its way while the last one is used,
-//! and so that no leader waits for another.
+//! The fetch loop of one leader, in a task of its own: the next answer arrives while the last one is
+//! processed, and no leader waits for another.
 //!
 //! It finds where a partition begins (ListOffsets), then fetches in a session (KIP-227): the first request names every
 //! partition, each later one only those whose offset has moved, and the answer only those with news. A partition that
@@ -48,7 +48,7 @@ pub(super) enum Told {
     Ended(ClientError),
 }
 
-/// What is to be read, and how.
+/// The partitions to fetch, and the fetch settings.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
     pub broker: BrokerId,
@@ -172,7 +172,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes in what is to be begun; waits for it if there is nothing else to do.
+    /// Takes new partitions; waits for them if there are none to fetch.
     async fn take_begins(&mut self, begins: &mut mpsc::Receiver<Vec<Begin>>) -> Result<(), Gone> {
         if self.offsets.is_empty() && self.unplaced.is_empty() {
             let partitions = begins.recv().await.ok_or(Gone)?;

@@ -1,4 +1,5 @@
-//! One partition that cannot be read: what is reported, that the others go on, and that nothing is lost or comes twice.
+//! With one unreadable partition: the error that is reported, and that the others continue without loss or
+//! duplicates.
 
 use super::{Consumer, ConsumerConfig, StartAt};
 use crate::fake_broker::{fake_broker, nodes};

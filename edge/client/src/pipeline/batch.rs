@@ -23,7 +23,7 @@ const CRC_FROM: usize = 21;
 /// The most that a record takes besides its key, value and headers: six numbers of up to ten bytes.
 pub(super) const RECORD_OVERHEAD_MAX: usize = 40;
 
-/// Who sends, as the broker knows it.
+/// The producer id and epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
     pub id: ProducerId,
@@ -91,7 +91,8 @@ impl OpenBatch {
         }
     }
 
-    /// Ends it. `spare` takes the deflated records; what is no longer needed comes back beside the batch.
+    /// Closes the batch. `spare` receives the compressed records; the buffer that is no longer needed is
+    /// returned with the batch.
     ///
     /// # Errors
     /// The codec failed.

@@ -121,7 +121,7 @@ impl PipelineConfig {
     /// Reads properties by Kafka's names; of a name that stands twice, the last value holds.
     ///
     /// # Errors
-    /// A value that is no value of its name, names that contradict each other, and what is not served.
+    /// An invalid value, contradictory settings, or a feature that is not supported.
     pub fn parse<'a>(
         properties: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Parsed, ClientError> {

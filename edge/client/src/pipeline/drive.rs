@@ -1,4 +1,4 @@
-//! What is due now, and when something is due again.
+//! Does the work that is due, and computes when work is due next.
 
 use super::PipelinedProducer;
 use super::link::Outbound;
@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 impl PipelinedProducer {
-    /// Does what is due. Then waits, at most for `wait`, until something more was delivered.
+    /// Does the work that is due. Then waits, at most for `wait`, until another delivery is complete.
     ///
     /// # Errors
     /// A codec failed, or the topic has no partitions any more. What the cluster refuses is among the deliveries.

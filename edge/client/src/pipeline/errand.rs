@@ -1,6 +1,7 @@
-//! What the producer asks the cluster on the side: who leads which partition, and under which producer id it sends.
+//! The producer's requests for metadata (leaders of partitions) and for its producer id.
 //!
-//! One question at a time, polled with everything else. A question that fails is asked again after `retry.backoff.ms`.
+//! One request at a time, polled with everything else. A failed request is sent again after
+//! `retry.backoff.ms`.
 
 use super::PipelinedProducer;
 use super::batch::Identity;
@@ -29,7 +30,7 @@ pub(super) struct Errands {
     asking: Option<Asking>,
     pub wants_metadata: bool,
     not_before: Instant,
-    /// When what is known counts as old.
+    /// When the metadata expires.
     pub stale_at: Instant,
 }
 
@@ -68,7 +69,7 @@ pub(super) async fn identity(cluster: &mut Cluster) -> Result<Identity, ClientEr
 }
 
 impl PipelinedProducer {
-    /// Asks what is wanted and takes in what was told.
+    /// Sends the request that is needed and processes its answer.
     pub(super) fn poll_errands(&mut self, cx: &mut Context<'_>, now: Instant) -> Result<(), ClientError> {
         if now >= self.errands.stale_at {
             self.errands.wants_metadata = true;
@@ -152,7 +153,7 @@ impl PipelinedProducer {
         }
     }
 
-    /// Who leads what, from what the cluster was told last.
+    /// Takes the leaders from the cached metadata.
     pub(super) fn learn_from_cluster(&mut self) -> Result<(), ClientError> {
         let Some(cluster) = &self.errands.cluster else { return Ok(()) };
         let Some(topic) = cluster.known_topic(&self.topic.name) else { return Ok(()) };

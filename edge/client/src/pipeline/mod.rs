@@ -1,9 +1,9 @@
 //! A producer with several requests in flight: for load generators and for programs that need
 //! throughput from one thread.
 //!
-//! [`PipelinedProducer::send`] writes the record into its partition's open batch and returns; nothing is sent there.
-//! [`PipelinedProducer::turn`] does what is due: connects, sends batches, takes answers, sends again what may be sent
-//! again. What became of each record comes out of [`PipelinedProducer::next_delivery`], in batches, with the caller's
+//! [`PipelinedProducer::send`] writes the record into its partition's open batch and returns, without I/O.
+//! [`PipelinedProducer::turn`] does the work that is due: connects, sends batches, reads answers, retries.
+//! [`PipelinedProducer::next_delivery`] returns the outcome of each record, by batch, with the caller's
 //! marks. All of it runs on the caller's thread, so a record costs no lock and no hand-over.
 //!
 //! One topic each. Bounded by `buffer.memory`: a record that finds no room is not taken ([`Taken::Full`]).
@@ -19,9 +19,9 @@
 //! | `batch` | how do records become a batch |
 //! | `lane` | which batch of a partition is next, with which sequence |
 //! | `link` | what goes over one connection |
-//! | `drive` | what is due now, and when is something due again |
+//! | `drive` | the work that is due, and when work is due next |
 //! | `outcome` | what does an answer, or its absence, mean for a batch |
-//! | `errand` | who leads what, and under which producer id |
+//! | `errand` | metadata and the producer id |
 //!
 //! Source: Kafka `KafkaProducer`, `RecordAccumulator`, `Sender`, `TransactionManager`; KIP-98, KIP-360, KIP-480,
 //! KIP-794.
@@ -119,7 +119,7 @@ pub struct PipelinedProducer {
     /// The partition that records without a key go to now.
     stuck_to: usize,
     identity: Option<Identity>,
-    /// Nothing is sent until what is under way is answered and another producer id is there.
+    /// Sending stops until all requests in flight are answered and a new producer id has arrived.
     is_renewing: bool,
     errands: errand::Errands,
     /// (when, partition, batch): in the order of the times, as all linger equally long.
@@ -143,7 +143,7 @@ pub struct PipelinedProducer {
 }
 
 impl PipelinedProducer {
-    /// Finds the topic (a cluster that makes topics on demand is asked to) and, where idempotent, gets a producer id.
+    /// Finds the topic, which may create it, and, where idempotent, gets a producer id.
     ///
     /// # Errors
     /// The topic's error once `max.block.ms` has passed.

@@ -6,7 +6,7 @@
 //! | out of order, and an older batch is not settled | sent again behind it |
 //! | out of order otherwise | given up; all that follows gets another producer id |
 //! | producer unknown or of an old epoch | sent again under another producer id |
-//! | retriable, or the connection ended | sent again after a pause, until `retries` or `delivery.timeout.ms` is used up |
+//! | retriable, or the connection ended | retried after a pause, until `retries` or `delivery.timeout.ms` ends it |
 //! | anything else | given up |
 //!
 //! Source: Kafka `Sender.completeBatch`, `TransactionManager.canRetry`.

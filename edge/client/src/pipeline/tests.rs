@@ -1,4 +1,4 @@
-//! A partition that cannot be written: what is reported, and that the others go on.
+//! With one unwritable partition: the error that is reported, and that the others continue.
 
 use super::{Delivery, PipelineConfig, PipelinedProducer, Record, Spread, Taken};
 use crate::fake_broker::{fake_broker, nodes};

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `node.rs` | the process: started, serving after so long, killed, what it logged |
 //! | `ledger.rs` | what was sent and what was acknowledged |
-//! | `fleet.rs` | who writes: acks=all and acks=1, small and large batches, keys for compaction, a log that retention cuts |
+//! | `fleet.rs` | the writers: acks=all and acks=1, small and large batches, compacted keys, a log under retention |
 //! | `churn.rs` | who commits offsets, makes and deletes topics, deletes records |
 //! | `outside.rs` | a librdkafka producer, in a process of its own |
 //! | `judge.rs` | what is there, beside what must be |

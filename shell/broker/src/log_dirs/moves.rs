@@ -8,11 +8,11 @@
 //!
 //! What a crash leaves, in the order of the steps, and what the next start does:
 //!
-//! | crash | on disk | next start |
+//! | crash while | on disk | next start |
 //! |---|---|---|
-//! | while copying | the partition, and a `-future` that ends somewhere | the copy is begun anew (after a clean stop: gone on with) |
-//! | between the two renames | the partition twice, both complete | the metadata log names the old one; the new one becomes a `-future` again |
-//! | after the renames | the new one, and the old one as `-delete` | the metadata log is told; the old one is removed |
+//! | copying | the partition, and an incomplete `-future` | copies again; after a clean stop continues |
+//! | between the two renames | the partition twice, complete | the old one stays; the new one is `-future` again |
+//! | after the renames | the new one, the old one as `-delete` | reports the new directory; removes the old one |
 //!
 //! Always true:
 //! 1. nothing is acknowledged between the first rename and the second one being durable, so that both copies have

@@ -7,7 +7,7 @@
 //!
 //! | file | answers |
 //! |---|---|
-//! | `cleaner/candidates.rs` | which partitions may have something to compact (node/log_dirs/compaction.rs keeps them) |
+//! | `cleaner/candidates.rs` | which partitions may need compaction (node/log_dirs/compaction.rs keeps the list) |
 //! | `cleaner/pace.rs` | how fast may it go on, and whether it has to stop |
 //!
 //! Always true:

@@ -32,7 +32,7 @@ impl Account {
         self.slot.load(Ordering::Relaxed)
     }
 
-    /// Claims `more` in its slot of a pool. What is large leaves a quarter of the slot free.
+    /// Claims `more` in its slot of a pool. A large claim leaves a quarter of the slot free.
     pub(super) fn try_add_to_slot(&self, pool: usize, more: u64, is_large: bool) -> bool {
         let slot = self.slot();
         let limit = if is_large { slot - slot / 4 } else { slot };

@@ -15,7 +15,7 @@ pub struct Awaited {
 }
 
 impl Awaited {
-    /// Counts something until what is returned is dropped.
+    /// Counts one entry until the returned value is dropped.
     pub fn begin(self: &Arc<Self>) -> Entry {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let number = since.last_key_value().map_or(0, |(number, _)| number + 1);

@@ -1,4 +1,4 @@
-//! A link's task: connects, writes what is asked, reads what is answered, and says what became of the connection.
+//! A link's task: connects, writes requests, reads answers, and reports the state of the connection.
 
 use super::{Address, LinkError, LinkSettings, LinkState, Outgoing, header};
 use crate::{Budget, Claim, FrameError, FrameReader, FrameWriter};
@@ -150,7 +150,7 @@ impl Task {
     }
 
     fn unreachable(&self, outgoing: Outgoing, why: &Arc<str>) {
-        // Who asked may have stopped waiting.
+        // The caller may have stopped waiting.
         let error = LinkError::Unreachable { to: self.address.clone(), why: why.clone() };
         drop(outgoing.reply.send(Err(error)));
     }
@@ -307,7 +307,7 @@ impl Task {
             },
         };
         match encoded {
-            // Who asked may have stopped waiting.
+            // The caller may have stopped waiting.
             Err(error) => drop(reply.send(Err(error))),
             Ok((frame, version)) => {
                 writer.queue(frame.segments);
@@ -340,7 +340,7 @@ fn answered(
     let correlation_id = frame.first_chunk::<4>().map(|word| i32::from_be_bytes(*word));
     match waiting.pop_front() {
         Some(next) if Some(next.correlation_id) == correlation_id => {
-            // Who asked may have stopped waiting.
+            // The caller may have stopped waiting.
             drop(next.reply.send(Ok((frame, next.version))));
             Ok(())
         }

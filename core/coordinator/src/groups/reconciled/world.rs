@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! topic: XXH3_64( 0u8 | id | name, UTF-16 | its length in units i32 | partitions i32
-//!                 | for each partition: its number i32, for each of its racks, sorted: length i32, rack, UTF-16, length i32 )
+//!                 | for each partition: its number i32
+//!                     | for each of its racks, sorted: length i32, rack, UTF-16, length i32 )
 //! group: XXH3_64( the topics' hashes, in the order of their names )          0 without topics; all little-endian
 //! ```
 //!

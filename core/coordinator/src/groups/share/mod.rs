@@ -1,22 +1,22 @@
 //! Share groups (KIP-932): members read the same partitions together, record by record.
 //!
 //! ```text
-//!  heartbeat ─▶ who is in the group, what do they want?       a change raises the group's epoch
+//!  heartbeat ─▶ members and subscriptions            a change raises the group's epoch
 //!                    │
 //!                    ▼
-//!               are the topics' share-partitions set up?      if not, the share coordinator is asked ([`crate::ShareStateOrder`]), and the
-//!                    │                                        heartbeat waits for that
+//!               initialize share-partitions          by the share coordinator ([`crate::ShareStateOrder`]);
+//!                    │                               the heartbeat waits for it
 //!                    ▼
-//!               target: who is to have what                   assignment/share/, of share-partitions that are set up
+//!               target assignment                    assignment/share/, of initialized share-partitions
 //!                    │
 //!                    ▼
-//!               the member has its target at once             nobody has to give anything up first, as partitions are shared
+//!               the member's assignment              the target at once: partitions are shared, so no member revokes
 //! ```
 //!
-//! Different from Kafka: there the heartbeat that sets topics up is answered with an empty assignment, and the member
-//! hears of its partitions with the next one, five seconds later; here with the same one.
+//! Different from Kafka: there the heartbeat that initializes topics is answered with an empty assignment, and the
+//! member gets its partitions with the next heartbeat, five seconds later. Here the same heartbeat returns them.
 //!
-//! Not here: which records are delivered to whom (core/partition/src/share), how far the group has come (share_state/).
+//! Not here: delivery of records (core/partition/src/share), the group's position (share_state/).
 //!
 //! # Source
 //! KIP-932, KIP-1263; Kafka 4.4 `GroupMetadataManager`, `ShareGroup`, `SimpleAssignor`.

@@ -2,22 +2,23 @@
 //! assigns its tasks.
 //!
 //! ```text
-//!  heartbeat ─▶ who is in the group; the first to join brings the topology      [`heartbeat`], [`topology`]
+//!  heartbeat ─▶ members; the first member's topology is the group's        [`heartbeat`], [`topology`]
 //!                    │
 //!                    ▼
-//!               do the topics fit? sources are there, copartitioned ones agree, internal ones are there or are to be made:
-//!               the answer carries what the broker is to create                  [`topology`]
+//!               check topics: sources exist, copartitioned topics agree; the answer names
+//!               the internal topics that the broker has to create          [`topology`]
 //!                    │  a change raises the group's epoch
 //!                    ▼
-//!               target: who is to have which task, active or standby, for one group epoch   [`target`], assignment/streams/
-//!                    │   computed on the spot, or as a [`crate::Job`] that the worker runs elsewhere
+//!               target assignment of active and standby tasks, for one group epoch
+//!                    │  at once, or as a [`crate::Job`] on another thread   [`target`], assignment/streams/
 //!                    ▼
-//!               reconcile: a member gives up what is not its any more, says so, gets what others have given up   [`reconcile`]
+//!               reconcile: a member revokes tasks, confirms, and gets tasks that
+//!               other members have revoked                                 [`reconcile`]
 //! ```
 //!
 //! The machine is that of consumer groups (consumer/): epochs, states of members, records that are written as state is
 //! ([`crate::groups::reconciled`]), jobs. What differs: partitions are tasks in three roles, processes share state, and
-//! there are topics to be made. No active task has two owners, whatever the target says.
+//! the group may need internal topics. No active task has two owners, whatever the target says.
 //!
 //! # Source
 //! KIP-1071, KIP-1263 (assignment interval); Kafka 4.4 `GroupMetadataManager`, `StreamsGroup`. Kafka

@@ -1,7 +1,7 @@
 //! The table of broker keys that are ours and that Kafka does not know.
 //!
 //! Sorted by name (a test holds that). What the node does with each key: [`crate::config::status`]. docs/SETTINGS.md is
-//! generated from this table: `doc` says what a key does, its value when unset, and what larger and smaller values cost.
+//! generated from this table: `doc` says what a key does, its default, and what other values cost.
 //! Bounds that depend on the machine (its memory, the size of a file system) are checked at the start:
 //! shell/broker/src/upkeep/in_force.rs.
 

@@ -3,13 +3,15 @@
 //! An epoch is an `int32` that only rises. A member takes any higher epoch that another member names, so one request
 //! could use them all up: Apache Kafka takes 2³¹−1 and can hold no election afterwards. Three bounds prevent that.
 //!
-//! | the epoch comes from | and is taken |
+//! | the epoch comes from | accepted |
 //! |---|---|
-//! | a request, or an answer from an address that only a request named | as far as the budget lasts: [`BURST`] epochs at once, [`PER_SECOND`] in the long run |
-//! | an answer from an address of the voters' records or of `controller.quorum.bootstrap.servers` | up to [`ASKED_MAX`] at once; above, as the budget lasts |
+//! | a request, or an answer from an address that only a request named | within the budget |
+//! | an answer from a voter's address or a bootstrap server | up to [`ASKED_MAX`] at once; above, within the budget |
 //! | this member, for its own election | one at a time, up to `i32::MAX` |
 //!
-//! No epoch above [`LARGEST`] is taken from another member. The room above is for elections of a quorum of one.
+//! The budget is [`BURST`] epochs at once and [`PER_SECOND`] in the long run. Voters' addresses are those in
+//! their records, bootstrap servers those of `controller.quorum.bootstrap.servers`. No epoch above
+//! [`LARGEST`] is taken from another member. The room above is for elections of a quorum of one.
 //!
 //! Why these bounds:
 //! - The id and the directory id in a request are claims, and DescribeQuorum shows both. The address that this member

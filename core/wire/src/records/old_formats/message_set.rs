@@ -144,7 +144,7 @@ impl Message {
 pub struct Messages {
     rest: Bytes,
     base: i64,
-    /// Who dates the inner messages, and when.
+    /// The timestamp type and timestamp of the wrapper.
     wrapper: Option<(TimestampMs, TimestampType)>,
 }
 

@@ -1,4 +1,4 @@
-//! What is too much at once: bombs, large batches and slow codecs are left to another thread, small ones are decided.
+//! Bombs, large batches and slow codecs are left to another thread; small batches are checked at once.
 
 use barnabas_base::{Offset, TimestampMs};
 use bytes::Bytes;

@@ -214,7 +214,8 @@ fn markers_are_read() {
     assert_eq!(ours, case("v2-abort").bytes);
 }
 
-/// Prints batches of ours for `RecordVectors.java read`: `cargo test -p barnabas-wire ours_for_java -- --ignored --nocapture`.
+/// Prints our batches for `RecordVectors.java read`:
+/// `cargo test -p barnabas-wire ours_for_java -- --ignored --nocapture`.
 #[test]
 #[ignore = "prints; run by hand with the Java program"]
 fn ours_for_java() {

@@ -1,4 +1,5 @@
-//! What is built can be read, for every codec and many shapes; checksums and numbering agree with slow references.
+//! Every codec and many shapes of batches survive encoding and decoding; checksums and numbering agree with
+//! slow references.
 
 use barnabas_base::{LeaderEpoch, Offset, TimestampMs};
 use bytes::Bytes;
@@ -95,7 +96,7 @@ fn lz4_frame(content: &[u8]) -> Bytes {
     frame.extend_from_slice(content);
     frame.extend_from_slice(&[0; 4]);
     frame.extend_from_slice(&[1, 2, 3, 4]);
-    // The header checksum is whatever the reader says it should be: try all.
+    // The reader states the expected header checksum: try all values.
     for checksum in 0..=255u8 {
         frame[14] = checksum;
         let frame = Bytes::from(frame.clone());

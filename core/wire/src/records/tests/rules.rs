@@ -359,8 +359,8 @@ fn structure_refuses_what_no_consumer_could_read() {
             Compression::of(codec).deflate(body, &mut out).unwrap();
             out
         };
-        // The length is right, and what is inside is not: the header count is missing, or a key is longer than its
-        // record.
+        // The length is right and the content is not: the header count is missing, or a key is longer than
+        // its record.
         for body in [&[12, 0, 0, 0, 1, 1, 2], &[12, 0, 0, 0, 40, 1, 0]] {
             let batch = lying(codec, 1, &deflated(body));
             taken(&batch, &rules());

@@ -102,7 +102,7 @@ fn convert_one(
     Ok(faults.finish()?)
 }
 
-/// Whether what is built will not be compressed.
+/// Whether the converted batch will be uncompressed.
 fn stays_plain(rules: &Rules, outer: &Message) -> bool {
     rules.compression.map_or(outer.codec() == Ok(Codec::None), |target| target.codec == Codec::None)
 }

@@ -6,8 +6,8 @@
 //!
 //! | key | follows |
 //! |---|---|
-//! | `listeners` | the file's controller listener stays, where the override names none; without a file it is the port after the first |
-//! | `advertised.listeners` | an entry with its listener's old port gets the new one; its host stays, unless it was the old one |
+//! | `listeners` | if the override names no controller listener, the file's stays, or is the first port + 1 |
+//! | `advertised.listeners` | an entry with its listener's old port gets the new port; an old host the new host |
 //! | `controller.quorum.voters` | where this node is the only voter, at its old port |
 //! | `controller.quorum.bootstrap.servers` | where the only address is this node's old one |
 //!

@@ -1,18 +1,18 @@
-//! Replicas that lay in a log directory which this node does not have any more: its disk was replaced.
+//! Replicas of a log directory that this node does not have any more, because its disk was replaced.
 //!
-//! Such a replica is empty now. Where others have everything, it begins anew in a directory that there is and is
-//! fetched from its leader; where nobody else has, to begin anew would be to lose what was acknowledged, and only an
-//! operator may say so.
+//! Such a replica is empty now. If another replica has all acknowledged records, this one is created in
+//! another directory and fetches from the leader. If none has, an empty replica would lose acknowledged
+//! records, and only an operator may decide that.
 //!
 //! | the metadata log says | then |
 //! |---|---|
-//! | another broker leads, and this one is neither in sync nor eligible to lead | the controller is told of a new directory; once the metadata log knows it, the replica is opened there and follows |
-//! | others are in sync or eligible, but none of them leads yet, or this process is not registered yet | it waits for that |
-//! | nobody else is in sync or eligible | offline until the directory is back, or somebody asks for an unclean election |
+//! | another broker leads; this one is not in ISR or ELR | assign a new directory; then open and follow |
+//! | others are in the ISR or ELR, but none leads yet, or this broker is not registered yet | wait |
+//! | no other replica is in the ISR or ELR | offline until the directory is back, or an unclean election |
 //! | a directory of this node could not be read at the start | offline: it may be that one |
 //!
-//! Always true: what begins anew was given up by the controller before, in this very life of the broker; so that it is
-//! empty neither counts as an acknowledgement nor wins an election, but one that costs records anyway.
+//! Always true: the controller has removed the replica from ISR and ELR since this process registered. So an
+//! empty replica neither acknowledges records nor wins an election, except an unclean one.
 //!
 //! Before: the registration, by which the controller knows which directories there are. After: locate.rs, which finds
 //! the new place. node/log_dirs/lost.rs remembers what is not settled.

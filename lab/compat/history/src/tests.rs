@@ -59,8 +59,23 @@ fn clean() -> Vec<String> {
             r#"{{"t":12,"c":"k","op":"send","ph":"ok","id":1,"recs":[["c",0,{k0},0],["c",0,{k1},1],["c",0,{k2},2]]}}"#
         ),
     ];
-    // The group: g1 has both partitions, then g2 takes q-0 over.
-    lines.extend([
+    lines.extend(group());
+    lines.extend(last_reading());
+    lines.extend(share_group());
+    lines.extend(after_the_faults());
+    for node in 1..=3 {
+        lines.push(format!(
+            r#"{{"t":130,"c":"rig","op":"replica","node":{node},"topic":"q","p":0,"end":9,"batches":[[0,1,111,0],[2,2,222,1],[3,3,333,1]]}}"#
+        ));
+    }
+    lines
+}
+
+/// The group: g1 has both partitions, then g2 takes q-0 over.
+fn group() -> Vec<String> {
+    let (a, b, c, d) = (v(1, 0), v(1, 1), v(1, 2), v(1, 3));
+    let (t0, t1, m0) = (v(2, 0), v(2, 1), v(3, 0));
+    vec![
         r#"{"t":36,"c":"g1","op":"assign","group":"g","parts":[["q",0],["q",1]]}"#.to_owned(),
         format!(
             r#"{{"t":37,"c":"g1","op":"poll","ph":"ok","group":"g","iso":"rc","recs":[["q",0,{a},0],["q",0,{b},1],["q",1,{c},0],["q",1,{t1},1]]}}"#
@@ -79,9 +94,15 @@ fn clean() -> Vec<String> {
         r#"{"t":102,"c":"o","op":"offsets","offs":[["q",0,"latest",9,2],["q",0,"lso",9,2],["q",0,"earliest",0,0]]}"#.to_owned(),
         // An old leader that does not know that it is none.
         r#"{"t":103,"c":"o","op":"offsets","offs":[["q",0,"latest",7,1]]}"#.to_owned(),
-    ]);
-    // The last reading, at both levels.
-    lines.extend([
+    ]
+}
+
+/// The last reading, at both levels, and what the administrator finds.
+fn last_reading() -> Vec<String> {
+    let (a, b, c, d) = (v(1, 0), v(1, 1), v(1, 2), v(1, 3));
+    let (t0, t1, x0, x1, m0) = (v(2, 0), v(2, 1), v(2, 2), v(2, 3), v(3, 0));
+    let k0 = v(4, 0);
+    vec![
         format!(
             r#"{{"t":110,"c":"f","op":"poll","ph":"ok","iso":"rc","recs":[["q",0,{a},0],["q",0,{b},1],["q",0,{t0},2],["q",0,{d},6],["q",0,{m0},7],["q",1,{c},0],["q",1,{t1},1]]}}"#
         ),
@@ -91,22 +112,17 @@ fn clean() -> Vec<String> {
         format!(
             r#"{{"t":112,"c":"u","op":"poll","ph":"ok","iso":"ru","recs":[["q",0,{d},6],["q",0,{m0},7],["q",1,{c},0],["q",1,{t1},1],["q",1,{x1},3]]}}"#
         ),
-        format!(r#"{{"t":113,"c":"f","op":"poll","ph":"ok","iso":"rc","recs":[["c",0,{k0},0,"one"],["c",0,null,2,"two"]]}}"#),
-        r#"{"t":114,"c":"f","op":"final","iso":"rc","offs":[["q",0,9,9],["q",1,5,5],["c",0,3,3]]}"#.to_owned(),
+        format!(
+            r#"{{"t":113,"c":"f","op":"poll","ph":"ok","iso":"rc","recs":[["c",0,{k0},0,"one"],["c",0,null,2,"two"]]}}"#
+        ),
+        r#"{"t":114,"c":"f","op":"final","iso":"rc","offs":[["q",0,9,9],["q",1,5,5],["c",0,3,3]]}"#
+            .to_owned(),
         r#"{"t":115,"c":"u","op":"final","iso":"ru","offs":[["q",0,9,9],["q",1,5,5]]}"#.to_owned(),
         r#"{"t":60,"c":"a","op":"admin","ph":"ok","kind":"topic","name":"side","set":"3"}"#.to_owned(),
         r#"{"t":61,"c":"a","op":"admin","ph":"ok","kind":"topic","name":"gone","set":null}"#.to_owned(),
         r#"{"t":62,"c":"a","op":"admin","ph":"info","kind":"topic","name":"maybe","set":"1"}"#.to_owned(),
         r#"{"t":120,"c":"a","op":"listing","kind":"topic","values":{"side":"3","maybe":"1"}}"#.to_owned(),
-    ]);
-    lines.extend(share_group());
-    lines.extend(after_the_faults());
-    for node in 1..=3 {
-        lines.push(format!(
-            r#"{{"t":130,"c":"rig","op":"replica","node":{node},"topic":"q","p":0,"end":9,"batches":[[0,1,111,0],[2,2,222,1],[3,3,333,1]]}}"#
-        ));
-    }
-    lines
+    ]
 }
 
 /// A share group that reads c: the first record is released by one member and accepted by another; the second was given

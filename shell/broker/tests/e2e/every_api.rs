@@ -12,7 +12,7 @@ fn requests() -> Vec<RequestBody> {
         client_software_version: "1".into(),
         ..Default::default()
     };
-    vec![
+    let mut all: Vec<RequestBody> = vec![
         ProduceRequest { acks: 1, ..Default::default() }.into(),
         FetchRequest { replica_id: -1, session_epoch: -1, ..Default::default() }.into(),
         ListOffsetsRequest { replica_id: -1, ..Default::default() }.into(),
@@ -57,6 +57,19 @@ fn requests() -> Vec<RequestBody> {
         UnregisterControllerRequest { controller_id: 99, ..Default::default() }.into(),
         AddRaftVoterRequest::default().into(),
         RemoveRaftVoterRequest::default().into(),
+        DescribeProducersRequest::default().into(),
+        DescribeTransactionsRequest::default().into(),
+        ListTransactionsRequest::default().into(),
+        ListConfigResourcesRequest::default().into(),
+        DescribeTopicPartitionsRequest::default().into(),
+    ];
+    all.extend(of_younger_groups());
+    all
+}
+
+/// Of share groups and streams groups.
+fn of_younger_groups() -> Vec<RequestBody> {
+    vec![
         ShareGroupHeartbeatRequest::default().into(),
         ShareGroupDescribeRequest::default().into(),
         ShareFetchRequest::default().into(),
@@ -71,11 +84,6 @@ fn requests() -> Vec<RequestBody> {
         DeleteShareGroupOffsetsRequest::default().into(),
         StreamsGroupHeartbeatRequest::default().into(),
         StreamsGroupDescribeRequest::default().into(),
-        DescribeProducersRequest::default().into(),
-        DescribeTransactionsRequest::default().into(),
-        ListTransactionsRequest::default().into(),
-        ListConfigResourcesRequest::default().into(),
-        DescribeTopicPartitionsRequest::default().into(),
     ]
 }
 

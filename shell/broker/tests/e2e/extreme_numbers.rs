@@ -45,8 +45,9 @@ fn produce(place: &Place, records: Bytes) -> RequestBody {
     ProduceRequest { acks: -1, timeout_ms: 10_000, topic_data: vec![topic], ..Default::default() }.into()
 }
 
-fn log_requests(place: &Place, x: i64) -> Vec<(RequestBody, i16)> {
-    let batches: [fn(&mut BatchHeader, i64); 6] = [
+/// Batches with one field of the header at the end of its type.
+fn batches(place: &Place, x: i64) -> Vec<(RequestBody, i16)> {
+    let changes: [fn(&mut BatchHeader, i64); 6] = [
         |header, x| header.base_offset = Offset(x),
         |header, x| header.max_timestamp = TimestampMs(x),
         |header, x| (header.base_timestamp, header.max_timestamp) = (TimestampMs(x), TimestampMs(x)),
@@ -57,8 +58,11 @@ fn log_requests(place: &Place, x: i64) -> Vec<(RequestBody, i16)> {
             header.base_sequence = Sequence(narrow(x));
         },
     ];
-    let mut all: Vec<(RequestBody, i16)> =
-        batches.into_iter().map(|change| (produce(place, extreme_batch(x, change)), 8)).collect();
+    changes.into_iter().map(|change| (produce(place, extreme_batch(x, change)), 8)).collect()
+}
+
+fn log_requests(place: &Place, x: i64) -> Vec<(RequestBody, i16)> {
+    let mut all = batches(place, x);
     let (name, partition, epoch) = (place.topic.clone(), 0, narrow(x));
     {
         use fetch_request::{FetchPartition, FetchTopic};
@@ -210,21 +214,10 @@ fn producer_requests(place: &Place, x: i64) -> Vec<(RequestBody, i16)> {
     ]
 }
 
-fn share_requests(place: &Place, x: i64) -> Vec<(RequestBody, i16)> {
+/// Ranges of offsets in share groups: as the persister writes them, and as members acknowledge them.
+fn share_ranges(place: &Place, x: i64) -> Vec<(RequestBody, i16)> {
     let mut all: Vec<(RequestBody, i16)> = Vec::new();
     let epoch = narrow(x);
-    {
-        use initialize_share_group_state_request::{InitializeStateData, PartitionData};
-        let partition = PartitionData { state_epoch: epoch.max(0), start_offset: x, ..Default::default() };
-        let topic =
-            InitializeStateData { topic_id: place.id, partitions: vec![partition], ..Default::default() };
-        let request = InitializeShareGroupStateRequest {
-            group_id: "s".into(),
-            topics: vec![topic],
-            ..Default::default()
-        };
-        all.push((request.into(), 0));
-    }
     for (first_offset, last_offset) in [(x, x), (0, x), (x, i64::MAX), (i64::MIN, x)] {
         use write_share_group_state_request::{PartitionData, StateBatch, WriteStateData};
         let batch = StateBatch {
@@ -267,6 +260,25 @@ fn share_requests(place: &Place, x: i64) -> Vec<(RequestBody, i16)> {
             all.push((request.into(), 1));
         }
     }
+    all
+}
+
+fn share_requests(place: &Place, x: i64) -> Vec<(RequestBody, i16)> {
+    let mut all: Vec<(RequestBody, i16)> = Vec::new();
+    let epoch = narrow(x);
+    {
+        use initialize_share_group_state_request::{InitializeStateData, PartitionData};
+        let partition = PartitionData { state_epoch: epoch.max(0), start_offset: x, ..Default::default() };
+        let topic =
+            InitializeStateData { topic_id: place.id, partitions: vec![partition], ..Default::default() };
+        let request = InitializeShareGroupStateRequest {
+            group_id: "s".into(),
+            topics: vec![topic],
+            ..Default::default()
+        };
+        all.push((request.into(), 0));
+    }
+    all.extend(share_ranges(place, x));
     {
         use share_fetch_request::{FetchPartition, FetchTopic};
         let partitions = vec![FetchPartition::default()];
@@ -295,6 +307,44 @@ fn share_requests(place: &Place, x: i64) -> Vec<(RequestBody, i16)> {
         let request =
             AlterShareGroupOffsetsRequest { group_id: "s".into(), topics: vec![topic], ..Default::default() };
         all.push((request.into(), 0));
+    }
+    all
+}
+
+/// Fetches of the metadata log and of its snapshots.
+fn metadata_fetches(x: i64) -> Vec<(RequestBody, i16)> {
+    let mut all: Vec<(RequestBody, i16)> = Vec::new();
+    let epoch = narrow(x);
+    {
+        use fetch_snapshot_request::{PartitionSnapshot, SnapshotId, TopicSnapshot};
+        let snapshot_id = SnapshotId { end_offset: x, epoch, ..Default::default() };
+        let partition =
+            PartitionSnapshot { current_leader_epoch: epoch, snapshot_id, position: x, ..Default::default() };
+        let topic = TopicSnapshot {
+            name: "__cluster_metadata".into(),
+            partitions: vec![partition],
+            ..Default::default()
+        };
+        let request = FetchSnapshotRequest { max_bytes: epoch, topics: vec![topic], ..Default::default() };
+        all.push((request.into(), 0));
+    }
+    {
+        use fetch_request::{FetchPartition, FetchTopic};
+        let partition = FetchPartition {
+            current_leader_epoch: epoch,
+            fetch_offset: x,
+            last_fetched_epoch: epoch,
+            partition_max_bytes: epoch,
+            ..Default::default()
+        };
+        let topics = vec![FetchTopic {
+            topic: "__cluster_metadata".into(),
+            partitions: vec![partition],
+            ..Default::default()
+        }];
+        let request =
+            FetchRequest { replica_id: 99, max_wait_ms: 0, max_bytes: epoch, topics, ..Default::default() };
+        all.push((request.into(), 12));
     }
     all
 }
@@ -341,37 +391,7 @@ fn controller_requests(x: i64) -> Vec<(RequestBody, i16)> {
         };
         all.push((EndQuorumEpochRequest { topics: vec![topic], ..Default::default() }.into(), 0));
     }
-    {
-        use fetch_snapshot_request::{PartitionSnapshot, SnapshotId, TopicSnapshot};
-        let snapshot_id = SnapshotId { end_offset: x, epoch, ..Default::default() };
-        let partition =
-            PartitionSnapshot { current_leader_epoch: epoch, snapshot_id, position: x, ..Default::default() };
-        let topic = TopicSnapshot {
-            name: "__cluster_metadata".into(),
-            partitions: vec![partition],
-            ..Default::default()
-        };
-        let request = FetchSnapshotRequest { max_bytes: epoch, topics: vec![topic], ..Default::default() };
-        all.push((request.into(), 0));
-    }
-    {
-        use fetch_request::{FetchPartition, FetchTopic};
-        let partition = FetchPartition {
-            current_leader_epoch: epoch,
-            fetch_offset: x,
-            last_fetched_epoch: epoch,
-            partition_max_bytes: epoch,
-            ..Default::default()
-        };
-        let topics = vec![FetchTopic {
-            topic: "__cluster_metadata".into(),
-            partitions: vec![partition],
-            ..Default::default()
-        }];
-        let request =
-            FetchRequest { replica_id: 99, max_wait_ms: 0, max_bytes: epoch, topics, ..Default::default() };
-        all.push((request.into(), 12));
-    }
+    all.extend(metadata_fetches(x));
     let heartbeat = BrokerHeartbeatRequest {
         broker_id: 1,
         broker_epoch: x,

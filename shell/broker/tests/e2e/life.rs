@@ -246,10 +246,45 @@ fn flags_of_later_versions_are_refused_by_name() {
 /// Roles, whether the voters are in the file, flags, and what kafka-storage says to them.
 type FormatCase<'a> = (&'a str, bool, &'a [&'a str], Result<&'a str, &'a str>);
 
+const FORMAT_ID: &str = "Y29tcGF0LWNvbXBhdC1jbw";
+
+fn check_format(&(roles, is_static, flags, expected): &FormatCase<'_>) {
+    let directory = TempDir::new();
+    let (file, data) = (directory.path().join("server.properties"), directory.path().join("data"));
+    let listener = if roles == "broker" { "PLAINTEXT://127.0.0.1:0" } else { "CONTROLLER://127.0.0.1:0" };
+    let quorum = match (is_static, roles) {
+        (false, _) => "bootstrap.servers=127.0.0.1:9093",
+        (true, "broker") => "voters=5@127.0.0.1:9093",
+        (true, _) => "voters=1@127.0.0.1:9093",
+    };
+    let properties = format!(
+        "process.roles={roles}\nnode.id=1\ncontroller.listener.names=CONTROLLER\nlisteners={listener}\n\
+         controller.quorum.{quorum}\nlog.dirs={}\n",
+        data.display()
+    );
+    std::fs::write(&file, properties).expect("writes");
+    let mut words = vec!["storage", "format", "-t", FORMAT_ID, "-c", file.to_str().expect("text")];
+    words.extend_from_slice(flags);
+    let output = run(&words);
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    let case = format!("{roles} static={is_static} {flags:?}: {out}{err}");
+    match expected {
+        Ok(kind) => {
+            assert!(
+                output.status.success() && out.starts_with(&format!("Formatting {kind} directory ")),
+                "{case}"
+            );
+        }
+        Err(why) => {
+            assert!(!output.status.success() && err.contains(why), "{case}");
+            assert!(!data.join("meta.properties").exists(), "{case}");
+        }
+    }
+}
+
 /// As Apache Kafka 4.4's kafka-storage answers each of these: `Ok` is the kind of directory that it says it formats.
 #[test]
 fn format_takes_and_refuses_what_kafkas_does() {
-    const ID: &str = "Y29tcGF0LWNvbXBhdC1jbw";
     const ME: &str = "1@127.0.0.1:9093:JEXY6aqzQY-32P5TStzaFg";
     const OTHER: &str = "2@127.0.0.1:9093:MvDxzVmcRsaTz33bUuRU6A";
     let (voters, none_said) =
@@ -301,40 +336,7 @@ fn format_takes_and_refuses_what_kafkas_does() {
         ("broker", false, &["-I", ME], Ok("dynamic metadata voter")),
         ("broker", false, &["-I", OTHER], Ok("dynamic metadata")),
     ];
-    for (roles, is_static, flags, expected) in cases {
-        let directory = TempDir::new();
-        let (file, data) = (directory.path().join("server.properties"), directory.path().join("data"));
-        let listener =
-            if *roles == "broker" { "PLAINTEXT://127.0.0.1:0" } else { "CONTROLLER://127.0.0.1:0" };
-        let quorum = match (is_static, *roles) {
-            (false, _) => "bootstrap.servers=127.0.0.1:9093",
-            (true, "broker") => "voters=5@127.0.0.1:9093",
-            (true, _) => "voters=1@127.0.0.1:9093",
-        };
-        let properties = format!(
-            "process.roles={roles}\nnode.id=1\ncontroller.listener.names=CONTROLLER\nlisteners={listener}\n\
-             controller.quorum.{quorum}\nlog.dirs={}\n",
-            data.display()
-        );
-        std::fs::write(&file, properties).expect("writes");
-        let mut words = vec!["storage", "format", "-t", ID, "-c", file.to_str().expect("text")];
-        words.extend_from_slice(flags);
-        let output = run(&words);
-        let (out, err) = (text(&output.stdout), text(&output.stderr));
-        let case = format!("{roles} static={is_static} {flags:?}: {out}{err}");
-        match expected {
-            Ok(kind) => {
-                assert!(
-                    output.status.success() && out.starts_with(&format!("Formatting {kind} directory ")),
-                    "{case}"
-                );
-            }
-            Err(why) => {
-                assert!(!output.status.success() && err.contains(why), "{case}");
-                assert!(!data.join("meta.properties").exists(), "{case}");
-            }
-        }
-    }
+    cases.iter().for_each(check_format);
 }
 
 #[test]

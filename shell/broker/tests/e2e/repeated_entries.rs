@@ -26,10 +26,22 @@ fn many<T: Clone>(entry: T) -> Vec<T> {
 }
 
 /// A request of each API that has a list, with one entry of it that is there, [`TIMES`] times.
-#[allow(clippy::too_many_lines)] // A table.
 fn requests(topic_id: Uuid) -> Vec<RequestBody> {
-    let t = || "t".into();
-    let g = || "g".into();
+    [
+        records(topic_id),
+        groups(topic_id),
+        topics(),
+        leaders(),
+        transactions(),
+        settings(),
+        share_state(topic_id),
+        share_offsets(),
+    ]
+    .concat()
+}
+
+/// Requests of records: what reads them, and what removes them.
+fn records(topic_id: Uuid) -> Vec<RequestBody> {
     vec![
         FetchRequest {
             replica_id: -1,
@@ -51,7 +63,7 @@ fn requests(topic_id: Uuid) -> Vec<RequestBody> {
         ListOffsetsRequest {
             replica_id: -1,
             topics: vec![list_offsets_request::ListOffsetsTopic {
-                name: t(),
+                name: "t".into(),
                 partitions: many(Default::default()),
                 ..Default::default()
             }],
@@ -60,12 +72,55 @@ fn requests(topic_id: Uuid) -> Vec<RequestBody> {
         .into(),
         MetadataRequest {
             topics: Some(many(metadata_request::MetadataRequestTopic {
-                name: Some(t()),
+                name: Some("t".into()),
                 ..Default::default()
             })),
             ..Default::default()
         }
         .into(),
+        DeleteRecordsRequest {
+            topics: vec![delete_records_request::DeleteRecordsTopic {
+                name: "t".into(),
+                partitions: many(Default::default()),
+                ..Default::default()
+            }],
+            timeout_ms: 10_000,
+            ..Default::default()
+        }
+        .into(),
+        OffsetForLeaderEpochRequest {
+            replica_id: -2,
+            topics: vec![offset_for_leader_epoch_request::OffsetForLeaderTopic {
+                topic: "t".into(),
+                partitions: many(Default::default()),
+                ..Default::default()
+            }],
+            ..Default::default()
+        }
+        .into(),
+        DescribeLogDirsRequest {
+            topics: Some(many(describe_log_dirs_request::DescribableLogDirTopic {
+                topic: "t".into(),
+                partitions: vec![0],
+                ..Default::default()
+            })),
+            ..Default::default()
+        }
+        .into(),
+        AlterReplicaLogDirsRequest {
+            dirs: many(alter_replica_log_dirs_request::AlterReplicaLogDir {
+                path: "/nowhere".into(),
+                ..Default::default()
+            }),
+            ..Default::default()
+        }
+        .into(),
+    ]
+}
+
+/// Requests of groups and their offsets.
+fn groups(topic_id: Uuid) -> Vec<RequestBody> {
+    vec![
         OffsetCommitRequest {
             group_id: "other".into(),
             generation_id_or_member_epoch: -1,
@@ -79,9 +134,9 @@ fn requests(topic_id: Uuid) -> Vec<RequestBody> {
         .into(),
         offset_fetch(topic_id, true),
         offset_fetch(topic_id, false),
-        FindCoordinatorRequest { coordinator_keys: many(g()), ..Default::default() }.into(),
+        FindCoordinatorRequest { coordinator_keys: many("g".into()), ..Default::default() }.into(),
         LeaveGroupRequest {
-            group_id: g(),
+            group_id: "g".into(),
             members: many(leave_group_request::MemberIdentity {
                 member_id: "member-1".into(),
                 ..Default::default()
@@ -89,16 +144,33 @@ fn requests(topic_id: Uuid) -> Vec<RequestBody> {
             ..Default::default()
         }
         .into(),
-        DescribeGroupsRequest { groups: many(g()), ..Default::default() }.into(),
-        ConsumerGroupDescribeRequest { group_ids: many(g()), ..Default::default() }.into(),
-        ShareGroupDescribeRequest { group_ids: many(g()), ..Default::default() }.into(),
-        StreamsGroupDescribeRequest { group_ids: many(g()), ..Default::default() }.into(),
+        DescribeGroupsRequest { groups: many("g".into()), ..Default::default() }.into(),
+        ConsumerGroupDescribeRequest { group_ids: many("g".into()), ..Default::default() }.into(),
+        ShareGroupDescribeRequest { group_ids: many("g".into()), ..Default::default() }.into(),
+        StreamsGroupDescribeRequest { group_ids: many("g".into()), ..Default::default() }.into(),
         ListGroupsRequest {
             states_filter: many("Empty".into()),
             types_filter: many("classic".into()),
             ..Default::default()
         }
         .into(),
+        DeleteGroupsRequest { groups_names: many("nothing".into()), ..Default::default() }.into(),
+        OffsetDeleteRequest {
+            group_id: "g".into(),
+            topics: many(offset_delete_request::OffsetDeleteRequestTopic {
+                name: "nothing".into(),
+                partitions: vec![Default::default()],
+                ..Default::default()
+            }),
+            ..Default::default()
+        }
+        .into(),
+    ]
+}
+
+/// Requests of topics.
+fn topics() -> Vec<RequestBody> {
+    vec![
         CreateTopicsRequest {
             validate_only: true,
             timeout_ms: 10_000,
@@ -134,26 +206,80 @@ fn requests(topic_id: Uuid) -> Vec<RequestBody> {
             ..Default::default()
         }
         .into(),
-        DeleteRecordsRequest {
-            topics: vec![delete_records_request::DeleteRecordsTopic {
-                name: t(),
-                partitions: many(Default::default()),
+        CreatePartitionsRequest {
+            validate_only: true,
+            timeout_ms: 10_000,
+            topics: many(create_partitions_request::CreatePartitionsTopic {
+                name: "t".into(),
+                count: 2,
+                assignments: None,
                 ..Default::default()
-            }],
+            }),
+            ..Default::default()
+        }
+        .into(),
+        DescribeTopicPartitionsRequest {
+            topics: many(describe_topic_partitions_request::TopicRequest {
+                name: "t".into(),
+                ..Default::default()
+            }),
+            response_partition_limit: 2000,
+            ..Default::default()
+        }
+        .into(),
+    ]
+}
+
+/// Requests of leaders and replicas.
+fn leaders() -> Vec<RequestBody> {
+    vec![
+        ElectLeadersRequest {
+            topic_partitions: Some(many(elect_leaders_request::TopicPartitions {
+                topic: "t".into(),
+                partitions: vec![0],
+                ..Default::default()
+            })),
             timeout_ms: 10_000,
             ..Default::default()
         }
         .into(),
-        OffsetForLeaderEpochRequest {
-            replica_id: -2,
-            topics: vec![offset_for_leader_epoch_request::OffsetForLeaderTopic {
-                topic: t(),
-                partitions: many(Default::default()),
+        AlterPartitionReassignmentsRequest {
+            topics: many(alter_partition_reassignments_request::ReassignableTopic {
+                name: "t".into(),
+                partitions: vec![alter_partition_reassignments_request::ReassignablePartition {
+                    replicas: None,
+                    ..Default::default()
+                }],
                 ..Default::default()
-            }],
+            }),
+            timeout_ms: 10_000,
             ..Default::default()
         }
         .into(),
+        ListPartitionReassignmentsRequest {
+            topics: Some(many(list_partition_reassignments_request::ListPartitionReassignmentsTopics {
+                name: "t".into(),
+                partition_indexes: vec![0],
+                ..Default::default()
+            })),
+            ..Default::default()
+        }
+        .into(),
+        DescribeQuorumRequest {
+            topics: many(describe_quorum_request::TopicData {
+                topic_name: "__cluster_metadata".into(),
+                partitions: vec![Default::default()],
+                ..Default::default()
+            }),
+            ..Default::default()
+        }
+        .into(),
+    ]
+}
+
+/// Requests of transactions.
+fn transactions() -> Vec<RequestBody> {
+    vec![
         AddPartitionsToTxnRequest {
             transactions: many(add_partitions_to_txn_request::AddPartitionsToTxnTransaction {
                 transactional_id: "x".into(),
@@ -165,15 +291,37 @@ fn requests(topic_id: Uuid) -> Vec<RequestBody> {
         .into(),
         TxnOffsetCommitRequest {
             transactional_id: "x".into(),
-            group_id: g(),
+            group_id: "g".into(),
             topics: vec![txn_offset_commit_request::TxnOffsetCommitRequestTopic {
-                name: t(),
+                name: "t".into(),
                 partitions: many(Default::default()),
                 ..Default::default()
             }],
             ..Default::default()
         }
         .into(),
+        DescribeProducersRequest {
+            topics: vec![describe_producers_request::TopicRequest {
+                name: "t".into(),
+                partition_indexes: many(0),
+                ..Default::default()
+            }],
+            ..Default::default()
+        }
+        .into(),
+        DescribeTransactionsRequest { transactional_ids: many("x".into()), ..Default::default() }.into(),
+        ListTransactionsRequest {
+            state_filters: many("Nothing".into()),
+            producer_id_filters: many(1),
+            ..Default::default()
+        }
+        .into(),
+    ]
+}
+
+/// Requests of settings and features.
+fn settings() -> Vec<RequestBody> {
+    vec![
         describe_configs(4, "1"),
         describe_configs(2, "t"),
         DescribeConfigsRequest {
@@ -187,7 +335,7 @@ fn requests(topic_id: Uuid) -> Vec<RequestBody> {
             validate_only: true,
             resources: many(alter_configs_request::AlterConfigsResource {
                 resource_type: 2,
-                resource_name: t(),
+                resource_name: "t".into(),
                 ..Default::default()
             }),
             ..Default::default()
@@ -197,88 +345,7 @@ fn requests(topic_id: Uuid) -> Vec<RequestBody> {
             validate_only: true,
             resources: many(incremental_alter_configs_request::AlterConfigsResource {
                 resource_type: 2,
-                resource_name: t(),
-                ..Default::default()
-            }),
-            ..Default::default()
-        }
-        .into(),
-        DescribeLogDirsRequest {
-            topics: Some(many(describe_log_dirs_request::DescribableLogDirTopic {
-                topic: t(),
-                partitions: vec![0],
-                ..Default::default()
-            })),
-            ..Default::default()
-        }
-        .into(),
-        AlterReplicaLogDirsRequest {
-            dirs: many(alter_replica_log_dirs_request::AlterReplicaLogDir {
-                path: "/nowhere".into(),
-                ..Default::default()
-            }),
-            ..Default::default()
-        }
-        .into(),
-        CreatePartitionsRequest {
-            validate_only: true,
-            timeout_ms: 10_000,
-            topics: many(create_partitions_request::CreatePartitionsTopic {
-                name: t(),
-                count: 2,
-                assignments: None,
-                ..Default::default()
-            }),
-            ..Default::default()
-        }
-        .into(),
-        DeleteGroupsRequest { groups_names: many("nothing".into()), ..Default::default() }.into(),
-        ElectLeadersRequest {
-            topic_partitions: Some(many(elect_leaders_request::TopicPartitions {
-                topic: t(),
-                partitions: vec![0],
-                ..Default::default()
-            })),
-            timeout_ms: 10_000,
-            ..Default::default()
-        }
-        .into(),
-        AlterPartitionReassignmentsRequest {
-            topics: many(alter_partition_reassignments_request::ReassignableTopic {
-                name: t(),
-                partitions: vec![alter_partition_reassignments_request::ReassignablePartition {
-                    replicas: None,
-                    ..Default::default()
-                }],
-                ..Default::default()
-            }),
-            timeout_ms: 10_000,
-            ..Default::default()
-        }
-        .into(),
-        ListPartitionReassignmentsRequest {
-            topics: Some(many(list_partition_reassignments_request::ListPartitionReassignmentsTopics {
-                name: t(),
-                partition_indexes: vec![0],
-                ..Default::default()
-            })),
-            ..Default::default()
-        }
-        .into(),
-        OffsetDeleteRequest {
-            group_id: g(),
-            topics: many(offset_delete_request::OffsetDeleteRequestTopic {
-                name: "nothing".into(),
-                partitions: vec![Default::default()],
-                ..Default::default()
-            }),
-            ..Default::default()
-        }
-        .into(),
-        DescribeQuorumRequest {
-            topics: many(describe_quorum_request::TopicData {
-                topic_name: "__cluster_metadata".into(),
-                partitions: vec![Default::default()],
+                resource_name: "t".into(),
                 ..Default::default()
             }),
             ..Default::default()
@@ -295,40 +362,15 @@ fn requests(topic_id: Uuid) -> Vec<RequestBody> {
             ..Default::default()
         }
         .into(),
-        DescribeProducersRequest {
-            topics: vec![describe_producers_request::TopicRequest {
-                name: t(),
-                partition_indexes: many(0),
-                ..Default::default()
-            }],
-            ..Default::default()
-        }
-        .into(),
-        DescribeTransactionsRequest { transactional_ids: many("x".into()), ..Default::default() }.into(),
-        ListTransactionsRequest {
-            state_filters: many("Nothing".into()),
-            producer_id_filters: many(1),
-            ..Default::default()
-        }
-        .into(),
-        DescribeTopicPartitionsRequest {
-            topics: many(describe_topic_partitions_request::TopicRequest { name: t(), ..Default::default() }),
-            response_partition_limit: 2000,
-            ..Default::default()
-        }
-        .into(),
         ListConfigResourcesRequest { resource_types: many(2), ..Default::default() }.into(),
-        DescribeShareGroupOffsetsRequest {
-            groups: many(describe_share_group_offsets_request::DescribeShareGroupOffsetsRequestGroup {
-                group_id: g(),
-                topics: None,
-                ..Default::default()
-            }),
-            ..Default::default()
-        }
-        .into(),
+    ]
+}
+
+/// Requests of share groups' state.
+fn share_state(topic_id: Uuid) -> Vec<RequestBody> {
+    vec![
         ReadShareGroupStateRequest {
-            group_id: g(),
+            group_id: "g".into(),
             topics: vec![read_share_group_state_request::ReadStateData {
                 topic_id,
                 partitions: many(Default::default()),
@@ -338,7 +380,7 @@ fn requests(topic_id: Uuid) -> Vec<RequestBody> {
         }
         .into(),
         ReadShareGroupStateSummaryRequest {
-            group_id: g(),
+            group_id: "g".into(),
             topics: vec![read_share_group_state_summary_request::ReadStateSummaryData {
                 topic_id,
                 partitions: many(Default::default()),
@@ -348,7 +390,7 @@ fn requests(topic_id: Uuid) -> Vec<RequestBody> {
         }
         .into(),
         WriteShareGroupStateRequest {
-            group_id: g(),
+            group_id: "g".into(),
             topics: vec![write_share_group_state_request::WriteStateData {
                 topic_id,
                 partitions: many(Default::default()),
@@ -358,7 +400,7 @@ fn requests(topic_id: Uuid) -> Vec<RequestBody> {
         }
         .into(),
         DeleteShareGroupStateRequest {
-            group_id: g(),
+            group_id: "g".into(),
             topics: vec![delete_share_group_state_request::DeleteStateData {
                 topic_id,
                 partitions: many(Default::default()),
@@ -367,8 +409,23 @@ fn requests(topic_id: Uuid) -> Vec<RequestBody> {
             ..Default::default()
         }
         .into(),
+    ]
+}
+
+/// Requests of share groups' offsets.
+fn share_offsets() -> Vec<RequestBody> {
+    vec![
+        DescribeShareGroupOffsetsRequest {
+            groups: many(describe_share_group_offsets_request::DescribeShareGroupOffsetsRequestGroup {
+                group_id: "g".into(),
+                topics: None,
+                ..Default::default()
+            }),
+            ..Default::default()
+        }
+        .into(),
         AlterShareGroupOffsetsRequest {
-            group_id: g(),
+            group_id: "g".into(),
             topics: many(alter_share_group_offsets_request::AlterShareGroupOffsetsRequestTopic {
                 topic_name: "nothing".into(),
                 partitions: vec![Default::default()],
@@ -378,7 +435,7 @@ fn requests(topic_id: Uuid) -> Vec<RequestBody> {
         }
         .into(),
         DeleteShareGroupOffsetsRequest {
-            group_id: g(),
+            group_id: "g".into(),
             topics: many(delete_share_group_offsets_request::DeleteShareGroupOffsetsRequestTopic {
                 topic_name: "nothing".into(),
                 ..Default::default()

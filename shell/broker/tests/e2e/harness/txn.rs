@@ -280,6 +280,29 @@ pub fn read(client: &mut Client, topic: &str, partition: i32, committed: bool) -
     read_up_to(client, topic, partition, committed, end)
 }
 
+/// A fetch of one partition, of up to 1 MiB.
+fn fetch(topic: &str, partition: i32, committed: bool, fetch_offset: i64) -> FetchRequest {
+    let wanted = FetchPartition {
+        partition,
+        current_leader_epoch: -1,
+        fetch_offset,
+        log_start_offset: -1,
+        partition_max_bytes: 1 << 20,
+        ..Default::default()
+    };
+    let topic = FetchTopic { topic: topic.into(), partitions: vec![wanted], ..Default::default() };
+    FetchRequest {
+        replica_id: -1,
+        max_wait_ms: 100,
+        min_bytes: 1,
+        max_bytes: 1 << 20,
+        isolation_level: i8::from(committed),
+        session_epoch: -1,
+        topics: vec![topic],
+        ..Default::default()
+    }
+}
+
 /// As [`read`], up to an offset which the reader may see soon. Followers answer too.
 pub fn read_up_to(
     client: &mut Client,
@@ -292,25 +315,7 @@ pub fn read_up_to(
     let asked = Instant::now();
     while next < end {
         assert!(asked.elapsed() < PATIENCE, "read up to {next} of {end}");
-        let wanted = FetchPartition {
-            partition,
-            current_leader_epoch: -1,
-            fetch_offset: next,
-            log_start_offset: -1,
-            partition_max_bytes: 1 << 20,
-            ..Default::default()
-        };
-        let topic = FetchTopic { topic: topic.into(), partitions: vec![wanted], ..Default::default() };
-        let request = FetchRequest {
-            replica_id: -1,
-            max_wait_ms: 100,
-            min_bytes: 1,
-            max_bytes: 1 << 20,
-            isolation_level: i8::from(committed),
-            session_epoch: -1,
-            topics: vec![topic],
-            ..Default::default()
-        };
+        let request = fetch(topic, partition, committed, next);
         let ResponseBody::Fetch(response) = client.call(request, 11) else { panic!("another response") };
         let found = &response.responses[0].partitions[0];
         assert_eq!(found.error_code, 0);

@@ -42,7 +42,7 @@ use barnabas_wire::messages::metadata_response::{
 
 use crate::auto_create::creation;
 use crate::{Context, Plan, authorized_operations};
-pub use large::{Large, Place, Writing, large};
+pub use large::{Large, Place, Writing, large, names_many};
 
 /// Topics have to be created; the answer goes out at once and the client asks again, as with Kafka.
 #[derive(Debug, Clone, PartialEq)]

@@ -82,6 +82,11 @@ pub struct Place {
     ended: bool,
 }
 
+/// Whether the request names so many topics that they are not to be looked up on a worker.
+pub fn names_many(request: &MetadataRequest) -> bool {
+    request.topics.as_ref().is_some_and(|topics| topics.len() >= LARGE_MIN)
+}
+
 /// The request as a large answer; `None` where the usual way is right because it is small.
 ///
 /// # Errors

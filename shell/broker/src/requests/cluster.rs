@@ -6,9 +6,9 @@ mod auto_creation;
 pub mod log_dirs;
 mod metrics_in_band;
 
-use crate::requests::call::{Call, Started, pieces, unencodable};
+use crate::requests::call::{Answer, Call, Started, pieces, unencodable};
 use barnabas_api::{
-    Plan, k03_metadata, k10_find_coordinator, k18_api_versions, k32_describe_configs,
+    Context, Plan, k03_metadata, k10_find_coordinator, k18_api_versions, k32_describe_configs,
     k46_list_partition_reassignments, k60_describe_cluster, k74_list_config_resources,
     k75_describe_topic_partitions,
 };
@@ -52,6 +52,37 @@ pub fn metadata(call: Call, request: MetadataRequest) -> Started {
 }
 
 fn metadata_now(call: &Call, request: MetadataRequest) -> Started {
+    match k03_metadata::names_many(&request) {
+        true => Started::wait(metadata_of_many(call.clone(), request)),
+        false => metadata_here(call, request),
+    }
+}
+
+/// Looks up beside the workers what a request names: a hundred thousand topics take a tenth of a second.
+async fn metadata_of_many(call: Call, request: MetadataRequest) -> Answer {
+    let (moment, version, node) = (call.moment(), call.version, call.session.node.clone());
+    let work = move |ctx: &Context<'_>| {
+        let mut large = k03_metadata::large(&request, version, ctx);
+        if let Ok(Some(large)) = &mut large
+            && let Some(create) = large.take_creation()
+        {
+            node.cluster.topic_creation.ask(&node, create);
+        }
+        (request, large)
+    };
+    match pieces::beside(&call, &moment, work).await {
+        Some((_, Ok(Some(large)))) => pieces::answer(&call, moment, Box::new(large.write()), None).await,
+        Some((_, Err(error))) => unencodable(&call.session, &error),
+        // It names the same few again and again, or is invalid.
+        Some((request, Ok(None))) => match metadata_here(&call, request) {
+            Started::Answer(answer) => answer,
+            Started::Wait(waiting) => waiting.await,
+        },
+        None => Answer::Close,
+    }
+}
+
+fn metadata_here(call: &Call, request: MetadataRequest) -> Started {
     let moment = call.moment();
     match k03_metadata::large(&request, call.version, &call.context(&moment)) {
         Ok(None) => {}

@@ -25,7 +25,7 @@
 mod answers;
 
 use super::call::{Answer, Pieces, Started};
-use super::decode::{Free, decode};
+use super::decode::{Free, LargeTurn, decode};
 use super::session::{Half, Session};
 use crate::mailbox::{Command, NewConnection};
 use crate::node::workers::complaints::Cause;
@@ -271,17 +271,20 @@ async fn begin(session: &Rc<Session>, frame: Bytes, mut claim: Claim) -> Option<
         return None;
     }
     let memory_max = session.node.workers.decode_bytes_max;
-    let (decoded, free) = match decode(frame, memory_max, &mut claim, &session.unclaimed).await {
+    let decoded = decode(frame, memory_max, &mut claim, &session.unclaimed, session.beside()).await;
+    let (decoded, free) = match decoded {
         Ok(decoded) => decoded,
         Err(error) => {
             bad_request(session, Cause::Body(api), &format!("{api} version {}: {error}", start.api_version));
             return None;
         }
     };
+    let turn = LargeTurn::of(&decoded).await;
     let state = match super::start(session.clone(), decoded.header, decoded.body).await {
         Started::Answer(answer) => State::Done(answer),
         Started::Wait(future) => State::Running(future),
     };
+    drop(turn);
     Some(waiting(start.api_version, state, claim, free))
 }
 

@@ -170,7 +170,8 @@ async fn envelope(call: Call, request: EnvelopeRequest) -> Answer {
     let mut claim = call.session.claim();
     claim.stand(Standing::Small);
     let unclaimed = &call.session.unclaimed;
-    let decoded = decode(request.request_data, node.workers.decode_bytes_max, &mut claim, unclaimed).await;
+    let (memory_max, beside) = (node.workers.decode_bytes_max, call.session.beside());
+    let decoded = decode(request.request_data, memory_max, &mut claim, unclaimed, beside).await;
     let Ok((Decoded { header, body, .. }, _free)) = decoded else {
         return refuse(ErrorCode::InvalidRequest);
     };

@@ -13,7 +13,7 @@ pub mod share_members;
 use crate::controller::broker_probe;
 use crate::mailbox::NewConnection;
 use crate::node::Node;
-use crate::requests::decode::Unclaimed;
+use crate::requests::decode::{Beside, Unclaimed};
 use affinity::Foreign;
 use barnabas_api::k01_fetch::FetchSessions;
 use barnabas_api::share::Connection as ShareConnection;
@@ -196,6 +196,11 @@ impl Session {
     /// An empty share of the memory budget.
     pub fn claim(&self) -> Claim {
         self.node.workers.budget.claim(Some(self.account.clone()))
+    }
+
+    /// Where work is done for this client that would hold up the worker.
+    pub fn beside(&self) -> Beside<'_> {
+        Beside { threads: &self.node.workers.unpacking, address: self.peer.ip().to_canonical() }
     }
 
     /// Ends the connection at its next turn.

@@ -52,6 +52,24 @@ fn metadata_request_for_20000_topics_creates_a_hundred() {
     assert!(node.stop().success());
 }
 
+/// The threads for long work are made with their first job.
+fn has_threads_for_long_work(node: &TestNode) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", node.pid())).expect("proc");
+    let names = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+    names.into_iter().any(|name| name.starts_with("unpack-"))
+}
+
+#[test]
+fn metadata_of_many_names_is_looked_up_off_the_worker() {
+    let mut node = TestNode::start_with(&["auto.create.topics.enable=false"]);
+    let mut client = node.client();
+    name_topics(&mut client, (0..1_000).map(|number| format!("t{number}")));
+    assert!(!has_threads_for_long_work(&node));
+    name_topics(&mut client, (0..5_000).map(|number| format!("t{number}")));
+    assert!(has_threads_for_long_work(&node));
+    assert!(node.stop().success());
+}
+
 fn create(client: &mut Client, name: &str, partitions: i32) -> (i16, String) {
     let topic = CreatableTopic {
         name: name.into(),

@@ -1,5 +1,5 @@
-//! Work on compressed records that would hold up a worker: a few threads of low priority inflate, walk and rebuild
-//! batches.
+//! Work that would hold up a worker: a few threads of low priority inflate, walk and rebuild batches, decode large
+//! requests and look up the topics of large Metadata requests.
 //!
 //! A worker does small pieces itself ([`Spare`]), because two thread switches cost more than a small batch. What it
 //! does so is bounded twice: [`AT_ONCE`] for one batch, and [`SHARE`] of the thread's time for all of them. Everything
@@ -10,12 +10,13 @@
 //!
 //! Bounded:
 //! 1. jobs that run: one per thread, each of one batch, so memory is threads × what one batch may inflate to
-//!    (`inflated_limit`: 64 times its bytes or 64 MiB), and as much again for what is rebuilt of it
+//!    (`inflated_limit`: 64 times its bytes or 64 MiB), and as much again for what is rebuilt of it. Requests have
+//!    claimed what they take before
 //! 2. jobs that wait: one per address, in the order of arrival; others of the same address wait behind it. So an
 //!    address that sends nothing but bombs delays another address by one batch per thread
 //!
-//! Asked by: requests/produce.rs, requests/fetch.rs (old consumers), requests/offsets.rs (times), dead_letters.rs,
-//! coordinator_worker/host/load.rs.
+//! Asked by: requests/decode.rs, requests/cluster.rs (Metadata), requests/produce.rs, requests/fetch.rs (old consumers),
+//! requests/offsets.rs (times), dead_letters.rs, coordinator_worker/host/load.rs.
 
 use barnabas_wire::records::AtOnce;
 use std::cell::Cell;

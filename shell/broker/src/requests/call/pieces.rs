@@ -38,7 +38,18 @@ struct Source {
 }
 
 impl Source {
-    fn piece(&self, large: &mut dyn InPieces) -> Result<Option<Bytes>, EncodeError> {
+    fn of(call: &Call, moment: Moment) -> Self {
+        let node = &call.session.node;
+        Self {
+            moment,
+            client: call.client.clone(),
+            cluster_id: node.identity.cluster_id.clone(),
+            node: node.identity.broker_id,
+            now: node.clock.wall(),
+        }
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&Surroundings<'_>) -> T) -> T {
         // An answer in pieces is never in memory as a whole.
         let room = AnswerRoom::unlimited();
         let surroundings = Surroundings {
@@ -51,7 +62,11 @@ impl Source {
             now: self.now,
             room: &room,
         };
-        large.piece(&surroundings)
+        work(&surroundings)
+    }
+
+    fn piece(&self, large: &mut dyn InPieces) -> Result<Option<Bytes>, EncodeError> {
+        self.with(|surroundings| large.piece(surroundings))
     }
 }
 
@@ -178,6 +193,18 @@ fn make(source: Arc<Source>, mut large: Box<dyn InPieces>) -> JoinHandle<Made> {
     })
 }
 
+/// Has `work` on a large request done beside the workers, one of each client address at a time. `None`: the system gives
+/// no thread.
+pub async fn beside<T: Send + 'static>(
+    call: &Call,
+    moment: &Moment,
+    work: impl FnOnce(&Surroundings<'_>) -> T + Send + 'static,
+) -> Option<T> {
+    let source = Source::of(call, moment.clone());
+    let beside = call.session.beside();
+    beside.threads.run(Some(beside.address), move || source.with(work)).await
+}
+
 /// Begins a large answer.
 pub fn start(call: &Call, moment: Moment, large: Box<dyn InPieces>) -> Started {
     Started::wait(answer(call, moment, large, None))
@@ -190,14 +217,7 @@ pub fn answer(
     large: Box<dyn InPieces>,
     held: Option<Claim>,
 ) -> impl Future<Output = Answer> + use<> {
-    let node = &call.session.node;
-    let source = Arc::new(Source {
-        moment,
-        client: call.client.clone(),
-        cluster_id: node.identity.cluster_id.clone(),
-        node: node.identity.broker_id,
-        now: node.clock.wall(),
-    });
+    let source = Arc::new(Source::of(call, moment));
     let session = call.session.clone();
     async move {
         match count(&source, large).await {

@@ -7,6 +7,8 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
 /// Metadata of so many topics of four letters: 6 bytes each, and 80 or more in decoded form.
 fn frame(topics: usize) -> Bytes {
     let name = |at: usize| MetadataRequestTopic {
@@ -34,8 +36,10 @@ async fn small_request_is_decoded_without_more_room() {
     let budget = Budget::new(1000);
     let mut claim = claim_of(&budget, 600);
     let unclaimed = Unclaimed::default();
+    let threads = Unpacking::new(1);
+    let beside = Beside { threads: &threads, address: ADDRESS };
     let (decoded, free) =
-        decode(frame(100), MEMORY_BYTES_MAX, &mut claim, &unclaimed).await.expect("decoded");
+        decode(frame(100), MEMORY_BYTES_MAX, &mut claim, &unclaimed, beside).await.expect("decoded");
     assert!(decoded.memory_bytes > 1000, "{}", decoded.memory_bytes);
     assert_eq!((budget.claimed_bytes(), unclaimed.0.get()), (600, decoded.memory_bytes));
     drop(free);
@@ -46,11 +50,13 @@ async fn small_request_is_decoded_without_more_room() {
 async fn small_requests_of_a_connection_are_free_up_to_a_bound() {
     let budget = Budget::new(100 << 20);
     let unclaimed = Unclaimed::default();
+    let threads = Unpacking::new(1);
+    let beside = Beside { threads: &threads, address: ADDRESS };
     let mut in_work = Vec::new();
     for _ in 0..100 {
         let mut claim = claim_of(&budget, 0);
         let (decoded, free) =
-            decode(frame(100), MEMORY_BYTES_MAX, &mut claim, &unclaimed).await.expect("decoded");
+            decode(frame(100), MEMORY_BYTES_MAX, &mut claim, &unclaimed, beside).await.expect("decoded");
         in_work.push((claim, decoded.memory_bytes, free));
     }
     let held: usize = in_work.iter().map(|(_, bytes, _)| bytes).sum();
@@ -64,6 +70,8 @@ async fn small_requests_of_a_connection_are_free_up_to_a_bound() {
 async fn large_requests_claim_what_they_take_before_they_take_it() {
     let budget = Budget::new(8 << 20);
     let unclaimed = Unclaimed::default();
+    let threads = Unpacking::new(1);
+    let beside = Beside { threads: &threads, address: ADDRESS };
     let mut claims: Vec<Claim> = (0..10).map(|_| claim_of(&budget, 60_000)).collect();
     // The pass is taken: whoever finds no room waits.
     let mut pass = claim_of(&budget, 1);
@@ -71,7 +79,7 @@ async fn large_requests_claim_what_they_take_before_they_take_it() {
     assert!(poll(whole.as_mut()).is_ready());
     let (mut done, mut most) = (0, 0);
     for claim in &mut claims {
-        let mut decoding = pin!(decode(frame(10_000), MEMORY_BYTES_MAX, claim, &unclaimed));
+        let mut decoding = pin!(decode(frame(10_000), MEMORY_BYTES_MAX, claim, &unclaimed, beside));
         let Poll::Ready(decoded) = poll(decoding.as_mut()) else { break };
         most = most.max(decoded.expect("decoded").0.memory_bytes);
         done += 1;
@@ -87,11 +95,38 @@ async fn refused_request_claims_no_more_than_its_bound() {
     let budget = Budget::new(100 << 20);
     let mut claim = claim_of(&budget, 0);
     let unclaimed = Unclaimed::default();
+    let threads = Unpacking::new(1);
+    let beside = Beside { threads: &threads, address: ADDRESS };
     let frame = frame(200_000);
     let (bytes, error) = {
-        let decoded = decode(frame.clone(), 1 << 20, &mut claim, &unclaimed).await;
+        let decoded = decode(frame.clone(), 1 << 20, &mut claim, &unclaimed, beside).await;
         (claim.bytes(), decoded.expect_err("too large"))
     };
     assert_eq!(error.kind, DecodeErrorKind::Memory(1 << 20));
     assert!(bytes <= (PEAK_BYTES_PER_DECODED << 20) as u64, "{bytes}");
+}
+
+#[tokio::test]
+async fn large_request_is_decoded_while_the_worker_goes_on() {
+    let budget = Budget::new(1 << 30);
+    let mut claim = claim_of(&budget, 0);
+    let unclaimed = Unclaimed::default();
+    let threads = Unpacking::new(1);
+    let beside = Beside { threads: &threads, address: ADDRESS };
+    // The only thread is busy until the worker's other task has had its turn.
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let busy = threads.run(None, move || ended.recv());
+    let had_turn = Cell::new(false);
+    let decoding = async {
+        let decoded = decode(frame(100_000), MEMORY_BYTES_MAX, &mut claim, &unclaimed, beside).await;
+        assert!(had_turn.get(), "the worker decoded it");
+        decoded.expect("decoded").0.memory_bytes
+    };
+    let other = async {
+        tokio::task::yield_now().await;
+        had_turn.set(true);
+        end.send(()).expect("the thread waits");
+    };
+    let (_, bytes, ()) = tokio::join!(busy, decoding, other);
+    assert!(bytes > AT_ONCE_BYTES, "{bytes}");
 }

@@ -1,10 +1,18 @@
-//! Topics that come to be because somebody named them: what they are created with.
+//! Auto-created topics: the CreateTopics request that a broker sends to the controller for a topic that a client named
+//! and that does not exist, and for the internal topics of the coordinators.
+//!
+//! - A client's topic: `num.partitions` and `default.replication.factor` of this broker's file, else -1, for which the
+//!   controller takes its own defaults.
+//! - An internal topic (`__consumer_offsets`, `__transaction_state`, `__share_group_state`): the partitions and replicas
+//!   of its own keys, and the configs of [`internal_topic_configs`].
+//! - An internal topic whose replication factor is not in the broker's file: the default (3), but no more than the
+//!   cluster has nodes. So a single node needs no `offsets.topic.replication.factor=1`. Kafka sends the default, and
+//!   the controller refuses it with INVALID_REPLICATION_FACTOR.
+//! - A replication factor from the file is sent unchanged, as in Kafka. A controller with fewer brokers refuses it; the
+//!   next request that needs the topic sends CreateTopics again.
 //!
 //! Source: Kafka `DefaultAutoTopicCreationManager`, `GroupCoordinatorConfig`, `TransactionLogConfig`,
-//! `ShareCoordinatorConfig`. Different here: where nobody has said how many replicas an internal topic is to have, it
-//! asks for no more than there are nodes, so that a single node works without `offsets.topic.replication.factor=1`.
-//! What was said is asked for as it is: a controller that knows fewer brokers refuses, and whoever needs the topic asks
-//! again (Kafka does so with its defaults, too).
+//! `ShareCoordinatorConfig`.
 
 use barnabas_base::{DurationMs, MonotonicMs, Set, is_internal_topic, name};
 use barnabas_metadata::config::BrokerConfig;
@@ -15,23 +23,24 @@ use barnabas_wire::messages::create_topics_request::{
 
 use crate::Context;
 
-/// How many topics Metadata requests may still create: a client may name very many that do not exist, in request after
-/// request.
+/// Limits how many topics Metadata requests create: `auto.create.topics.request.max` for one request,
+/// `auto.create.topics.second.max` in a second. Without limits a client that names new topics in request after request
+/// fills the metadata log.
 ///
-/// A topic that was asked for in the same second is not asked for again: many clients wait for the same one.
-/// Coordinators' topics are not counted. Holds at most `auto.create.topics.second.max` names.
+/// A topic for which CreateTopics was sent in the same second is left out: many clients wait for the same one. Internal
+/// topics are not counted. Holds at most `auto.create.topics.second.max` names.
 #[derive(Debug, Default)]
 pub struct AutoCreation {
     /// When the second began.
     since: Option<MonotonicMs>,
-    /// What was asked for in it.
+    /// Topics for which CreateTopics was sent since then.
     asked: Set<Str>,
 }
 
-/// What of a request may be created now.
+/// How many topics of a request were left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Admitted {
-    /// Topics that are left out, and the key of the limit that they are beyond.
+    /// Topics beyond a limit, and the key of that limit.
     pub left_out: usize,
     pub key: &'static str,
 }
@@ -41,7 +50,7 @@ const PER_SECOND: &str = "auto.create.topics.second.max";
 const SECOND: DurationMs = DurationMs(1000);
 
 impl AutoCreation {
-    /// Leaves in `create` what may be created now.
+    /// Removes from `create` the topics that may not be created now.
     pub fn admit(
         &mut self,
         create: &mut CreateTopicsRequest,
@@ -78,10 +87,10 @@ impl AutoCreation {
     }
 }
 
-/// "As the broker's default says", for partitions and for replicas.
+/// The controller applies its own default, for partitions and for replicas.
 const DEFAULT: i32 = -1;
 
-/// The CreateTopics request by which `topics` come to be.
+/// The CreateTopics request for `topics`.
 pub(crate) fn creation<'a>(topics: impl Iterator<Item = &'a str>, ctx: &Context<'_>) -> CreateTopicsRequest {
     CreateTopicsRequest {
         topics: topics.map(|topic| auto_created_topic(topic, ctx)).collect(),
@@ -90,7 +99,7 @@ pub(crate) fn creation<'a>(topics: impl Iterator<Item = &'a str>, ctx: &Context<
     }
 }
 
-/// What a topic of this name is created with when nobody said anything but its name.
+/// One topic of a CreateTopics request, where only its name is known.
 pub fn auto_created_topic(topic: &str, ctx: &Context<'_>) -> CreatableTopic {
     let (partitions, replicas) = match topic {
         name::CONSUMER_OFFSETS => ("offsets.topic.num.partitions", "offsets.topic.replication.factor"),
@@ -119,8 +128,11 @@ pub fn auto_created_topic(topic: &str, ctx: &Context<'_>) -> CreatableTopic {
     }
 }
 
-/// A cluster that is just starting is as large as its quorum says, if more brokers are not known yet: a topic that is
-/// made with one replica keeps it.
+/// The value of `key` if the broker's file has it; else the default, but no more than the cluster has nodes.
+///
+/// The number of nodes is the largest of the registered brokers, the registered controllers and the entries of
+/// `controller.quorum.voters` and `controller.quorum.bootstrap.servers`. While a cluster starts, only the first broker
+/// is registered; a topic that is created with one replica then would keep it.
 fn replication_factor(key: &'static str, ctx: &Context<'_>) -> i32 {
     let wanted = ctx.config.int(key);
     if ctx.config.given().get(key).is_some() {
@@ -136,7 +148,7 @@ fn replication_factor(key: &'static str, ctx: &Context<'_>) -> i32 {
 }
 
 fn plain_topic(topic: &str, config: &BrokerConfig) -> CreatableTopic {
-    // The controller's own defaults apply unless this broker's file says something else.
+    // The controller applies its own defaults to keys that this broker's file does not have.
     let given = |key| if config.given().get(key).is_some() { config.int(key) } else { DEFAULT };
     CreatableTopic {
         name: Str::from(topic),

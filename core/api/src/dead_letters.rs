@@ -1,18 +1,20 @@
 //! # Dead letters of share groups (KIP-1191)
 //!
-//! What a share group gives up (a consumer rejects it, or it was delivered as often as the group allows) goes to a
-//! topic that the group names, and is archived after that. This file answers whether a group has such a topic, whether
-//! that topic may take its dead letters, what a topic is created with that is not there yet, and what is written. It
-//! reads no log and writes none.
+//! A share group writes a record to its dead letter topic and then archives it, when a consumer has rejected the record
+//! or the record has reached the group's delivery limit. This file decides whether a group has a dead letter topic,
+//! whether the topic takes the group's records, which CreateTopics creates a missing topic, and which batch is written.
+//! It reads no log and writes none.
 //!
-//! - A group names its topic with `errors.deadletterqueue.topic.name`; `share.version` 2 is needed.
-//! - The topic must say so of itself (`errors.deadletterqueue.group.enable=true`), its name begins with the cluster's
-//!   prefix (`errors.deadletterqueue.topic.name.prefix`) and not with `__`. It is created if the cluster says so
-//!   (`errors.deadletterqueue.auto.create.topics.enable`), dated by its records.
-//! - A letter has headers that say where the record stood, whose it was, how often it was delivered and why it was
-//!   given up, behind the record's own; key, value and the record's own headers only where the group says
-//!   `errors.deadletterqueue.copy.record.enable`.
-//! - Partition `p` goes to partition `p` modulo the topic's partitions. Timestamps are of now.
+//! - The group's config `errors.deadletterqueue.topic.name` names the topic. `share.version` must be 2 or higher.
+//! - The topic's config `errors.deadletterqueue.group.enable` must be `true`. Its name must begin with the cluster's
+//!   `errors.deadletterqueue.topic.name.prefix` and not with `__`.
+//! - A missing topic is created if `errors.deadletterqueue.auto.create.topics.enable` is `true`, with
+//!   `message.timestamp.type=CreateTime`.
+//! - The headers of a dead letter name the record's topic, partition and offset, the group, the delivery count and the
+//!   cause. With the group's config `errors.deadletterqueue.copy.record.enable` they follow the record's own headers, and
+//!   the dead letter has the record's key and value.
+//! - Records of partition `p` go to partition `p` modulo the number of partitions of the topic. Their timestamp is the
+//!   broker's time at which the batch is built.
 //!
 //! Source: Kafka 4.4 `ShareGroupDLQStateManager`, `ShareGroupDLQManager`, `ShareCoordinatorMetadataCacheHelperImpl`.
 
@@ -29,9 +31,9 @@ use std::collections::BTreeMap;
 
 /// The level of `share.version` that knows dead letters.
 const SHARE_VERSION: i16 = 2;
-/// The beginning of names that are the brokers' own.
+/// Prefix of internal topics.
 const INTERNAL: &str = "__";
-/// "As the broker's default says", for partitions and for replicas.
+/// The controller applies its own default, for partitions and for replicas.
 const DEFAULT: i32 = -1;
 
 const TOPIC_NAME: &str = "errors.deadletterqueue.topic.name";
@@ -40,11 +42,11 @@ const TOPIC_TAKES: &str = "errors.deadletterqueue.group.enable";
 const AUTO_CREATE: &str = "errors.deadletterqueue.auto.create.topics.enable";
 const PREFIX: &str = "errors.deadletterqueue.topic.name.prefix";
 
-/// What a group says of its dead letters.
+/// A group's configs for dead letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetters {
     pub topic: Text,
-    /// A letter carries the record itself, and not only where it stood.
+    /// Dead letters have the record's key, value and headers.
     pub copies_records: bool,
 }
 
@@ -129,8 +131,9 @@ impl DeadLetters {
         Ok(Destination::Partition { topic: topic.id, partition, leader, bytes_max })
     }
 
-    /// The CreateTopics by which the topic comes to be. Letters are dated by whoever writes them, also where topics
-    /// otherwise are not.
+    /// The CreateTopics request for the group's topic, with `errors.deadletterqueue.group.enable=true` and
+    /// `message.timestamp.type=CreateTime`: a dead letter keeps the timestamp that its broker wrote, also in a cluster
+    /// with `log.message.timestamp.type=LogAppendTime`.
     pub fn creation(&self, config: &BrokerConfig) -> CreateTopicsRequest {
         let set = |key: &str, value: &str| CreatableTopicConfig {
             name: key.into(),
@@ -153,7 +156,7 @@ fn is_true(value: Option<&str>) -> bool {
     value.is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }
 
-/// Why a record is given up. Its words are what consumers of the topic find in the header.
+/// Why a record goes to the dead letter topic. [`Cause::words`] is the value of the dead letter's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     Rejected,

@@ -243,8 +243,12 @@ fn transaction(request: &ProduceRequest, version: i16) -> Result<Option<Transact
     }))
 }
 
-/// Whether the first batch may be sent to a partition that has it already, and is not written twice: it names its
-/// producer. And nobody has to be asked about its transaction.
+/// Whether the first batch is of an idempotent producer outside a transaction. The partition's leader finds a repeated
+/// batch of such a producer by its sequence number and does not write it twice, and no transaction coordinator has to
+/// verify it.
+///
+/// # Source
+/// KIP-98; Kafka `ProducerStateEntry.findDuplicateBatch`.
 fn is_repeatable(records: &[u8]) -> bool {
     const MAGIC_AT: usize = 16;
     const PRODUCER_AT: usize = 43;

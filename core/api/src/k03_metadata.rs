@@ -1,7 +1,7 @@
 //! # Metadata, key 3, versions 0–13
 //!
-//! Tells a client which brokers there are, which topics, and who leads each partition. May make topics come to be that
-//! do not exist yet.
+//! Tells a client which brokers and topics there are, and which broker leads each partition. Topics that do not exist
+//! are auto-created where the request and `auto.create.topics.enable` allow it.
 //!
 //! | version | what it added |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! # FindCoordinator, key 10, versions 0–6
 //!
 //! Tells which broker looks after a group, a transactional id or a share-partition: the leader of the partition of
-//! `__consumer_offsets`, `__transaction_state` or `__share_group_state` that the name falls on. The first question
-//! makes that topic come to be.
+//! `__consumer_offsets`, `__transaction_state` or `__share_group_state` that the name falls on. If that topic does not
+//! exist, the broker auto-creates it.
 //!
 //! | version | what it added |
 //! |---|---|

@@ -90,7 +90,7 @@ fn bad_topics(topology: &Topology) -> Option<String> {
     (!bad.is_empty()).then(|| format!("Topic names {} are not valid topic names.", joined(bad)))
 }
 
-/// The request by which a group's internal topics come to be.
+/// The CreateTopics request for a group's internal topics.
 pub fn creation(topics: Vec<CreatableTopic>, ctx: &Context<'_>) -> CreateTopicsRequest {
     CreateTopicsRequest {
         topics,

@@ -1,7 +1,7 @@
-//! Which shard of the share coordinator a share-partition belongs to, and who leads it.
+//! Which partition of `__share_group_state` holds the state of a share-partition, and which broker leads it.
 //!
-//! A share-partition's name is `group:topic id:partition`; it falls on a partition of `__share_group_state` as a
-//! group's does on one of `__consumer_offsets`.
+//! The key of a share-partition is `group:topic id:partition`. Its hash selects the partition, as a group's id selects
+//! one of `__consumer_offsets`.
 //!
 //! Source: Kafka 4.4 `ShareCoordinatorService.partitionFor`, `SharePartitionKey`.
 
@@ -20,7 +20,7 @@ pub fn shard_of(key: &str, ctx: &Context<'_>) -> Option<Shard> {
     Some(Shard { partition, leader: ctx.leader_of(topic.partition(partition)?) })
 }
 
-/// The shard's partition and who leads it; [`BrokerId::NONE`]: nobody, now.
+/// The shard's partition and its leader; [`BrokerId::NONE`] while it has none.
 ///
 /// # Errors
 /// COORDINATOR_NOT_AVAILABLE where there is no such partition yet.
@@ -32,7 +32,7 @@ pub fn coordinated_by(key: &str, image: &Image) -> Result<(PartitionIndex, Broke
     Ok((partition, state.leader))
 }
 
-/// Whether this is the name of a share-partition: a group, which may itself hold colons, a topic's id and a partition.
+/// Whether `key` is the key of a share-partition: a group id, which may contain colons, a topic id and a partition.
 ///
 /// # Source
 /// Kafka 4.4 `SharePartitionKey.validate`.
@@ -44,7 +44,11 @@ pub fn is_key(key: &str) -> bool {
         && group.is_some_and(|group| !group.trim().is_empty())
 }
 
-/// The CreateTopics by which `__share_group_state` comes to be, in the name of this node.
+/// The CreateTopics request that this broker sends for `__share_group_state`: partitions from
+/// `share.coordinator.state.topic.num.partitions`, replicas and configs as in [`auto_create`].
+///
+/// # Source
+/// Kafka `DefaultAutoTopicCreationManager.creatableTopic`.
 pub fn creation(image: &Image, config: &BrokerConfig, node: BrokerId) -> CreateTopicsRequest {
     let text = |text: &str| barnabas_base::Text::from(text);
     let client =

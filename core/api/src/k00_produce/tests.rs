@@ -185,8 +185,9 @@ fn what_was_not_verified_is_told_in_words_that_the_version_knows() {
     assert_eq!(told(E::InvalidProducerIdMapping, 12), E::InvalidProducerIdMapping);
 }
 
-/// KAFKA-14034, Redpanda 5355: a producer that is told UNKNOWN_SERVER_ERROR gives its batch up, or sends it again under
-/// another epoch, though it may be there. Nothing that a coordinator can say comes to that, but its own word for it.
+/// KAFKA-14034, Redpanda 5355: on UNKNOWN_SERVER_ERROR a producer drops its batch, or sends it again under another epoch,
+/// although the batch may have been appended. So no error code of a coordinator but UNKNOWN_SERVER_ERROR itself becomes
+/// that code.
 #[test]
 fn what_was_not_verified_is_no_unknown_error() {
     for code in (-1..=200).map(ErrorCode::from_code).filter(|code| *code != ErrorCode::UnknownServerError) {

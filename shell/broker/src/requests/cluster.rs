@@ -1,5 +1,10 @@
-//! What is answered from the image alone, and what comes to be because a client named it: ApiVersions, Metadata,
-//! FindCoordinator, and the descriptions of cluster, topics and configurations.
+//! Requests that are answered from the metadata image, without a partition or a coordinator: ApiVersions, Metadata,
+//! FindCoordinator, DescribeCluster, DescribeConfigs, DescribeTopicPartitions, ListConfigResources,
+//! ListPartitionReassignments.
+//!
+//! Metadata and FindCoordinator also send the controller a CreateTopics request for topics that do not exist
+//! (core/api/src/auto_create.rs). They do not wait for it: the answer says that the topic is missing, and the client
+//! asks again.
 
 pub mod admin;
 mod auto_creation;

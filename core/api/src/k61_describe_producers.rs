@@ -25,7 +25,7 @@ use barnabas_wire::messages::describe_producers_response::{
 };
 
 use crate::repeats::Places;
-use crate::{AnswerRoom, Context, Plan, Refusal, Slot};
+use crate::{AnswerRoom, Context, Plan, Refusal, Slot, TooLarge};
 
 /// A producer in the answer, as a value and as written.
 const PRODUCER_BYTES: usize = size_of::<ProducerState>() + 44;
@@ -100,6 +100,20 @@ fn check(topic: &Str, partition: PartitionIndex, ctx: &Context<'_>) -> Result<Ar
 }
 
 impl Pending {
+    /// What so many producers of the part with that number take in the answer, for each time that the request names its
+    /// partition.
+    pub fn bytes(&self, number: usize, producers: usize) -> usize {
+        let times = self.places.of(number).len();
+        times.saturating_mul(producers).saturating_mul(PRODUCER_BYTES)
+    }
+
+    /// The part with that number has no room in the answer.
+    pub fn refuse(&mut self, number: usize, large: TooLarge) {
+        for slot in self.places.of(number) {
+            refuse(&mut self.topics[slot.topic()].partitions[slot.partition()], large);
+        }
+    }
+
     /// Takes over the result of the part with that number, for each time that the request names its partition.
     pub fn set(&mut self, number: usize, outcome: &Outcome, room: &AnswerRoom) {
         for slot in self.places.of(number) {
@@ -107,11 +121,7 @@ impl Pending {
             match outcome {
                 Ok(producers) => match room.take(producers.len() * PRODUCER_BYTES) {
                     Ok(()) => answer.active_producers = producers.iter().map(state).collect(),
-                    Err(large) => {
-                        let refusal = large.refusal(ErrorCode::RequestTimedOut);
-                        answer.error_code = refusal.code.code();
-                        answer.error_message = refusal.text();
-                    }
+                    Err(large) => refuse(answer, large),
                 },
                 Err(code) => answer.error_code = code.code(),
             }
@@ -122,6 +132,12 @@ impl Pending {
     pub fn respond(self) -> DescribeProducersResponse {
         DescribeProducersResponse { topics: self.topics, ..DescribeProducersResponse::default() }
     }
+}
+
+fn refuse(answer: &mut PartitionResponse, large: TooLarge) {
+    let refusal = large.refusal(ErrorCode::RequestTimedOut);
+    answer.error_code = refusal.code.code();
+    answer.error_message = refusal.text();
 }
 
 fn state(producer: &Producer) -> ProducerState {

@@ -127,17 +127,14 @@ pub enum Question {
     DeleteRecords(Option<Offset>),
     /// Below what records are deleted on every replica whose broker is there.
     LowWatermark,
-    Producers,
+    /// The producers; where there are more than `max`, only how many.
+    Producers { max: usize },
     /// Where the log ends for readers, as this replica knows it.
     Ends,
     /// When the record at this offset, or the next one that is there, was written.
     TimeAt(Offset),
     /// What the coordinator's word about this producer's transaction would rest on.
-    Guard {
-        producer_id: ProducerId,
-        epoch: ProducerEpoch,
-        starts_at_zero: bool,
-    },
+    Guard { producer_id: ProducerId, epoch: ProducerEpoch, starts_at_zero: bool },
 }
 
 /// What a search of [`Question::List`] came to.
@@ -170,6 +167,8 @@ pub enum Said {
     LogStart(Offset),
     LowWatermark(Offset),
     Producers(Vec<ProducerEntry>),
+    /// More producers than were asked for.
+    ManyProducers(usize),
     Ends {
         high_watermark: Offset,
         last_stable: Offset,

@@ -3,17 +3,19 @@
 
 use crate::mailbox::{AskItem, AskOutcome, Declined, PartitionKey, Question, Said, Search, Searched};
 use crate::requests::call::{Answer, Call, Started};
-use crate::routing::owners;
+use crate::routing::owners::{self, Gathering};
 use barnabas_api::k02_list_offsets::{self, Asker, Bounds, Found, Target};
 use barnabas_api::k61_describe_producers::{self, Producer};
 use barnabas_api::{Plan, k21_delete_records, k23_offset_for_leader_epoch};
 use barnabas_base::{ErrorCode, LeaderEpoch, Map, Offset, PartitionIndex, TopicId};
+use barnabas_coordinator::PART_BYTES;
 use barnabas_partition::Isolation;
 use barnabas_replica::ListBounds;
 use barnabas_storage::FoundTimestamp;
 use barnabas_wire::messages::{
     DeleteRecordsRequest, DescribeProducersRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest,
 };
+use std::collections::VecDeque;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -255,23 +257,77 @@ async fn await_followers(
     }
 }
 
+/// Owners first say how many producers a partition has. The producers themselves are asked for once the answer has room
+/// for them, a few partitions at a time.
 pub async fn describe_producers(call: Call, request: DescribeProducersRequest) -> Started {
     let moment = call.moment();
     let work = match k61_describe_producers::plan(request, &call.context(&moment)) {
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
-    let items = work
-        .parts
-        .iter()
-        .enumerate()
-        .map(|(slot, part)| item(slot, part.topic.id, part.partition, None, Question::Producers));
-    let items = items.collect();
-    let (room, answered) = (call.room.clone(), call.room.clone());
-    let each = move |pending: &mut k61_describe_producers::Pending, outcome: AskOutcome| {
-        pending.set(outcome.slot as usize, &producers(outcome.result), &room);
+    let numbers = (0..work.parts.len()).map(|number| (number, 0));
+    let counted = owners::ask(&call.session.node, ask_producers(&work.parts, numbers)).await;
+    Started::wait(describe_counted(call, work, counted))
+}
+
+/// `numbers`: parts, and how many producers are wanted of each at most.
+fn ask_producers(
+    parts: &[k61_describe_producers::Part],
+    numbers: impl Iterator<Item = (usize, usize)>,
+) -> Vec<AskItem> {
+    let ask = |(number, max): (usize, usize)| {
+        let part = &parts[number];
+        item(number, part.topic.id, part.partition, None, Question::Producers { max })
     };
-    ask(&call, items, work.pending, each, move |pending| answered.reply(pending.respond())).await
+    numbers.map(ask).collect()
+}
+
+async fn describe_counted(
+    call: Call,
+    work: k61_describe_producers::Work,
+    counted: Gathering<AskOutcome>,
+) -> Answer {
+    let k61_describe_producers::Work { parts, mut pending } = work;
+    let mut outcomes = counted.all().await;
+    // An owner that says nothing is gone: the node is stopping.
+    if outcomes.len() < parts.len() {
+        return Answer::Close;
+    }
+    let mut left: VecDeque<(usize, usize)> = VecDeque::new();
+    loop {
+        for outcome in outcomes {
+            let number = outcome.slot as usize;
+            match outcome.result {
+                // More may have come since they were counted.
+                Ok(Said::ManyProducers(count)) => left.push_back((number, count)),
+                said => pending.set(number, &producers(said), &call.room),
+            }
+        }
+        let (mut group, mut bytes) = (Vec::new(), 0);
+        while let Some((number, count)) = left.front().copied() {
+            let more = pending.bytes(number, count);
+            if bytes + more > PART_BYTES && !group.is_empty() {
+                break;
+            }
+            left.pop_front();
+            group.push((number, count));
+            bytes += more;
+        }
+        if group.is_empty() {
+            return call.room.reply(pending.respond());
+        }
+        if let Err(large) = call.room.reserve(bytes).await {
+            group.iter().for_each(|(number, _)| pending.refuse(*number, large));
+            outcomes = Vec::new();
+            continue;
+        }
+        let asked = group.len();
+        let items = ask_producers(&parts, group.into_iter());
+        outcomes = owners::ask(&call.session.node, items).await.all().await;
+        if outcomes.len() < asked {
+            return Answer::Close;
+        }
+    }
 }
 
 fn producers(said: Result<Said, Declined>) -> k61_describe_producers::Outcome {

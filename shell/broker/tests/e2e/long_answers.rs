@@ -2,13 +2,15 @@
 //! budget, and many that are asked for at once wait for each other instead of adding up.
 
 use crate::harness::patience::until;
-use crate::harness::{Client, TestNode};
+use crate::harness::{Client, TestNode, now_ms};
+use barnabas_base::{ProducerEpoch, ProducerId, Sequence, TimestampMs};
 use barnabas_wire::RequestBody;
 use barnabas_wire::messages::offset_commit_request::{
     OffsetCommitRequestPartition, OffsetCommitRequestTopic,
 };
 use barnabas_wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use barnabas_wire::messages::*;
+use barnabas_wire::records::{BatchBuilder, BatchOptions};
 
 const MIB: u64 = 1 << 20;
 /// Names are as long as they can be, so that few of them make a long answer.
@@ -178,6 +180,74 @@ fn long_answers_wait_for_memory_instead_of_adding_up() {
     ask_at_once(&node, &fetch.into(), 8, OFFSETS as usize);
     let list = ListTransactionsRequest { duration_filter: -1, ..Default::default() };
     ask_at_once(&node, &list.into(), 1, NAMES);
+    assert!(node.stop().success());
+}
+
+/// Each of the partitions remembers all of the producers.
+fn add_producers(client: &mut Client, partitions: i32, producers: i64) {
+    for producer in 0..producers {
+        let mut builder = BatchBuilder::new(BatchOptions {
+            producer_id: ProducerId(1_000_000 + producer),
+            producer_epoch: ProducerEpoch(0),
+            base_sequence: Sequence(0),
+            ..BatchOptions::default()
+        });
+        builder.push(TimestampMs(now_ms()), None, Some(b"x"), &[]);
+        let records = builder.build().expect("a batch");
+        let data = |index| produce_request::PartitionProduceData {
+            index,
+            records: Some(records.clone()),
+            ..Default::default()
+        };
+        let topic = produce_request::TopicProduceData {
+            name: "wide".into(),
+            partition_data: (0..partitions).map(data).collect(),
+            ..Default::default()
+        };
+        let request =
+            ProduceRequest { acks: 1, timeout_ms: 30_000, topic_data: vec![topic], ..Default::default() };
+        let ResponseBody::Produce(answer) = client.call(request, 9) else { panic!("another") };
+        assert!(answer.responses[0].partition_responses.iter().all(|each| each.error_code == 0));
+    }
+}
+
+/// An answer takes 2 MiB while it is made and until it is written. Twelve clients that read late ask for twelve each: an
+/// answer waits for its room, and no partition is refused.
+#[test]
+fn producers_are_described_once_the_answer_has_room() {
+    const PARTITIONS: i32 = 64;
+    const PRODUCERS: i64 = 300;
+    const PIPELINED: usize = 12;
+    let mut node = TestNode::start_with(&["queued.max.request.bytes=16777216", "log.cache.bytes=1048576"]);
+    let mut client = node.client();
+    client.create_topic("wide", PARTITIONS, &[]);
+    add_producers(&mut client, PARTITIONS, PRODUCERS);
+    let topic = describe_producers_request::TopicRequest {
+        name: "wide".into(),
+        partition_indexes: (0..PARTITIONS).collect(),
+        ..Default::default()
+    };
+    let request = DescribeProducersRequest { topics: vec![topic], ..Default::default() };
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| node.client()).collect();
+    for client in &mut clients {
+        (0..PIPELINED).for_each(|_| _ = client.send(request.clone(), 0));
+    }
+    until("first answers", || clients.iter().all(Client::has_answer).then_some(()));
+    // Others are answered meanwhile.
+    (0..100).for_each(|_| _ = client.call(ApiVersionsRequest::default(), 0));
+    let receive = |client: &mut Client| {
+        let (_, answer) = client.receive(barnabas_wire::ApiKey::DescribeProducers, 0);
+        let ResponseBody::DescribeProducers(answer) = answer else { panic!("another") };
+        let partitions = &answer.topics[0].partitions;
+        let refused = partitions.iter().filter(|each| each.error_code != 0).count();
+        let producers: usize = partitions.iter().map(|each| each.active_producers.len()).sum();
+        assert_eq!((refused, producers), (0, (i64::from(PARTITIONS) * PRODUCERS) as usize));
+    };
+    std::thread::scope(|scope| {
+        for client in &mut clients {
+            scope.spawn(|| (0..PIPELINED).for_each(|_| receive(client)));
+        }
+    });
     assert!(node.stop().success());
 }
 

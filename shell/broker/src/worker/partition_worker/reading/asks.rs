@@ -201,7 +201,10 @@ impl PartitionWorker {
             Question::Guard { producer_id, epoch, starts_at_zero } => {
                 Said::Guard(replica.verification(producer_id, epoch, starts_at_zero)?)
             }
-            Question::Producers => {
+            Question::Producers { max } if replica.partition.producer_count() > max => {
+                Said::ManyProducers(replica.partition.producer_count())
+            }
+            Question::Producers { .. } => {
                 Said::Producers(replica.partition.producers().into_iter().map(producer_entry).collect())
             }
         };

@@ -11,6 +11,8 @@
 //! - A replication factor from the file is sent unchanged, as in Kafka. A controller with fewer brokers refuses it; the
 //!   next request that needs the topic sends CreateTopics again.
 //!
+//! Sent by shell/broker/src/requests/cluster.rs.
+//!
 //! Source: Kafka `DefaultAutoTopicCreationManager`, `GroupCoordinatorConfig`, `TransactionLogConfig`,
 //! `ShareCoordinatorConfig`.
 

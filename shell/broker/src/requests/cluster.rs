@@ -4,7 +4,7 @@
 //!
 //! Metadata and FindCoordinator also send the controller a CreateTopics request for topics that do not exist
 //! (core/api/src/auto_create.rs). They do not wait for it: the answer says that the topic is missing, and the client
-//! asks again.
+//! asks again. Metadata that names very many topics is answered by the threads of node/workers/unpacking.rs.
 
 pub mod admin;
 mod auto_creation;

@@ -15,64 +15,25 @@
 
 #[path = "streams_model/client.rs"]
 mod client;
+mod group_model;
 mod rig;
 #[path = "streams_model/world.rs"]
 mod world;
 
-use world::World;
-
-/// What is wrong on purpose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bug {
-    None,
-    /// A client says that it has given up what it has not.
-    SaysItIsGone,
-    /// The worker calls batches safe that get lost when it stops.
-    CallsItSafe,
-}
-
-/// SplitMix64.
-#[derive(Debug)]
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, bound: usize) -> usize {
-        (barnabas_base::split_mix_64(&mut self.0) % bound as u64) as usize
-    }
-
-    pub fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-}
-
-fn run(seed: u64, bug: Bug) -> Result<(), String> {
-    let mut world = World::new(seed, bug);
-    for _ in 0..200 {
-        world.step();
-        world.check()?;
-    }
-    if bug == Bug::None { world.come_to_rest() } else { Ok(()) }
-}
+use client::Client;
+use group_model::{Bug, World, check_seeds, is_found};
 
 #[test]
 fn nobody_runs_what_another_runs_and_all_come_to_rest() {
-    let seeds = std::env::var("STREAMS_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(300);
-    for seed in 0..seeds {
-        let said = std::panic::catch_unwind(|| run(seed, Bug::None));
-        match said {
-            Ok(Ok(())) => {}
-            Ok(Err(what)) => panic!("seed {seed}: {what}"),
-            Err(_) => panic!("seed {seed} panics"),
-        }
-    }
+    check_seeds::<World<Client>>("STREAMS_SEEDS");
 }
 
 #[test]
 fn a_client_that_lies_is_found_out() {
-    assert!((0..200).any(|seed| run(seed, Bug::SaysItIsGone).is_err()));
+    assert!(is_found::<World<Client>>(Bug::SaysItIsGone, 200));
 }
 
 #[test]
 fn a_worker_that_lies_is_found_out() {
-    assert!((0..400).any(|seed| run(seed, Bug::CallsItSafe).is_err()));
+    assert!(is_found::<World<Client>>(Bug::CallsItSafe, 400));
 }

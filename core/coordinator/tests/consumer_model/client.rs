@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use barnabas_base::Uuid;
-use barnabas_coordinator::{Request, Response, Ticket};
+use barnabas_coordinator::{Request, Response};
 use barnabas_metadata::Image;
 use barnabas_wire::messages::consumer_group_heartbeat_request::TopicPartitions;
 use barnabas_wire::messages::consumer_protocol_assignment::TopicPartition;
@@ -18,7 +18,7 @@ use barnabas_wire::messages::{
 use barnabas_wire::{Message, Reader, Str, Writer};
 use bytes::Bytes;
 
-use super::Bug;
+use super::group_model::{self, Bug, Life};
 
 pub type Partitions = BTreeSet<(Uuid, i32)>;
 
@@ -35,8 +35,8 @@ pub enum Stage {
 pub struct Client {
     pub number: usize,
     pub is_classic: bool,
-    /// It runs; whoever does not, reads nothing.
-    pub is_alive: bool,
+    /// A client that does not run reads nothing.
+    pub life: Life,
     pub instance: Option<String>,
     pub member: String,
     pub topics: Vec<&'static str>,
@@ -46,9 +46,6 @@ pub struct Client {
     pub stage: Stage,
     /// It says everything next time, as something has changed or an answer was lost.
     pub is_full: bool,
-    /// The request that it waits for.
-    pub asked: Option<Ticket>,
-    pub asked_at: u64,
     lives: usize,
 }
 
@@ -57,7 +54,7 @@ impl Client {
         Self {
             number,
             is_classic,
-            is_alive: false,
+            life: Life::default(),
             instance,
             member: String::new(),
             topics: vec!["t"],
@@ -65,8 +62,6 @@ impl Client {
             reads: Partitions::new(),
             stage: Stage::Join,
             is_full: true,
-            asked: None,
-            asked_at: 0,
             lives: 0,
         }
     }
@@ -74,7 +69,7 @@ impl Client {
     /// A new process: it knows nothing of the one before.
     pub fn start(&mut self, is_classic: bool) {
         self.lives += 1;
-        self.is_alive = true;
+        self.life.is_alive = true;
         self.is_classic = is_classic;
         self.member = if is_classic { String::new() } else { format!("m{}.{}", self.number, self.lives) };
         self.begin_again();
@@ -82,8 +77,8 @@ impl Client {
 
     /// The process is gone, without a word.
     pub fn die(&mut self) {
-        self.is_alive = false;
-        self.asked = None;
+        self.life.is_alive = false;
+        self.life.asked = None;
         self.reads.clear();
     }
 
@@ -93,35 +88,6 @@ impl Client {
         self.epoch = 0;
         self.stage = Stage::Join;
         self.is_full = true;
-    }
-
-    /// What it says next.
-    pub fn speak(&mut self, bug: Bug) -> (i16, Request) {
-        if !self.is_classic {
-            return (1, Request::ConsumerGroupHeartbeat(self.heartbeat(bug)));
-        }
-        match self.stage.clone() {
-            Stage::Join => (3, Request::JoinGroup(self.join())),
-            Stage::Sync(assignments) => {
-                let request = SyncGroupRequest {
-                    group_id: "g".into(),
-                    generation_id: self.epoch,
-                    member_id: self.member.as_str().into(),
-                    assignments,
-                    ..Default::default()
-                };
-                (3, Request::SyncGroup(request))
-            }
-            Stage::Steady => {
-                let request = HeartbeatRequest {
-                    group_id: "g".into(),
-                    generation_id: self.epoch,
-                    member_id: self.member.as_str().into(),
-                    ..Default::default()
-                };
-                (3, Request::Heartbeat(request))
-            }
-        }
     }
 
     fn heartbeat(&mut self, bug: Bug) -> ConsumerGroupHeartbeatRequest {
@@ -189,9 +155,51 @@ impl Client {
         };
         (1, Request::ConsumerGroupHeartbeat(request))
     }
+}
 
-    /// Takes an answer in.
-    pub fn hear(&mut self, response: Response, image: &Image) {
+impl group_model::Client for Client {
+    fn life(&self) -> &Life {
+        &self.life
+    }
+
+    fn life_mut(&mut self) -> &mut Life {
+        &mut self.life
+    }
+
+    fn may_miss(&self) -> bool {
+        !self.is_classic
+    }
+
+    /// What it says next.
+    fn speak(&mut self, bug: Bug) -> (i16, Request) {
+        if !self.is_classic {
+            return (1, Request::ConsumerGroupHeartbeat(self.heartbeat(bug)));
+        }
+        match self.stage.clone() {
+            Stage::Join => (3, Request::JoinGroup(self.join())),
+            Stage::Sync(assignments) => {
+                let request = SyncGroupRequest {
+                    group_id: "g".into(),
+                    generation_id: self.epoch,
+                    member_id: self.member.as_str().into(),
+                    assignments,
+                    ..Default::default()
+                };
+                (3, Request::SyncGroup(request))
+            }
+            Stage::Steady => {
+                let request = HeartbeatRequest {
+                    group_id: "g".into(),
+                    generation_id: self.epoch,
+                    member_id: self.member.as_str().into(),
+                    ..Default::default()
+                };
+                (3, Request::Heartbeat(request))
+            }
+        }
+    }
+
+    fn hear(&mut self, response: Response, image: &Image, _: Bug) {
         match response {
             Response::ConsumerGroupHeartbeat(told) => match told.error_code {
                 0 => {
@@ -246,8 +254,7 @@ impl Client {
         }
     }
 
-    /// Its answer did not arrive.
-    pub fn hear_nothing(&mut self) {
+    fn hear_nothing(&mut self) {
         self.is_full = true;
     }
 }

@@ -2,33 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use barnabas_base::{DurationMs, ErrorCode, Uuid};
-use barnabas_coordinator::{BatchId, Effect, GroupConfig, GroupShard, Request, Response, Ticket};
+use barnabas_base::{DurationMs, Uuid};
+use barnabas_coordinator::{Effect, GroupConfig, GroupShard, Request, Response, Ticket};
 use barnabas_wire::messages::consumer_group_describe_response::DescribedGroup;
 use barnabas_wire::messages::{ConsumerGroupDescribeRequest, DescribeGroupsRequest};
 
 use super::client::{Client, Partitions};
-use super::rig::{Logged, Rig};
-use super::{Bug, Random};
+use super::group_model::{Bug, Client as _, Model, Random, World};
 
 const TOPICS: [&str; 2] = ["t", "u"];
-/// A client that lives is heard of at least this often.
-const HEARD_OF_MS: u64 = 15_000;
 
-pub struct World {
-    pub rig: Rig,
-    random: Random,
-    bug: Bug,
-    clients: Vec<Client>,
-    /// Whose request it is, and whether the answer gets lost. `None`: nobody waits.
-    asked: BTreeMap<Ticket, (usize, bool)>,
-    next_topic: u8,
-    /// What the worker called safe and has not written.
-    unwritten: Vec<Vec<Logged>>,
-}
-
-impl World {
-    pub fn new(seed: u64, bug: Bug) -> Self {
+impl Model for World<Client> {
+    fn new(seed: u64, bug: Bug) -> Self {
         let mut random = Random(seed);
         let mut config = GroupConfig { initial_rebalance_delay: DurationMs(0), ..GroupConfig::default() };
         config.consumer.times.standard.assignment_interval =
@@ -40,37 +25,24 @@ impl World {
             let instance = (number < 2).then(|| format!("i{number}"));
             Client::new(number, false, instance)
         });
-        let mut world = Self {
-            rig: Rig::new(config),
-            clients: clients.collect(),
-            random,
-            bug,
-            asked: BTreeMap::new(),
-            next_topic: 1,
-            unwritten: Vec::new(),
-        };
-        world.rig.disk_is_quick = false;
-        world.rig.jobs_are_quick = false;
+        let mut world = Self::of(config, clients, random, bug);
         world.grow("t");
         world
     }
 
-    pub fn step(&mut self) {
+    fn step(&mut self) {
         match self.random.below(100) {
             0..=54 => {
-                let at = self.random.below(self.clients.len());
+                let at = self.any();
                 self.let_speak(at);
             }
             55..=69 => self.settle_some(),
-            70..=74 => {
-                let effects = self.rig.run_jobs();
-                self.hear(effects);
-            }
+            70..=74 => self.run_jobs(),
             75..=84 => self.pass_time(),
             85..=91 => self.change_life(),
             92..=94 => self.change_topics(),
             95..=97 => {
-                let at = self.random.below(self.clients.len());
+                let at = self.any();
                 let both = self.random.chance(50);
                 let client = &mut self.clients[at];
                 client.topics = if both { TOPICS.to_vec() } else { vec![TOPICS[at % 2]] };
@@ -80,95 +52,50 @@ impl World {
         }
     }
 
-    /// Whoever waits does not speak.
-    fn let_speak(&mut self, at: usize) {
-        let client = &mut self.clients[at];
-        if !client.is_alive || client.asked.is_some() {
-            return;
-        }
-        let (version, request) = client.speak(self.bug);
-        let is_lost = !client.is_classic && self.random.chance(10);
-        self.send(at, version, request, is_lost);
-    }
-
-    fn send(&mut self, at: usize, version: i16, request: Request, is_lost: bool) {
-        let name = format!("c{at}");
-        let (ticket, effects) = self.rig.send(&name, version, request);
-        let client = &mut self.clients[at];
-        if client.is_alive {
-            client.asked = Some(ticket);
-            client.asked_at = self.rig.elapsed_ms;
-        }
-        self.asked.insert(ticket, (at, is_lost));
-        self.hear(effects);
-    }
-
-    fn hear(&mut self, effects: Vec<Effect>) {
-        for effect in effects {
-            let Effect::Answer { ticket, response } = effect else { continue };
-            let Some((at, is_lost)) = self.asked.remove(&ticket) else { continue };
-            let client = &mut self.clients[at];
-            if client.asked != Some(ticket) {
-                continue;
-            }
-            client.asked = None;
-            if is_lost {
-                client.hear_nothing();
-            } else {
-                client.hear(response, &self.rig.image);
+    /// Nobody reads what another reads.
+    fn check(&self) -> Result<(), String> {
+        let mut readers: BTreeMap<(Uuid, i32), usize> = BTreeMap::new();
+        for client in &self.clients {
+            for partition in &client.reads {
+                if let Some(other) = readers.insert(*partition, client.number) {
+                    let (topic, partition) = (partition.0.0[15], partition.1);
+                    return Err(format!("{other} and {} both read {topic}-{partition}", client.number));
+                }
             }
         }
+        Ok(())
     }
 
-    /// Batches become safe, or get lost.
-    fn settle_some(&mut self) {
-        let Some(first) = self.rig.pending.keys().next().copied() else { return };
-        let effects = if self.random.chance(15) {
-            let pending: Vec<BatchId> = self.rig.pending.keys().copied().collect();
-            let lost = pending[self.random.below(pending.len())];
-            self.rig.fail(lost, ErrorCode::NotEnoughReplicas)
-        } else {
-            let through = BatchId(first.0 + self.random.below(4) as u64);
-            if self.bug == Bug::CallsItSafe {
-                let safe = self.rig.pending.range(..=through).map(|(_, records)| records.clone());
-                self.unwritten.extend(safe);
+    fn come_to_rest(&mut self) -> Result<(), String> {
+        self.calm_down();
+        let mut said = String::new();
+        // Longer than a member that is gone can be waited for: a session, and the rebalance that it holds up.
+        for _ in 0..400 {
+            for at in 0..self.clients.len() {
+                if self.clients[at].life.is_alive && self.clients[at].life.asked.is_none() {
+                    let (version, request) = self.clients[at].speak(self.bug);
+                    self.send(at, version, request, false);
+                }
             }
-            self.rig.durable(through)
-        };
-        self.hear(effects);
-    }
-
-    fn pass_time(&mut self) {
-        let due = |client: &Client, now: u64| client.asked_at + HEARD_OF_MS < now;
-        let now = self.rig.elapsed_ms;
-        for at in 0..self.clients.len() {
-            if due(&self.clients[at], now) {
-                self.let_speak(at);
-            }
+            self.wait(DurationMs(1_000));
+            self.check()?;
+            said = match self.unrest() {
+                None => return self.reloaded_says_the_same(),
+                Some(said) => said,
+            };
         }
-        // At times the disk takes so long that clients are told to come back.
-        let newest = self.rig.pending.keys().next_back().copied();
-        if let Some(newest) = newest.filter(|_| self.random.chance(80)) {
-            let effects = self.rig.durable(newest);
-            self.hear(effects);
-        }
-        let time = DurationMs(1 + self.random.below(4_000) as i64);
-        self.wait(time);
+        Err(format!("no rest: {said}"))
     }
+}
 
-    fn wait(&mut self, time: DurationMs) {
-        let mut all = Vec::new();
-        self.rig.wait(time, |_, effects| all.extend(effects));
-        self.hear(all);
-    }
-
+impl World<Client> {
     fn change_life(&mut self) {
-        let at = self.random.below(self.clients.len());
+        let at = self.any();
         let client = &mut self.clients[at];
-        if !client.is_alive {
+        if !client.life.is_alive {
             let is_classic = client.instance.is_none() && self.random.chance(40);
             self.clients[at].start(is_classic);
-            self.clients[at].asked_at = self.rig.elapsed_ms;
+            self.clients[at].life.asked_at = self.rig.elapsed_ms;
             self.let_speak(at);
             return;
         }
@@ -202,62 +129,9 @@ impl World {
         }
     }
 
-    fn restart(&mut self) {
-        if self.bug == Bug::CallsItSafe {
-            let lost: usize = self.unwritten.drain(..).map(|records| records.len()).sum();
-            let kept = self.rig.log.len().saturating_sub(lost);
-            self.rig.log.truncate(kept);
-        }
-        let effects = self.rig.restart();
-        self.hear(effects);
-    }
-
-    /// Nobody reads what another reads.
-    pub fn check(&self) -> Result<(), String> {
-        let mut readers: BTreeMap<(Uuid, i32), usize> = BTreeMap::new();
-        for client in &self.clients {
-            for partition in &client.reads {
-                if let Some(other) = readers.insert(*partition, client.number) {
-                    let (topic, partition) = (partition.0.0[15], partition.1);
-                    return Err(format!("{other} and {} both read {topic}-{partition}", client.number));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Nothing goes wrong any more.
-    pub fn come_to_rest(&mut self) -> Result<(), String> {
-        self.rig.disk_is_quick = true;
-        self.rig.jobs_are_quick = true;
-        if let Some(newest) = self.rig.pending.keys().next_back().copied() {
-            let effects = self.rig.durable(newest);
-            self.hear(effects);
-        }
-        let effects = self.rig.run_jobs();
-        self.hear(effects);
-        let mut said = String::new();
-        // Longer than a member that is gone can be waited for: a session, and the rebalance that it holds up.
-        for _ in 0..400 {
-            for at in 0..self.clients.len() {
-                if self.clients[at].is_alive && self.clients[at].asked.is_none() {
-                    let (version, request) = self.clients[at].speak(self.bug);
-                    self.send(at, version, request, false);
-                }
-            }
-            self.wait(DurationMs(1_000));
-            self.check()?;
-            said = match self.unrest() {
-                None => return self.reloaded_says_the_same(),
-                Some(said) => said,
-            };
-        }
-        Err(format!("no rest: {said}"))
-    }
-
     /// What is not as it is to be in the end.
     fn unrest(&mut self) -> Option<String> {
-        if !self.clients.iter().any(|client| client.is_alive) {
+        if self.is_deserted() {
             return None;
         }
         // A classic group's leader looks for topics that have grown; the one here does not.
@@ -265,7 +139,7 @@ impl World {
             let state = self.classic_state();
             return (state != "Stable").then(|| format!("the classic group is {state}"));
         }
-        let alive: Vec<&Client> = self.clients.iter().filter(|client| client.is_alive).collect();
+        let alive: Vec<&Client> = self.clients.iter().filter(|client| client.life.is_alive).collect();
         let mut wanted = Partitions::new();
         for topic in self.rig.image.topics.iter() {
             if alive.iter().any(|client| client.topics.contains(&topic.name.as_str())) {
@@ -294,7 +168,7 @@ impl World {
 
     fn reloaded_says_the_same(&mut self) -> Result<(), String> {
         // Where nobody lives, nobody has had a target made for topics that have grown.
-        if !self.clients.iter().any(|client| client.is_alive) {
+        if self.is_deserted() {
             return Ok(());
         }
         let Some(lived) = self.described() else { return Ok(()) };

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use barnabas_base::ErrorCode;
-use barnabas_coordinator::{Request, StreamsHeartbeat, Ticket};
+use barnabas_coordinator::{Request, Response};
+use barnabas_metadata::Image;
 use barnabas_wire::Str;
 use barnabas_wire::messages::StreamsGroupHeartbeatRequest;
 use barnabas_wire::messages::streams_group_heartbeat_request::{Subtopology, TaskIds, TopicInfo, Topology};
 use barnabas_wire::messages::streams_group_heartbeat_response as response;
 
-use super::Bug;
+use super::group_model::{self, Bug, Life, World};
 
 /// Subtopology and partition.
 pub type Tasks = BTreeSet<(String, i32)>;
@@ -27,15 +28,13 @@ pub struct Client {
     pub process: String,
     pub instance: Option<String>,
     /// How often it has started.
-    life: usize,
+    starts: usize,
     pub member: String,
     pub epoch: i32,
     pub runs: Runs,
     /// The active tasks of the last answer. It runs just these, unless it lies.
     told: Tasks,
-    pub is_alive: bool,
-    pub asked: Option<Ticket>,
-    pub asked_at: u64,
+    pub life: Life,
     /// It is to say everything: the last answer was lost, or it has something new to say.
     pub is_full: bool,
 }
@@ -46,22 +45,20 @@ impl Client {
             number,
             process,
             instance,
-            life: 0,
+            starts: 0,
             member: String::new(),
             epoch: 0,
             runs: Runs::default(),
             told: Tasks::new(),
-            is_alive: false,
-            asked: None,
-            asked_at: 0,
+            life: Life::default(),
             is_full: true,
         }
     }
 
     pub fn start(&mut self) {
-        self.life += 1;
-        self.member = format!("c{}-{}", self.number, self.life);
-        self.is_alive = true;
+        self.starts += 1;
+        self.member = format!("c{}-{}", self.number, self.starts);
+        self.life.is_alive = true;
         self.begin_again();
     }
 
@@ -74,12 +71,34 @@ impl Client {
     }
 
     pub fn die(&mut self) {
-        self.is_alive = false;
-        self.asked = None;
+        self.life.is_alive = false;
+        self.life.asked = None;
         self.runs = Runs::default();
     }
 
-    pub fn speak(&mut self, bug: Bug) -> Request {
+    pub fn leave(&mut self, for_a_moment: bool) -> (i16, Request) {
+        let request = StreamsGroupHeartbeatRequest {
+            group_id: "g".into(),
+            member_id: self.member.as_str().into(),
+            member_epoch: if for_a_moment { -2 } else { -1 },
+            instance_id: self.instance.as_deref().map(Str::from),
+            ..Default::default()
+        };
+        self.die();
+        (1, Request::StreamsGroupHeartbeat(Box::new(request)))
+    }
+}
+
+impl group_model::Client for Client {
+    fn life(&self) -> &Life {
+        &self.life
+    }
+
+    fn life_mut(&mut self) -> &mut Life {
+        &mut self.life
+    }
+
+    fn speak(&mut self, bug: Bug) -> (i16, Request) {
         let says_tasks = self.epoch == 0 || self.is_full;
         let tasks = |tasks: &Tasks| says_tasks.then(|| task_ids(tasks));
         let active = if bug == Bug::SaysItIsGone { &self.told } else { &self.runs.active };
@@ -97,26 +116,15 @@ impl Client {
             ..Default::default()
         };
         self.is_full = false;
-        Request::StreamsGroupHeartbeat(Box::new(request))
+        (1, Request::StreamsGroupHeartbeat(Box::new(request)))
     }
 
-    pub fn leave(&mut self, for_a_moment: bool) -> Request {
-        let request = StreamsGroupHeartbeatRequest {
-            group_id: "g".into(),
-            member_id: self.member.as_str().into(),
-            member_epoch: if for_a_moment { -2 } else { -1 },
-            instance_id: self.instance.as_deref().map(Str::from),
-            ..Default::default()
-        };
-        self.die();
-        Request::StreamsGroupHeartbeat(Box::new(request))
-    }
-
-    pub fn hear_nothing(&mut self) {
+    fn hear_nothing(&mut self) {
         self.is_full = true;
     }
 
-    pub fn hear(&mut self, answer: &StreamsHeartbeat, bug: Bug) {
+    fn hear(&mut self, response: Response, _: &Image, bug: Bug) {
+        let Response::StreamsGroupHeartbeat(answer) = response else { panic!("{response:?}") };
         let told = &answer.response;
         match ErrorCode::from_code(told.error_code) {
             ErrorCode::None => {}
@@ -145,6 +153,14 @@ impl Client {
             }
             self.runs = Runs { active, standby: tasks(standby), warmup: tasks(warmup) };
             self.is_full = true;
+        }
+    }
+
+    /// The broker makes the topics that it is asked for, at times.
+    fn seen(world: &mut World<Self>, response: &Response) {
+        let Response::StreamsGroupHeartbeat(answer) = response else { return };
+        if answer.response.error_code == 0 && world.random.chance(60) {
+            world.create(&answer.create);
         }
     }
 }

@@ -15,7 +15,7 @@ use barnabas_wire::messages::consumer_group_describe_response::{
 use super::group::ConsumerGroup;
 use super::member::ConsumerMember;
 use crate::framework::part;
-use crate::groups::reconciled::Refused;
+use crate::groups::reconciled::{Refused, describe_refused};
 use crate::groups::table_order;
 
 pub(crate) fn describe(group: &ConsumerGroup, default_assignor: &str, image: &Image) -> DescribedGroup {
@@ -92,11 +92,4 @@ fn partitions(of: impl Iterator<Item = (TopicId, Vec<i32>)>, image: &Image) -> A
     Assignment { topic_partitions: topics.collect(), ..Default::default() }
 }
 
-pub(crate) fn describe_refused(id: &str, refused: Refused) -> DescribedGroup {
-    DescribedGroup {
-        group_id: id.into(),
-        error_code: refused.code.code(),
-        error_message: Some(refused.why.into()),
-        ..Default::default()
-    }
-}
+describe_refused!(DescribedGroup);

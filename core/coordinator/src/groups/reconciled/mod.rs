@@ -55,7 +55,8 @@ use pace::{Standing, pace};
 pub(crate) use record::{Records, VERSION, with_epochs};
 use refused::unknown_instance;
 pub(crate) use refused::{
-    Refused, check_ids, check_instance, check_size, no_group, not_found, too_large, unknown, wrong_kind,
+    Refused, check_ids, check_instance, check_size, describe_refused, no_group, not_found, too_large,
+    unknown, wrong_kind,
 };
 pub(crate) use target::Due;
 pub(crate) use unwritten::Unwritten;

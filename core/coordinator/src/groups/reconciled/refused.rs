@@ -89,3 +89,18 @@ pub(crate) fn too_large() -> Refused {
     let why = "What the member says of itself is more than a record can hold.";
     Refused::new(append_refusal(ErrorCode::RecordListTooLarge), why)
 }
+
+/// The description of a group that is refused: the same fields in each kind's own message.
+macro_rules! describe_refused {
+    ($described:ident) => {
+        pub(crate) fn describe_refused(id: &str, refused: Refused) -> $described {
+            $described {
+                group_id: id.into(),
+                error_code: refused.code.code(),
+                error_message: Some(refused.why.into()),
+                ..Default::default()
+            }
+        }
+    };
+}
+pub(crate) use describe_refused;

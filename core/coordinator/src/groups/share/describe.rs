@@ -12,7 +12,7 @@ use barnabas_wire::messages::share_group_describe_response::{
 use super::group::ShareGroup;
 use super::member::ShareMember;
 use crate::framework::part;
-use crate::groups::reconciled::Refused;
+use crate::groups::reconciled::{Refused, describe_refused};
 
 pub(crate) fn describe(group: &ShareGroup, image: &Image) -> DescribedGroup {
     DescribedGroup {
@@ -63,11 +63,4 @@ pub(crate) fn described_bytes(group: &ShareGroup, image: &Image) -> usize {
     part::taken(96 + part::text(&group.id) + members.sum::<usize>())
 }
 
-pub(crate) fn describe_refused(id: &str, refused: Refused) -> DescribedGroup {
-    DescribedGroup {
-        group_id: id.into(),
-        error_code: refused.code.code(),
-        error_message: Some(refused.why.into()),
-        ..Default::default()
-    }
-}
+describe_refused!(DescribedGroup);

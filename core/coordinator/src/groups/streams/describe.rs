@@ -20,7 +20,7 @@ use super::topology::{ConfiguredSubtopology, InternalTopic};
 use crate::assignment::streams::Offsets;
 use crate::assignment::streams::Tasks;
 use crate::framework::part;
-use crate::groups::reconciled::Refused;
+use crate::groups::reconciled::{Refused, describe_refused};
 
 pub(crate) fn describe(group: &StreamsGroup, assignor: &str) -> DescribedGroup {
     DescribedGroup {
@@ -207,11 +207,4 @@ fn topology_bytes(group: &StreamsGroup) -> usize {
     subtopologies.sum::<usize>() + sources.map(|name| part::text(name)).sum::<usize>()
 }
 
-pub(crate) fn describe_refused(id: &str, refused: Refused) -> DescribedGroup {
-    DescribedGroup {
-        group_id: id.into(),
-        error_code: refused.code.code(),
-        error_message: Some(refused.why.into()),
-        ..Default::default()
-    }
-}
+describe_refused!(DescribedGroup);

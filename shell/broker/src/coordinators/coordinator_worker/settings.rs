@@ -202,3 +202,33 @@ fn own_streams_settings(config: &BrokerConfig, own: &Values, standard: &StreamsS
         rack_tags: tags.map_or_else(|| Arc::clone(&standard.rack_tags), |tags| Arc::new(tags.collect())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barnabas_metadata::config::{Properties, Resource, StaticConfig};
+
+    #[test]
+    fn keys_of_times_are_kafkas_and_a_groups_own_win() {
+        let config = BrokerConfig::new(StaticConfig::check(Properties::new()).expect("settings").0);
+        for keys in [CONSUMER, SHARE, STREAMS] {
+            let standard = keys.of_broker(&config);
+            assert_eq!(standard, GroupTimes::default());
+            let own = [
+                (keys.session_timeout.1, "50000"),
+                (keys.heartbeat_interval.1, "6000"),
+                (keys.assignment_interval.1, "2000"),
+            ];
+            assert!(own.iter().all(|(key, _)| Resource::Group.key(key).is_some()), "{own:?}");
+            let own: Values =
+                own.into_iter().map(|(key, value)| (Text::from(key), Text::from(value))).collect();
+            let times = GroupTimes {
+                session_timeout: DurationMs(50_000),
+                heartbeat_interval: DurationMs(6_000),
+                assignment_interval: DurationMs(2_000),
+            };
+            assert_eq!(keys.of_group(&own, &config, &standard), times);
+            assert_eq!(keys.of_group(&Values::default(), &config, &times), times);
+        }
+    }
+}

@@ -40,6 +40,8 @@ pub struct Client {
     pub instance: Option<String>,
     pub member: String,
     pub topics: Vec<&'static str>,
+    /// The topics of its last JoinGroup.
+    joined: Vec<&'static str>,
     /// Member epoch, or generation.
     pub epoch: i32,
     pub reads: Partitions,
@@ -58,6 +60,7 @@ impl Client {
             instance,
             member: String::new(),
             topics: vec!["t"],
+            joined: Vec::new(),
             epoch: 0,
             reads: Partitions::new(),
             stage: Stage::Join,
@@ -175,8 +178,15 @@ impl group_model::Client for Client {
         if !self.is_classic {
             return (1, Request::ConsumerGroupHeartbeat(self.heartbeat(bug)));
         }
+        // A consumer whose subscription has changed gives up everything and joins again.
+        if self.stage == Stage::Steady && self.joined != self.topics {
+            self.begin_again();
+        }
         match self.stage.clone() {
-            Stage::Join => (3, Request::JoinGroup(self.join())),
+            Stage::Join => {
+                self.joined = self.topics.clone();
+                (3, Request::JoinGroup(self.join()))
+            }
             Stage::Sync(assignments) => {
                 let request = SyncGroupRequest {
                     group_id: "g".into(),

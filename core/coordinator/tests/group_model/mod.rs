@@ -210,7 +210,7 @@ impl<C: Client> World<C> {
             }
         }
         // At times the disk takes so long that clients are told to come back.
-        if !self.rig.pending.is_empty() && self.random.chance(80) {
+        if self.random.chance(80) {
             self.all_durable();
         }
         let time = DurationMs(1 + self.random.below(4_000) as i64);

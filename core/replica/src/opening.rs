@@ -49,6 +49,9 @@ pub struct Opening<'a> {
     pub producers_max: u32,
     /// What the journal holds of the partition and the log may lack. It only appends.
     pub unreplayed: Option<&'a PartitionReplay>,
+    /// Other brokers have replicas: damage that leaves the end of the log known is repaired from one of them
+    /// ([`Opened::damaged`], [`Replica::note_damage`]).
+    pub has_other_replicas: bool,
     pub now: TimestampMs,
 }
 
@@ -201,6 +204,7 @@ impl Opening<'_> {
         let (mut log, opened) = match self.checkpointed {
             None => (Log::create(place, config, Offset::ZERO), Opened::default()),
             Some(Checkpointed { mut from, .. }) => {
+                from.is_repairable = self.has_other_replicas;
                 if let Some(unreplayed) = self.unreplayed {
                     from.recovery_point = from.recovery_point.max(unreplayed.synced_below());
                     from.journal_end = unreplayed.appends_to();

@@ -52,14 +52,19 @@ pub struct Truncated {
 }
 
 impl Replica {
-    /// Where the log can be truncated, as batches go as a whole.
+    /// Where the log can be truncated, as batches go as a whole; and what is damaged around that place, to be noted
+    /// ([`Replica::note_damage`]): where the end of the log is damaged it looks as if the log had diverged.
     ///
     /// # Errors
-    /// The log cannot be read.
-    pub fn truncation_at(&self, files: &mut FilePool, cut: Cut) -> Result<Cut, StorageError> {
+    /// The log cannot be read, or is too damaged there to be truncated.
+    pub fn truncation_at(
+        &self,
+        files: &mut FilePool,
+        cut: Cut,
+    ) -> Result<(Cut, Option<StorageError>), StorageError> {
         match cut {
-            Cut::To(end) => self.log.truncation_end(files, end).map(Cut::To),
-            Cut::Nothing | Cut::StartAt(_) => Ok(cut),
+            Cut::To(end) => self.log.truncation_end(files, end).map(|(end, damage)| (Cut::To(end), damage)),
+            Cut::Nothing | Cut::StartAt(_) => Ok((cut, None)),
         }
     }
 

@@ -132,12 +132,22 @@ impl BatchHeader {
         self.last_offset.plus(1)
     }
 
-    /// Whether its records would lie exactly between `next`, where a batch is expected, and `end`, up to which the log
-    /// is known, and it says that it lies behind them: its base offset, which is outside the checksum, was changed.
-    /// Where no offset can be missing.
-    pub(crate) fn is_displaced(&self, next: Offset, end: Offset) -> bool {
+    /// Whether its base offset, which is outside the checksum, was changed: it is another than `expected`, where the
+    /// batch before it ends, and its records fit exactly between there and `behind`, where the next one begins.
+    pub(crate) fn is_misplaced(&self, expected: Offset, behind: Offset) -> bool {
         let count = self.last_offset.get() - self.base_offset.get() + 1;
-        self.magic == 2 && self.base_offset >= end && next.plus(count) == end
+        self.magic == 2 && self.base_offset != expected && expected.plus(count) == behind
+    }
+
+    /// The same batch with another base offset.
+    pub(crate) fn moved_to(self, base_offset: Offset) -> Self {
+        let last_offset = base_offset.plus(self.last_offset.get() - self.base_offset.get());
+        Self { base_offset, last_offset, ..self }
+    }
+
+    /// Names the leader epoch that it was written under.
+    pub(crate) fn has_epoch(&self) -> bool {
+        self.magic >= 2 && self.leader_epoch != LeaderEpoch::NONE
     }
 
     pub fn is_transactional(&self) -> bool {

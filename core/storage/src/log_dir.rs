@@ -349,6 +349,7 @@ impl LogDir {
             is_ours: self.is_ours,
             is_unsettled: !self.settled,
             was_compacted: self.cleaner_points.get(partition).is_some(),
+            is_repairable: false,
         }
     }
 

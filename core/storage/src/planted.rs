@@ -1,7 +1,7 @@
 //! Mistakes in opening, syncing and cleaning a log that tests plant, one at a time, to show that they would be noticed.
 //! Outside of tests there are none.
 
-/// See `log/tests/kill.rs` and `chain.rs`, `cleaner/tests/crashes.rs`.
+/// See `log/tests/kill.rs`, `chain.rs` and `headers.rs`, `cleaner/tests/crashes.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mistake {
     /// Index entries past the recovery point are believed, and what lies before the last of them is not checked.
@@ -10,6 +10,8 @@ pub(crate) enum Mistake {
     BelievesNewerSnapshots,
     /// Times that were indexed before the newest offset entry are taken for all there are.
     BelievesTimesToTheEnd,
+    /// A log ends where its last batch says, whatever is known of its end.
+    BelievesTheLastBatch,
     /// Retention does not say first which segments go.
     DeletesBeforeItSaysSo,
     /// What is found is durable as it is found, whatever an earlier process did to it before it was killed.

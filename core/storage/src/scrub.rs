@@ -17,14 +17,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barnabas_base::{Offset, TimestampMs};
+use barnabas_base::{LeaderEpoch, LeaderEpochs, Offset, TimestampMs};
 
 use crate::batch::BatchHeader;
 use crate::disk::{Disk, DiskError, OpenMode};
 use crate::error::StorageError;
 use crate::segment::{LOG, offset_path, parse_offset_name};
-use crate::walker::{Step, Walker};
-use crate::{clean_shutdown, offset_checkpoint};
+use crate::walker::{NOT_NEXT, Step, WRONG_CHECKSUM, WRONG_EPOCH, Walked, Walker};
+use crate::{clean_shutdown, epoch_file, offset_checkpoint, small_file};
 
 /// One segment as a look at the directory found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +87,30 @@ pub fn vouched_at(disk: &dyn Disk, log_dir: &Path) -> Result<Option<TimestampMs>
     Ok(None)
 }
 
+/// Which leader epochs the batches of a log are of, below an offset.
+#[derive(Debug, Clone, Default)]
+pub struct KnownEpochs {
+    epochs: LeaderEpochs,
+    below: Offset,
+}
+
+impl KnownEpochs {
+    /// `checkpointed`: the log's recovery point in the checkpoint file, which was read before. The epochs that it rests
+    /// on are written down by then.
+    ///
+    /// # Errors
+    /// The file cannot be read. One that is not there, or damaged, says nothing.
+    pub fn read(disk: &dyn Disk, dir: &Path, checkpointed: Offset) -> Result<Self, StorageError> {
+        let text = small_file::read(disk, &dir.join(epoch_file::FILE_NAME))?;
+        let epochs = text.and_then(|text| epoch_file::parse(&text).ok()).unwrap_or_default();
+        Ok(Self { epochs, below: checkpointed })
+    }
+
+    fn contradict(&self, walked: &Walked, behind: Option<LeaderEpoch>) -> bool {
+        walked.header.last_offset < self.below && walked.has_wrong_epoch(&self.epochs, behind)
+    }
+}
+
 /// The walk over one segment.
 #[derive(Debug)]
 pub struct SegmentScrub {
@@ -106,6 +130,9 @@ pub struct SegmentScrub {
     /// Where a batch left a gap before it that the one behind it has not borne out yet: its position, and the offset
     /// that was expected.
     left_gap: Option<(u64, Offset)>,
+    epochs: KnownEpochs,
+    /// The newest batch, whose leader epoch the next one bears out.
+    walked: Option<Walked>,
     is_damaged: bool,
     ended: bool,
 }
@@ -118,9 +145,9 @@ struct Found {
     what: &'static str,
     /// It is whole, and the one behind it does not follow.
     left_gap: bool,
+    /// It is of this leader epoch, and should be of another one.
+    epoch: Option<LeaderEpoch>,
 }
-
-const NOT_NEXT: &str = "its offset does not follow";
 
 /// What a step came to.
 #[derive(Debug)]
@@ -164,9 +191,16 @@ impl SegmentScrub {
             has_no_holes,
             may_miss_next: has_no_holes && next.is_some_and(|next| next <= synced),
             left_gap: None,
+            epochs: KnownEpochs::default(),
+            walked: None,
             is_damaged: false,
             ended: false,
         }))
+    }
+
+    /// Compares the leader epochs of batches, too, which their checksums do not cover.
+    pub fn with_epochs(self, epochs: KnownEpochs) -> Self {
+        Self { epochs, ..self }
     }
 
     /// Checks batches until about `bytes_max` were read, or one is damaged.
@@ -174,47 +208,67 @@ impl SegmentScrub {
         let mut read = 0;
         while !self.ended && read < bytes_max {
             let is_past = self.until.is_some_and(|until| self.next >= until);
-            if is_past && self.left_gap.is_none() {
-                break;
-            }
-            let found = match self.walker.step()? {
-                Step::Batch { position, header, bytes } => {
-                    read += bytes.len() as u64;
-                    let found = self.judge(position, &header, &bytes, is_past);
-                    if found.as_ref().is_none_or(|found| found.left_gap) {
-                        self.left_gap = (header.base_offset > self.next).then_some((position, self.next));
-                        self.next = header.next_offset();
-                    }
-                    let Some(found) = found else { continue };
-                    found
-                }
-                Step::End => match self.hole()? {
-                    Some(hole) => {
-                        self.ended = true;
-                        return Ok(Scrubbed::Damage(read, hole));
-                    }
-                    None => break,
-                },
-                Step::Bad { .. } if is_past => break,
-                // Nothing says where the next batch begins.
-                Step::Bad { position, why } => {
-                    self.ended = true;
-                    Found { position, offset: self.next, what: why, left_gap: false }
-                }
+            let (found, is_last) = if is_past && self.left_gap.is_none() {
+                (self.wrong_epoch(None), true)
+            } else {
+                self.look(is_past, &mut read)?
             };
-            if !self.is_damaged_still(&found)? {
-                break;
+            if is_last {
+                self.ended = true;
             }
-            self.is_damaged = true;
-            self.left_gap = None;
-            let Found { position, offset, what, .. } = found;
-            let file = self.path.clone();
-            return Ok(Scrubbed::Damage(read, StorageError::Damaged { file, position, offset, what }));
-        }
-        if read < bytes_max {
-            self.ended = true;
+            if let Some(found) = found {
+                if !self.is_damaged_still(&found)? {
+                    self.ended = true;
+                    break;
+                }
+                self.is_damaged = true;
+                self.left_gap = None;
+                let Found { position, offset, what, .. } = found;
+                let file = self.path.clone();
+                return Ok(Scrubbed::Damage(read, StorageError::Damaged { file, position, offset, what }));
+            }
+            if is_last
+                && !is_past
+                && let Some(hole) = self.hole()?
+            {
+                return Ok(Scrubbed::Damage(read, hole));
+            }
         }
         Ok(if self.ended { Scrubbed::End(read) } else { Scrubbed::Sound(read) })
+    }
+
+    /// The next batch: what is damaged, and whether nothing can be read behind it.
+    fn look(&mut self, is_past: bool, read: &mut u64) -> Result<(Option<Found>, bool), DiskError> {
+        Ok(match self.walker.step()? {
+            Step::Batch { position, header, bytes } => {
+                *read += bytes.len() as u64;
+                let found = self.judge(position, &header, &bytes, is_past);
+                let found = found.or_else(|| self.wrong_epoch((!is_past).then_some(header.leader_epoch)));
+                if found.as_ref().is_none_or(|found| found.left_gap || found.epoch.is_some()) {
+                    self.left_gap = (header.base_offset > self.next).then_some((position, self.next));
+                    self.next = header.next_offset();
+                    let first = || Walked::first(position as u32, header, header.base_offset);
+                    let walked = self.walked.as_ref();
+                    self.walked =
+                        Some(walked.map_or_else(first, |before| before.then(position as u32, header)));
+                }
+                (found, false)
+            }
+            Step::End => (self.wrong_epoch(None), true),
+            Step::Bad { .. } if is_past => (self.wrong_epoch(None), true),
+            // Nothing says where the next batch begins.
+            Step::Bad { position, why } => {
+                (Some(Found { position, offset: self.next, what: why, left_gap: false, epoch: None }), true)
+            }
+        })
+    }
+
+    /// The newest batch, where its leader epoch is wrong. `behind`: that of the next one.
+    fn wrong_epoch(&mut self, behind: Option<LeaderEpoch>) -> Option<Found> {
+        let walked = self.walked.take_if(|walked| self.epochs.contradict(walked, behind))?;
+        let (position, offset) = (walked.position.into(), walked.header.base_offset);
+        let epoch = Some(walked.header.leader_epoch);
+        Some(Found { position, offset, what: WRONG_EPOCH, left_gap: false, epoch })
     }
 
     /// At the segment's end: the segment that should come next, where neither it nor its deletion is to be seen.
@@ -247,22 +301,22 @@ impl SegmentScrub {
         if let Some((position, offset)) = self.left_gap
             && header.last_offset < self.next
         {
-            return Some(Found { position, offset, what: NOT_NEXT, left_gap: true });
+            return Some(Found { position, offset, what: NOT_NEXT, left_gap: true, epoch: None });
         }
-        let (offset, left_gap) = (self.next, false);
+        let (offset, left_gap, epoch) = (self.next, false, None);
         if is_past {
             return None;
         }
         if !header.checksum_is_right(bytes) {
-            return Some(Found { position, offset, what: "its checksum is wrong", left_gap });
+            return Some(Found { position, offset, what: WRONG_CHECKSUM, left_gap, epoch });
         }
         // Behind a damaged one it is not known what comes next.
         let is_sure = self.has_no_holes && !self.is_damaged;
-        let is_displaced = |until| is_sure && header.is_displaced(self.next, until);
+        let is_misplaced = |until| is_sure && header.is_misplaced(self.next, until);
         let follows = header.base_offset >= self.next
             && header.last_offset < self.reach
-            && !self.until.is_some_and(is_displaced);
-        (!follows).then_some(Found { position, offset, what: NOT_NEXT, left_gap })
+            && !self.until.is_some_and(is_misplaced);
+        (!follows).then_some(Found { position, offset, what: NOT_NEXT, left_gap, epoch })
     }
 
     /// Whether the segment is still there as it was, and still damaged.
@@ -279,6 +333,9 @@ impl SegmentScrub {
             Step::Batch { header: first, .. } if found.left_gap => {
                 let behind = walker.step()?;
                 Ok(matches!(behind, Step::Batch { header, .. } if header.last_offset < first.next_offset()))
+            }
+            Step::Batch { header, .. } if found.epoch.is_some() => {
+                Ok(found.epoch == Some(header.leader_epoch))
             }
             Step::Batch { position, header, bytes } => {
                 Ok(self.judge(position, &header, &bytes, false).is_some())

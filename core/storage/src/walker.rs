@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use barnabas_base::{LeaderEpoch, LeaderEpochs, Offset};
 use bytes::Bytes;
 
 use crate::batch::{BatchHeader, HEADER_BYTES, NoBatch};
@@ -14,6 +15,12 @@ const CHUNK_BYTES: usize = 256 << 10;
 pub(crate) const SKIP_FROM_BYTES: u32 = 32 << 10;
 /// What is read then, to find the next header.
 const LOOK_BYTES: usize = 4 << 10;
+
+/// What is wrong with a batch. Its base offset and its leader epoch lie outside its checksum.
+pub(crate) const NOT_NEXT: &str = "its offset does not follow";
+pub(crate) const OUT_OF_REACH: &str = "its offset is out of the segment's reach";
+pub(crate) const WRONG_CHECKSUM: &str = "its checksum is wrong";
+pub(crate) const WRONG_EPOCH: &str = "its leader epoch is not the one in leader-epoch-checkpoint";
 
 /// A position in a segment file, moving from batch to batch.
 #[derive(Debug)]
@@ -129,5 +136,44 @@ impl Walker {
         self.chunk = self.file.read_bytes(self.position, len)?;
         self.chunk_at = self.position;
         Ok(())
+    }
+}
+
+/// A batch by the header, in a walk from one to the next.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Walked {
+    pub position: u32,
+    pub header: BatchHeader,
+    /// Where the batch before it ended.
+    pub expected: Offset,
+    /// The leader epoch of the batch before it.
+    epoch_before: Option<LeaderEpoch>,
+}
+
+impl Walked {
+    /// The first one of a walk.
+    pub fn first(position: u32, header: BatchHeader, expected: Offset) -> Self {
+        Self { position, header, expected, epoch_before: None }
+    }
+
+    /// The one behind it.
+    pub fn then(&self, position: u32, header: BatchHeader) -> Self {
+        let epoch_before = Some(self.header.leader_epoch);
+        Self { position, header, expected: self.header.next_offset(), epoch_before }
+    }
+
+    /// The batch with the base offset that the one before and what follows bear out, where it has another: `behind` is
+    /// where the next one begins.
+    pub fn put_right(&self, behind: Offset) -> Option<BatchHeader> {
+        self.header.is_misplaced(self.expected, behind).then(|| self.header.moved_to(self.expected))
+    }
+
+    /// Whether its leader epoch is wrong. `behind`: the epoch of the next one, where there is one.
+    pub fn has_wrong_epoch(&self, epochs: &LeaderEpochs, behind: Option<LeaderEpoch>) -> bool {
+        let own = self.header.leader_epoch;
+        let Some(known) = epochs.epoch_at(self.header.base_offset) else { return false };
+        let mut beside = self.epoch_before.into_iter().chain(behind);
+        let is_alone = !beside.clone().any(|epoch| epoch == own);
+        self.header.has_epoch() && own != known && is_alone && beside.any(|epoch| epoch == known)
     }
 }

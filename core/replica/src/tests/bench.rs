@@ -55,6 +55,7 @@ pub fn opening(checkpointed: Option<Checkpointed>, unreplayed: Option<&Partition
         checkpointed,
         producers_max: u32::MAX,
         unreplayed,
+        has_other_replicas: false,
         now: NOW,
     }
 }

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use barnabas_base::{LeaderEpoch, Offset};
 use barnabas_partition::Acks;
-use barnabas_storage::{DiskError, DiskErrorKind, Faults, StorageError};
+use barnabas_storage::{DiskError, DiskErrorKind, Faults, OpenFrom, StorageError};
 
 use super::Bench;
-use super::bench::{NOW, opening, unknown};
-use crate::{OpenError, OpenVerdict, Replica, has_left};
+use super::bench::{NOW, opening, place, unknown};
+use crate::{Checkpointed, OpenError, OpenVerdict, Opening, Replica, has_left};
 
 fn sequences(bench: &Bench) -> Vec<(i64, i32)> {
     let producers = bench.replica.partition.producers();
@@ -91,4 +91,31 @@ fn partition_without_folder_and_replica_has_left() {
     {
         assert!(!has_left(has_folder, is_replica, log_was_cut));
     }
+}
+
+/// The last batch says after a clean stop that it begins one offset later. Beside other replicas the log ends where it
+/// did, and is repaired.
+#[test]
+fn damaged_end_is_opened_only_beside_other_replicas() {
+    let mut bench = Bench::leader();
+    for _ in 0..2 {
+        bench.append(10, None, Acks::Leader, 1);
+        bench.write_back().unwrap();
+    }
+    let dirty = bench.replica.log.close(&mut bench.files).unwrap();
+    dirty.unwrap().sync(&**bench.files.disk(), None).unwrap();
+    let file = place().dir().join("00000000000000000010.log");
+    bench.disk.corrupt(&file, |bytes| bytes[7] ^= 1);
+    let from = OpenFrom { clean: true, recovery_point: Offset(20), ..OpenFrom::default() };
+    let stopped = Checkpointed { from, ..unknown() };
+    let refused = Replica::open(opening(Some(stopped), None), &mut bench.files).unwrap_err();
+    assert!(refused.is_damage(), "{refused}");
+    let beside = Opening { has_other_replicas: true, ..opening(Some(stopped), None) };
+    let (mut replica, report) = Replica::open(beside, &mut bench.files).unwrap();
+    assert_eq!((replica.log.end(), replica.partition.log_end()), (Offset(20), Offset(20)));
+    let [StorageError::Damaged { file: named, position: 0, offset, .. }] = &report.log.damaged[..] else {
+        panic!("{:?}", report.log.damaged)
+    };
+    assert_eq!((named, *offset), (&file, Offset(10)));
+    assert_eq!(replica.note_damage(*offset, true), Some(Offset(10)));
 }

@@ -255,7 +255,7 @@ impl Restarts {
         let epoch = LeaderEpoch(self.epoch);
         let Bench { replica, files, outbox, .. } = &mut self.bench;
         replica.partition.become_follower(epoch, &mut outbox.decisions);
-        let cut = replica.truncation_at(files, Cut::To(to)).unwrap();
+        let (cut, _) = replica.truncation_at(files, Cut::To(to)).unwrap();
         let entry = replica.want_truncation(cut, false, true).expect("there is a journal");
         let Cut::To(to) = cut else { unreachable!("it was asked for an end") };
         self.acknowledged = self.acknowledged.min(to);

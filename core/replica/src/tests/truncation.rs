@@ -39,8 +39,8 @@ fn truncate(bench: &mut Bench, log_dir: &mut LogDir) -> bool {
 #[test]
 fn log_is_truncated_after_the_note_and_the_checkpoints() {
     let (mut bench, mut log_dir) = follower();
-    let cut = bench.replica.truncation_at(&mut bench.files, Cut::To(Offset(15))).unwrap();
-    assert_eq!(cut, Cut::To(Offset(10)), "batches go as a whole");
+    let (cut, damage) = bench.replica.truncation_at(&mut bench.files, Cut::To(Offset(15))).unwrap();
+    assert_eq!((cut, damage), (Cut::To(Offset(10)), None), "batches go as a whole");
     let note = bench.replica.want_truncation(cut, false, true).unwrap();
     assert!(matches!(note.kind, EntryKind::Truncate { end: Offset(10) }));
     assert!(!bench.replica.may_truncate());

@@ -12,8 +12,6 @@
 
 use barnabas_base::{LeaderEpoch, Offset};
 
-use super::open::NOT_NEXT;
-use super::read::OUT_OF_REACH;
 use super::{Active, Log, OpenFrom, Opened};
 use crate::batch::BatchHeader;
 use crate::disk::DiskFile;
@@ -24,7 +22,7 @@ use crate::offset_index::OffsetEntry;
 use crate::planted::{self, Mistake};
 use crate::segment::{LargestTimestamp, Segment};
 use crate::transaction_index::AbortedTransaction;
-use crate::walker::{Step, Walker};
+use crate::walker::{NOT_NEXT, OUT_OF_REACH, Step, Walker};
 
 /// What is known of a segment besides what the log itself holds.
 #[derive(Debug, Default)]
@@ -153,11 +151,11 @@ impl Log {
             if self.laid_end >= until {
                 break;
             }
-            let is_displaced = has_no_holes && header.is_displaced(self.laid_end, until);
-            if header.last_offset >= until && !is_displaced {
+            let is_misplaced = has_no_holes && header.is_misplaced(self.laid_end, until);
+            if header.last_offset >= until && !is_misplaced {
                 break;
             }
-            let what = if header.base_offset < self.laid_end || is_displaced {
+            let what = if header.base_offset < self.laid_end || is_misplaced {
                 NOT_NEXT
             } else if header.last_offset >= reach || !found.can_index(header.last_offset) {
                 OUT_OF_REACH

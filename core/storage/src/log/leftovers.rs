@@ -9,13 +9,12 @@
 
 use barnabas_base::Offset;
 
-use super::open::NOT_NEXT;
 use super::{Log, Opened};
 use crate::batch::BatchHeader;
 use crate::error::StorageError;
 use crate::file_pool::FilePool;
 use crate::segment::{self, offset_path, parse_offset_name};
-use crate::walker::{Step, Walker};
+use crate::walker::{NOT_NEXT, Step, Walker};
 
 impl Log {
     /// Kafka's first three passes: `.deleted`, `.cleaned`, `.swap`.

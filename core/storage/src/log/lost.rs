@@ -11,6 +11,7 @@
 use barnabas_base::Offset;
 
 use super::{Log, OpenFrom, Opened};
+use crate::batch::BatchHeader;
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::walker::Step;
@@ -69,7 +70,8 @@ impl Log {
     }
 
     /// # Errors
-    /// [`StorageError::Damaged`]: a segment inside the log was lost.
+    /// [`StorageError::Damaged`]: a segment inside the log was lost; or a segment's last batch says that it ends
+    /// elsewhere ([`Opened::damaged`] names it where the log can be repaired).
     pub(super) fn look_for_lost_inside(
         &self,
         files: &mut FilePool,
@@ -82,7 +84,16 @@ impl Log {
         let sealed = self.segments.len().saturating_sub(1);
         for at in sealed.saturating_sub(LOOKED_AT_MAX)..sealed {
             let next = self.segments[at + 1].base;
-            let Some(end) = self.end_of_sealed(files, at)?.filter(|end| *end < next) else { continue };
+            let Some((end, _)) = self.end_of_segment(files, at)?.filter(|(end, _)| *end != next) else {
+                continue;
+            };
+            if let Some(damage) = self.follow_segment(files, at, next)?.damage {
+                opened.found(damage, from)?;
+                continue;
+            }
+            if end > next {
+                continue;
+            }
             if from.is_ours {
                 return Err(self.lost(end));
             }
@@ -96,17 +107,24 @@ impl Log {
         !self.config.cleanup.compact && !from.was_compacted
     }
 
-    /// The offset after a sealed segment's last batch; `None` where it ends with something else, which a reader will
-    /// find.
-    fn end_of_sealed(&self, files: &mut FilePool, at: usize) -> Result<Option<Offset>, StorageError> {
-        let mut end = self.segments[at].base;
+    /// The offset after a segment's last batch, and that one; `None` where it ends with something else, which a reader
+    /// will find.
+    pub(super) fn end_of_segment(
+        &self,
+        files: &mut FilePool,
+        at: usize,
+    ) -> Result<Option<(Offset, Option<BatchHeader>)>, StorageError> {
         let position = self.begin_looking(files, at, Offset(i64::MAX))?;
         let mut walker = self.walker(files, at, position, false)?;
+        let mut last = None;
         loop {
             match walker.step()? {
-                Step::Batch { header, .. } => end = header.next_offset(),
-                Step::End => return Ok(Some(end)),
+                Step::Batch { header, .. } => last = Some(header),
                 Step::Bad { .. } => return Ok(None),
+                Step::End => {
+                    let end = last.map_or(self.segments[at].base, |last: BatchHeader| last.next_offset());
+                    return Ok(Some((end, last)));
+                }
             }
         }
     }

@@ -13,7 +13,6 @@ use barnabas_base::{LeaderEpochs, Offset, TimestampMs};
 use bytes::Bytes;
 
 use super::gather::begins_epoch;
-use super::read::OUT_OF_REACH;
 use super::transactions::Transactions;
 use super::vouched::Vouched;
 use super::{Active, Log, LogPlace, OpenFrom, Opened, TailCut};
@@ -24,10 +23,8 @@ use crate::file_pool::{FileKind, FilePool};
 use crate::log_config::LogConfig;
 use crate::planted::{self, Mistake};
 use crate::segment::{self, Segment, parse_offset_name};
-use crate::walker::{Step, Walker};
+use crate::walker::{NOT_NEXT, OUT_OF_REACH, Step, WRONG_CHECKSUM, WRONG_EPOCH, Walker};
 use crate::{epoch_file, small_file};
-
-pub(super) const NOT_NEXT: &str = "its offset does not follow";
 
 impl Log {
     /// Opens what an earlier process left in `place`; after an unclean stop, checks what lies past the recovery point,
@@ -226,8 +223,18 @@ impl Log {
         }
         // Not known yet: nothing is out of its reach.
         self.laid_end = Offset(i64::MAX);
-        self.read_active(files, last)?;
-        self.laid_end = self.end_of_last_segment(files, from)?;
+        self.active.offsets =
+            self.sealed_entries::<8>(files, self.segments[last].base, FileKind::OffsetIndex)?;
+        let (end, damage) = self.end_of_last_segment(files, from)?;
+        match self.read_active(files, last) {
+            // It is of the same damage.
+            Err(StorageError::Damaged { .. }) if damage.is_some() && from.is_repairable => {}
+            read => read?,
+        }
+        self.laid_end = end;
+        if let Some(damage) = damage {
+            opened.found(damage, from)?;
+        }
         if self.laid_end < from.recovery_point {
             let size = self.segments[last].size.into();
             return Err(self.damaged(
@@ -241,20 +248,28 @@ impl Log {
         Ok(())
     }
 
-    fn end_of_last_segment(&self, files: &mut FilePool, from: OpenFrom) -> Result<Offset, StorageError> {
-        let has_no_holes = self.has_no_holes(from);
-        let last = self.segments.len() - 1;
-        let mut end = self.segments[last].base;
-        let position = self.begin_looking(files, last, Offset(i64::MAX))?;
-        let mut walker = self.walker(files, last, position, false)?;
-        while let Some((position, header, _)) = self.next_batch(&mut walker, last)? {
-            let is_displaced = has_no_holes && header.is_displaced(end, from.recovery_point);
-            if header.base_offset < end || is_displaced {
-                return Err(self.damaged(last, position.into(), end, NOT_NEXT));
-            }
-            end = header.next_offset();
+    /// Where the log ends, and what is damaged there: then the recovery point says where it ends.
+    fn end_of_last_segment(
+        &self,
+        files: &mut FilePool,
+        from: OpenFrom,
+    ) -> Result<(Offset, Option<StorageError>), StorageError> {
+        let (last, known) = (self.segments.len() - 1, from.recovery_point);
+        let is_as_known = |(end, batch): (Offset, Option<BatchHeader>)| {
+            end == known && !batch.is_some_and(|batch| self.is_of_unknown_epoch(&batch))
+        };
+        match self.end_of_segment(files, last)? {
+            Some(found) if is_as_known(found) => return Ok((known, None)),
+            Some((end, _)) if planted::is(Mistake::BelievesTheLastBatch) => return Ok((end, None)),
+            _ => {}
         }
-        Ok(end)
+        let followed = self.follow_segment(files, last, known)?;
+        Ok(match followed.damage {
+            // Past what was vouched for nothing says where the log ends.
+            Some(damage) if followed.end >= known => return Err(damage),
+            Some(damage) => (known, Some(damage)),
+            None => (followed.end, None),
+        })
     }
 
     /// After an unclean stop: what lies below the recovery point is known (known.rs); every batch past it is checked,
@@ -369,12 +384,12 @@ impl Log {
         let mut held: Option<(u64, BatchHeader, Bytes)> = None;
         loop {
             let next = held.as_ref().map_or(self.laid_end, |(_, header, _)| header.next_offset());
-            let (position, found_batch, why) = match walker.step()? {
+            let (position, found_batch, mut why) = match walker.step()? {
                 Step::Batch { position, header, bytes } => {
                     let fits = header.last_offset < reach && found.can_index(header.last_offset);
                     let checksum = !check || header.checksum_is_right(&bytes);
                     let why = match (checksum, fits, header.base_offset >= next) {
-                        (false, ..) => Some("its checksum is wrong"),
+                        (false, ..) => Some(WRONG_CHECKSUM),
                         (_, false, _) => Some(OUT_OF_REACH),
                         (.., false) => Some(NOT_NEXT),
                         _ => None,
@@ -389,6 +404,18 @@ impl Log {
                 && header.base_offset > self.laid_end
             {
                 return Ok(Some((*held_at, NOT_NEXT)));
+            }
+            if let (Some((held_at, held, _)), Some((header, _)), true) = (&held, &found_batch, check)
+                && held.has_epoch()
+                && header.has_epoch()
+                && held.leader_epoch > header.leader_epoch
+            {
+                // They never fall from one batch to the next.
+                let is_known = self.epochs.latest().is_none_or(|latest| latest.epoch <= header.leader_epoch);
+                if is_known {
+                    return Ok(Some((*held_at, WRONG_EPOCH)));
+                }
+                why = Some(WRONG_EPOCH);
             }
             if let Some((_, header, bytes)) = held.take() {
                 self.account(&header);

@@ -9,7 +9,6 @@
 use barnabas_base::Offset;
 use bytes::Bytes;
 
-use super::open::NOT_NEXT;
 use super::tail::{Tail, Wish};
 use super::{BatchesRead, Log, LogPosition, ReadHint};
 use crate::batch::{BatchHeader, NoBatch};
@@ -17,13 +16,10 @@ use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::index_file::IndexEntries;
 use crate::offset_index::{ENTRY_BYTES, OffsetEntries, OffsetEntry};
-use crate::walker::{Step, Walker, Wanted};
+use crate::walker::{NOT_NEXT, OUT_OF_REACH, Step, WRONG_CHECKSUM, Walker, Wanted};
 
 /// Read on top of what was asked for, since the index names a place up to `index.interval.bytes` before the offset.
 const SLACK_BYTES: usize = 8 << 10;
-
-/// Offsets lie outside a batch's checksum.
-pub(super) const OUT_OF_REACH: &str = "its offset is out of the segment's reach";
 
 impl Log {
     /// Batches from the one that holds `from` on, none with an offset at or past `upper`, up to `max_bytes`; with
@@ -123,7 +119,9 @@ impl Log {
             }
             let position = self.begin_looking(files, at, from)?;
             let mut walker = self.walker(files, at, position, false)?.wanting(wanted);
-            while let Some((_, header, bytes)) = self.next_batch(&mut walker, at)? {
+            let mut next = self.segments[at].base;
+            while let Some((header, bytes)) = self.next_scanned(&mut walker, at, next)? {
+                next = header.next_offset();
                 if header.base_offset >= to {
                     return Ok(());
                 }
@@ -133,6 +131,24 @@ impl Log {
             }
         }
         Ok(())
+    }
+
+    /// As [`Log::next_batch`], for rebuilding state. The segment's last batch, where its base offset alone has changed,
+    /// has its own again: what it says of producers is right, and a replica that is damaged there is repaired later.
+    fn next_scanned(
+        &self,
+        walker: &mut Walker,
+        at: usize,
+        next: Offset,
+    ) -> Result<Option<(BatchHeader, Bytes)>, StorageError> {
+        match walker.step()? {
+            Step::Batch { header, bytes, .. } if header.is_misplaced(next, self.reach(at)) => {
+                let mut whole = bytes.to_vec();
+                whole[..8].copy_from_slice(&next.get().to_be_bytes());
+                Ok(Some((header.moved_to(next), whole.into())))
+            }
+            step => Ok(self.checked(step, at)?.map(|(_, header, bytes)| (header, bytes))),
+        }
     }
 
     /// Where in `segments` the segment is that `offset` falls into.
@@ -158,9 +174,13 @@ impl Log {
         walker: &mut Walker,
         at: usize,
     ) -> Result<Option<(u32, BatchHeader, Bytes)>, StorageError> {
-        match walker.step()? {
+        self.checked(walker.step()?, at)
+    }
+
+    fn checked(&self, step: Step, at: usize) -> Result<Option<(u32, BatchHeader, Bytes)>, StorageError> {
+        match step {
             Step::Batch { position, header, .. } if header.last_offset >= self.reach(at) => {
-                Err(self.damaged(at, position, header.base_offset, OUT_OF_REACH))
+                Err(self.damaged(at, position, self.offset_in(at, header.base_offset), OUT_OF_REACH))
             }
             Step::Batch { position, header, bytes } => Ok(Some((position as u32, header, bytes))),
             Step::End => Ok(None),
@@ -190,7 +210,12 @@ impl Log {
 
     pub(super) fn damaged_batch(&self, at: usize, position: u32, batch: &[u8]) -> StorageError {
         let offset = BatchHeader::parse(batch).map_or(self.segments[at].base, |header| header.base_offset);
-        self.damaged(at, position.into(), offset, "its checksum is wrong")
+        self.damaged(at, position.into(), self.offset_in(at, offset), WRONG_CHECKSUM)
+    }
+
+    /// What a damaged batch says of its offset, which may be nonsense: an offset of its segment.
+    fn offset_in(&self, at: usize, offset: Offset) -> Offset {
+        offset.min(self.reach(at).plus(-1)).max(self.segments[at].base)
     }
 
     /// A position at which a batch begins, at or before the first batch that holds `offset` or more.
@@ -259,6 +284,10 @@ impl Log {
         if first.last_offset >= reach {
             return Err(self.damaged(at, window.position.into(), from, OUT_OF_REACH));
         }
+        // Where a read goes on, a batch begins there.
+        if first.base_offset < from && self.hint(from, segment.base).is_some() {
+            return Err(self.damaged(at, window.position.into(), from, NOT_NEXT));
+        }
         if first.base_offset > from.max(segment.base) && !self.is_followed(files, at, &window, &first)? {
             return Err(self.damaged(at, window.position.into(), from, NOT_NEXT));
         }
@@ -278,7 +307,8 @@ impl Log {
         if len == 0 {
             return Err(self.damaged(at, window.position.into(), from, "the file is shorter than it was"));
         }
-        let (len, next_offset) = self.sound_front(at, window.position, &window.bytes[..len], next_offset)?;
+        let (len, next_offset) =
+            self.sound_front(files, at, window.position, &window.bytes[..len], next_offset)?;
         window.bytes.truncate(len);
         let position = LogPosition { segment: segment.base, position: window.position };
         Ok(Some(BatchesRead {
@@ -287,6 +317,11 @@ impl Log {
             position: Some(position),
             first_batch_too_large: false,
         }))
+    }
+
+    /// Where in a segment the read that goes on at `from` begins.
+    fn hint(&self, from: Offset, segment: Offset) -> Option<&ReadHint> {
+        self.hints.iter().flatten().find(|hint| hint.offset == from && hint.position.segment == segment)
     }
 
     /// Bytes of a segment from the first batch on that holds `from` or more, as many as one read gave; and its header.
@@ -299,8 +334,7 @@ impl Log {
         max_bytes: usize,
     ) -> Result<Option<(Window, BatchHeader)>, StorageError> {
         let segment = self.segments[at];
-        let is_next = |hint: &&ReadHint| hint.offset == from && hint.position.segment == segment.base;
-        let hint = self.hints.iter().flatten().find(is_next);
+        let hint = self.hint(from, segment.base);
         let begin = match hint {
             Some(hint) => hint.position.position,
             None => self.index_entry(files, at, from)?.map_or(0, |entry| entry.position),
@@ -399,13 +433,6 @@ impl Window {
         }
         Some(header)
     }
-}
-
-/// The size of the batch at the front of `bytes` and the offset after it, if it is whole and its checksum right.
-pub(super) fn next_sound(bytes: &[u8]) -> Option<(usize, Offset)> {
-    let header = BatchHeader::parse(bytes).ok()?;
-    let batch = bytes.get(..header.size as usize)?;
-    header.checksum_is_right(batch).then_some((batch.len(), header.next_offset()))
 }
 
 /// How many bytes at the front of `bytes` are whole batches below `upper`, and the offset after them. A batch that

@@ -5,11 +5,14 @@
 //! from being appended never was on a disk and is not checked. Forgotten whenever segments give way, and when the
 //! background check has found damage in the log.
 
+pub(super) mod misplaced;
+
 use barnabas_base::Offset;
 
 use super::Log;
-use super::read::next_sound;
+use crate::batch::BatchHeader;
 use crate::error::StorageError;
+use crate::file_pool::FilePool;
 
 /// Stretches that are remembered; a reader that goes on extends its own.
 const STRETCHES_MAX: usize = 8;
@@ -59,6 +62,7 @@ impl Log {
     /// [`StorageError::Damaged`]: the first is not.
     pub(super) fn sound_front(
         &mut self,
+        files: &mut FilePool,
         at: usize,
         position: u32,
         batches: &[u8],
@@ -66,16 +70,20 @@ impl Log {
     ) -> Result<(usize, Offset), StorageError> {
         let base = self.segments[at].base;
         let to = position + batches.len() as u32;
-        let sound = self.sound.get_or_insert_with(Box::<Sound>::default);
-        if sound.covers(base, position, to) {
+        if self.sound.as_ref().is_some_and(|sound| sound.covers(base, position, to)) {
             return Ok((batches.len(), next_offset));
         }
         let (mut len, mut next) = (0, Offset::NONE);
-        while let Some((size, after)) = next_sound(&batches[len..]) {
-            len += size;
-            next = after;
+        while let Some(header) = next_sound(&batches[len..]) {
+            match self.check_epoch(files, at, position + len as u32, &header) {
+                Err(StorageError::Damaged { .. }) if len > 0 => break,
+                checked => checked?,
+            }
+            len += header.size as usize;
+            next = header.next_offset();
         }
         if len > 0 {
+            let sound = self.sound.get_or_insert_with(Box::<Sound>::default);
             sound.note(base, position, position + len as u32);
             return Ok((len, next));
         }
@@ -86,6 +94,13 @@ impl Log {
     pub fn forget_sound(&mut self) {
         self.sound = None;
     }
+}
+
+/// The batch at the front of `bytes`, if it is whole and its checksum right.
+fn next_sound(bytes: &[u8]) -> Option<BatchHeader> {
+    let header = BatchHeader::parse(bytes).ok()?;
+    let batch = bytes.get(..header.size as usize)?;
+    header.checksum_is_right(batch).then_some(header)
 }
 
 #[cfg(test)]

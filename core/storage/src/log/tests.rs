@@ -5,6 +5,7 @@ mod chain;
 mod crash;
 mod damage;
 mod epochs;
+mod headers;
 mod kill;
 mod retain_truncate;
 pub(in crate::log) mod staged;
@@ -55,6 +56,8 @@ pub(in crate::log) struct Bench {
     pub memory: TailMemory,
     /// Writes from here on go past the page cache.
     pub direct_from: Option<usize>,
+    /// Other replicas can repair this one.
+    pub is_repairable: bool,
 }
 
 pub(super) fn small_segments() -> LogConfig {
@@ -75,6 +78,7 @@ impl Bench {
             log,
             memory: TailMemory::new(4 << 20),
             direct_from: None,
+            is_repairable: false,
         }
     }
 
@@ -136,7 +140,8 @@ impl Bench {
         self.files.set_direct_from(self.direct_from);
         self.dir = LogDir::open(Arc::new(self.disk.clone()), Path::new(ROOT))?;
         self.dir.begin()?;
-        let from: OpenFrom = self.dir.open_from(&place().topic_partition);
+        let from = self.dir.open_from(&place().topic_partition);
+        let from = OpenFrom { is_repairable: self.is_repairable, ..from };
         let (log, opened) = Log::open(&mut self.files, place(), Arc::new(self.config.clone()), from, NOW)?;
         self.log = log;
         Ok(opened)

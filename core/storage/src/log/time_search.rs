@@ -194,7 +194,7 @@ impl Log {
             }
             let file = self.file(files, base, FileKind::Log)?;
             let bytes = file.read_bytes(position.into(), header.size as usize)?;
-            self.sound_front(at, position, &bytes, header.last_offset.plus(1))?;
+            self.sound_front(files, at, position, &bytes, header.last_offset.plus(1))?;
             return Ok(Some(TimedBatch { header, bytes, timestamp, from }));
         }
         Ok(None)

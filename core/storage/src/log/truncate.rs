@@ -47,16 +47,25 @@ impl Log {
     }
 
     /// Where the log would end after [`Log::truncate_to`] `offset`: there, or where the batch begins that holds it.
-    pub fn truncation_end(&self, files: &mut FilePool, offset: Offset) -> Result<Offset, StorageError> {
+    /// Beside it what is damaged around that place ([`StorageError::Damaged`]): it stays, if it is not truncated.
+    ///
+    /// # Errors
+    /// [`StorageError::Damaged`]: it cannot be found out where batches begin there.
+    pub fn truncation_end(
+        &self,
+        files: &mut FilePool,
+        offset: Offset,
+    ) -> Result<(Offset, Option<StorageError>), StorageError> {
         match self.segment_of(offset) {
             _ if offset >= self.laid_end => {
-                Ok(self.staged().map(|tail| tail.cut_end(offset)).next().unwrap_or(offset))
+                let staged = self.staged().map(|tail| tail.cut_end(offset)).next();
+                Ok((staged.unwrap_or(offset), None))
             }
             Some(at) => {
-                let found = self.find_batch(files, at, offset)?;
-                Ok(found.map_or(offset, |(_, header)| header.base_offset.min(offset)))
+                let (found, damage) = self.find_cut(files, at, offset)?;
+                Ok((found.map_or(offset, |(_, header)| header.base_offset.min(offset)), damage))
             }
-            None => Ok(offset),
+            None => Ok((offset, None)),
         }
     }
 
@@ -134,7 +143,7 @@ impl Log {
             self.read_active(files, at)?;
         }
         let mut end = offset;
-        if let Some((position, header)) = self.find_batch(files, at, offset)? {
+        if let Some((position, header)) = self.find_cut(files, at, offset)?.0 {
             if header.base_offset < offset {
                 end = header.base_offset;
                 self.given_up_from(end);

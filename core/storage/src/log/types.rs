@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use crate::dir_name::{DirKind, PartitionDir};
 use crate::disk::{Disk, DiskError, FileSystem};
+use crate::error::StorageError;
 use crate::file_pool::{FileKey, HeldFile, LogId};
 
 /// Where a log lies: `root/topic-partition`, or `root/topic-partition.<id>-future` while it is a copy in the making.
@@ -54,6 +55,9 @@ pub struct OpenFrom {
     pub is_unsettled: bool,
     /// Compaction has worked on the log, which may have left offsets without a segment.
     pub was_compacted: bool,
+    /// Another replica can repair this one: a log is opened even if batches of it are damaged, as long as it is known
+    /// where it ends ([`Opened::damaged`]).
+    pub is_repairable: bool,
 }
 
 /// What opening a log found and did.
@@ -65,10 +69,25 @@ pub struct Opened {
     pub rebuilt: Vec<PathBuf>,
     /// Of a segment that was synced: indexes that said something else than the segment.
     pub disbelieved: Vec<PathBuf>,
+    /// Damaged batches, each a [`StorageError::Damaged`](crate::StorageError::Damaged). Nothing was truncated. Empty
+    /// unless [`OpenFrom::is_repairable`].
+    pub damaged: Vec<StorageError>,
     /// Leftovers of interrupted work that were removed.
     pub removed: Vec<PathBuf>,
     /// Offsets for which there is no segment, where another program may have deleted it: from and to.
     pub gaps: Vec<(Offset, Offset)>,
+}
+
+impl Opened {
+    /// # Errors
+    /// The damage itself, where nothing can repair it.
+    pub(super) fn found(&mut self, damage: StorageError, from: OpenFrom) -> Result<(), StorageError> {
+        if !from.is_repairable {
+            return Err(damage);
+        }
+        self.damaged.push(damage);
+        Ok(())
+    }
 }
 
 /// A tail that was cut off, since it was never synced and is not whole.

@@ -64,12 +64,17 @@ impl ReplicaHost {
         let Some(place) = read.position.filter(|_| !read.records.is_empty()) else { return false };
         let path = replica.log.place().dir().join(format!("{:020}.log", place.segment.get()));
         let reach = if random.one_in(3) { HEADER_BYTES } else { read.records.len() };
-        // Kafka's checksum does not cover the leader epoch: nothing can tell that it has changed (docs/DAMAGE.md).
+        // Kafka's checksum does not cover the leader epoch: a batch beside it has to be of the same one
+        // (docs/DAMAGE.md).
+        let bytes = self.disk.contents(&path).unwrap_or_default();
+        let epoch_at = |position: usize| bytes.get(position + 12..position + 16);
+        let (begin, behind) = (place.position as usize, place.position as usize + read.records.len());
+        let is_borne_out = read.next_offset < Offset(safe) && epoch_at(begin) == epoch_at(behind);
         let byte = match random.below(reach) {
-            byte @ 12..16 => byte + 4,
+            byte @ 12..16 if !is_borne_out => byte + 4,
             byte => byte,
         };
-        let byte = place.position as usize + byte;
+        let byte = begin + byte;
         self.disk.corrupt(&path, |bytes| bytes[byte] ^= 0x40);
         replica.log.forget_sound();
         true

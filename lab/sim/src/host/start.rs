@@ -245,13 +245,19 @@ impl ReplicaHost {
             checkpointed,
             producers_max: u32::MAX,
             unreplayed: unreplayed.as_deref(),
+            has_other_replicas: true,
             now: moment(time.now).wall,
         };
         match Replica::open(opening, &mut self.files) {
-            Ok((replica, _)) => {
+            Ok((replica, report)) => {
                 self.unreplayed.remove(&key);
                 self.opened += 1;
                 self.note_opened(replica);
+                for damage in report.log.damaged {
+                    if let StorageError::Damaged { offset, .. } = damage {
+                        self.news.push_back(News::Damaged(key, offset));
+                    }
+                }
                 Ok(())
             }
             Err(error) => self.cannot_open(key, unreplayed.as_deref(), error),

@@ -19,7 +19,12 @@ impl ReplicaHost {
         }
         let Some(hosted) = self.replicas.get_mut(&key) else { return };
         match hosted.replica.truncation_at(&mut self.files, cut) {
-            Ok(cut) => self.note_truncation(key, cut, false, time),
+            Ok((cut, damage)) => {
+                if let Some(StorageError::Damaged { offset, .. }) = damage {
+                    self.news.push_back(News::Damaged(key, offset));
+                }
+                self.note_truncation(key, cut, false, time);
+            }
             Err(error) => {
                 self.truncation_failed(key, error);
                 self.news.push_back(News::FollowOn(key));

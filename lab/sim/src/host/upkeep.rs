@@ -7,7 +7,7 @@ use barnabas_base::{LeaderEpoch, MonotonicMs, Offset, TimestampMs, TopicPartitio
 use barnabas_partition::ReplicaKey;
 use barnabas_replica::{Checkpoint, RequestError};
 use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
-use barnabas_storage::scrub::{Scrubbed, SegmentScrub, segments};
+use barnabas_storage::scrub::{KnownEpochs, Scrubbed, SegmentScrub, segments};
 use barnabas_storage::{Disk, StorageError, remove_dir};
 
 use super::{Failure, HostTime, News, ReplicaHost};
@@ -170,13 +170,15 @@ impl ReplicaHost {
 
     /// Reads the segments of a log as the scrub does. Returns the first offset that is damaged.
     pub fn scrub(&mut self, key: ReplicaKey) -> Option<Offset> {
-        let Self { replicas, disk, .. } = self;
+        let Self { replicas, disk, dir: checkpoints, .. } = self;
         let log = &mut replicas.get_mut(&key)?.replica.log;
         let shared: Arc<dyn Disk> = Arc::new(disk.clone());
         let dir = log.place().dir();
+        let checkpointed = checkpoints.recovery_point(&log.place().topic_partition);
+        let epochs = KnownEpochs::read(disk, &dir, checkpointed).ok()?;
         for listed in segments(disk, &dir).ok()? {
             let walk = SegmentScrub::open(&shared, &dir, listed, log.recovery_point(), true).ok()?;
-            let Some(mut walk) = walk else { continue };
+            let Some(mut walk) = walk.map(|walk| walk.with_epochs(epochs.clone())) else { continue };
             loop {
                 match walk.step(64 << 10).ok()? {
                     Scrubbed::Sound(_) => {}

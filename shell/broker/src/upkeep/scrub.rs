@@ -23,7 +23,7 @@ use crate::node::Node;
 use crate::node::peers::controller::metadata_partition;
 use crate::node::topic_settings;
 use barnabas_base::{Map, Offset, TimestampMs, TopicPartition};
-use barnabas_storage::scrub::{Changed, Listed, Scrubbed, SegmentScrub, changed_segments, segments};
+use barnabas_storage::scrub::{Changed, KnownEpochs, Listed, Scrubbed, SegmentScrub, changed_segments, segments};
 use barnabas_storage::{DirKind, DiskError, OpenMode, PartitionDir, StorageError};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -383,8 +383,12 @@ impl<'a> Walk<'a> {
         };
         let synced = synced.max(checkpointed);
         let has_no_holes = !was_compacted && self.is_never_compacted(name);
+        let dir = self.directory.path.join(&partition.name);
+        let epochs = KnownEpochs::read(&*self.directory.disk, &dir, checkpointed)?;
         for segment in segments {
-            if !self.segment(partition, segment, synced, has_no_holes)? {
+            let walk = SegmentScrub::open(&self.directory.disk, &dir, segment, synced, has_no_holes)?;
+            let Some(walk) = walk else { continue };
+            if !self.segment(partition, walk.with_epochs(epochs.clone()))? {
                 return Ok(false);
             }
             self.note_progress(Some((partition.name.clone(), segment.base.get())));
@@ -392,16 +396,7 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    fn segment(
-        &mut self,
-        partition: &PartitionDir,
-        segment: Listed,
-        synced: Offset,
-        has_no_holes: bool,
-    ) -> Result<bool, StorageError> {
-        let dir = self.directory.path.join(&partition.name);
-        let walk = SegmentScrub::open(&self.directory.disk, &dir, segment, synced, has_no_holes)?;
-        let Some(mut walk) = walk else { return Ok(true) };
+    fn segment(&mut self, partition: &PartitionDir, mut walk: SegmentScrub) -> Result<bool, StorageError> {
         loop {
             let (read, ended) = match walk.step(PIECE_BYTES)? {
                 Scrubbed::Sound(read) => (read, false),

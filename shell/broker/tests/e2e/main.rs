@@ -22,6 +22,7 @@ mod compaction;
 mod configs_tool;
 mod console_tools;
 mod consumer_groups;
+mod damaged_headers;
 mod damaged_replicas;
 mod dead_letters;
 mod deletes;

@@ -71,7 +71,7 @@ fn step(bench: &mut Bench, model: &mut Model, random: &mut Random) -> Result<(),
             let to = Offset(bench.log.end().get() - random.below(6) as i64).max(bench.log.start());
             let to = model.batches.iter().map(Model::end_of).filter(|end| *end <= to).max();
             let to = to.unwrap_or(bench.log.start());
-            let to = bench.log.truncation_end(&mut bench.files, to)?;
+            let (to, _) = bench.log.truncation_end(&mut bench.files, to)?;
             if to < bench.log.recovery_point() {
                 let partition = bench.log.place().topic_partition.clone();
                 bench.dir.set_recovery_point(partition, to);

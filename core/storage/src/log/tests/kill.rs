@@ -144,7 +144,7 @@ impl Story {
         let Bench { log, files, dir, .. } = &mut self.bench;
         log.lay_all(files, NOW)?;
         let to = Offset((log.end().get() - self.random.below(30) as i64).max(0));
-        let to = log.truncation_end(files, to)?;
+        let (to, _) = log.truncation_end(files, to)?;
         if to < dir.recovery_point(&log.place().topic_partition) {
             dir.set_recovery_point(log.place().topic_partition.clone(), to);
             dir.write_checkpoints()?;

@@ -196,7 +196,7 @@ fn records_are_found_by_time_wherever_they_lie() {
 fn truncation_cuts_what_is_staged_kept_and_laid() {
     for target in 0..80 {
         let (mut bench, batches) = in_three_parts();
-        let end = bench.log.truncation_end(&mut bench.files, Offset(target)).unwrap();
+        let (end, _) = bench.log.truncation_end(&mut bench.files, Offset(target)).unwrap();
         assert_eq!(end, Offset(target / 2 * 2), "batches go as a whole");
         bench.log.write_producer_snapshot(&mut bench.files, Offset(80), &[]).unwrap();
         bench.log.truncate_to(&mut bench.files, Offset(target), NOW).unwrap();
@@ -490,7 +490,7 @@ fn step(bench: &mut Bench, model: &mut Model, random: &mut Random) -> Result<(),
         }
         20 => bench.log.write_producer_snapshot(&mut bench.files, Offset(end), &[])?,
         21 => {
-            let to = bench
+            let (to, _) = bench
                 .log
                 .truncation_end(&mut bench.files, Offset(end - random.below(9) as i64).max(Offset(start)))?;
             if to < bench.log.recovery_point() {

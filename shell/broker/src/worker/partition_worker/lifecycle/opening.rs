@@ -97,6 +97,9 @@ impl PartitionWorker {
         changes::take_role(&mut replica, row, &self.node, image, &mut self.effects);
         self.replicas.insert(key, replica);
         self.apply_effects(key);
+        for damage in &report.log.damaged {
+            self.read_failed(key, damage);
+        }
         self.turn_to_leader(key, row);
     }
 
@@ -211,6 +214,7 @@ impl PartitionWorker {
             checkpointed,
             producers_max,
             unreplayed,
+            has_other_replicas: self.has_other_replicas(key),
             now: self.node.clock.wall(),
         }
     }

@@ -5,6 +5,7 @@
 //! core/replica/src/truncation.rs.
 
 use crate::mailbox::PartitionKey;
+use crate::upkeep::scrub::name_damage;
 use crate::worker::partition_worker::PartitionWorker;
 use crate::worker::replica::Hosted;
 use barnabas_partition::Cut;
@@ -20,8 +21,11 @@ impl PartitionWorker {
         let Self { replicas, files, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         match replica.truncation_at(&mut files[replica.directory], cut) {
-            Ok(cut) => {
+            Ok((cut, damage)) => {
                 log_truncation(replica, cut);
+                if let Some(damage) = damage {
+                    self.read_failed(key, &damage);
+                }
                 self.note_truncation(key, cut, false);
             }
             Err(error) => self.truncation_failed(key, &error),
@@ -86,6 +90,9 @@ impl PartitionWorker {
                 following.settle_later(key);
             }
             TruncationVerdict::Offline => {
+                if matches!(error, StorageError::Damaged { .. }) {
+                    name_damage(node, error);
+                }
                 tracing::error!(partition = %name, %error, "the log could not be truncated to the \
                     leader's; the replica stays offline until the next start");
                 replica.log.fail();

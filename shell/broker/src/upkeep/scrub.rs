@@ -23,7 +23,9 @@ use crate::node::Node;
 use crate::node::peers::controller::metadata_partition;
 use crate::node::topic_settings;
 use barnabas_base::{Map, Offset, TimestampMs, TopicPartition};
-use barnabas_storage::scrub::{Changed, KnownEpochs, Listed, Scrubbed, SegmentScrub, changed_segments, segments};
+use barnabas_storage::scrub::{
+    Changed, KnownEpochs, Listed, Scrubbed, SegmentScrub, changed_segments, segments,
+};
 use barnabas_storage::{DirKind, DiskError, OpenMode, PartitionDir, StorageError};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -68,8 +68,15 @@ pub fn advice(node: &Node, directory: usize, name: &TopicPartition, topic: Topic
     let image = node.cluster.image.load();
     let row = image.topics.by_id(topic).and_then(|topic| topic.partition(name.partition));
     let is_other = |broker: &BrokerId| *broker != me;
+    let may_come = |broker: &BrokerId| is_other(broker) && !image.cluster.is_active(*broker);
     let what_follows = match row {
-        Some(row) if row.isr().iter().any(is_other) => "the replica is then fetched from its leader",
+        Some(row) if row.isr().iter().chain(row.elr()).any(is_other) => {
+            "the replica is then fetched from its leader"
+        }
+        // After a restart of all brokers, this one may be the first that is up.
+        Some(row) if node.cluster.known_by.get().is_none() || row.replicas().iter().any(may_come) => {
+            "no other replica is in sync yet: start the brokers of the other replicas and wait for them first"
+        }
         Some(row) if row.replicas().iter().any(is_other) => {
             "no other replica is in sync: elect one that has the records first (--election-type UNCLEAN), or \
              they are lost"

@@ -222,7 +222,11 @@ fn idle_repair_goes_on_when_another_replica_is_back() {
     assert!(cluster.nodes.get_mut(&third).expect("a node").stop_expecting_trouble().success());
     eventually("the third has left", || !state(&cluster, follower).1.contains(&third));
     assert!(read_all(&cluster, follower, topic).is_some(), "the damage is met");
-    eventually("it is known", || cluster.nodes[&follower].log().contains("its replica is corrupt"));
+    let named = "this broker follows, and its replica is corrupt";
+    eventually("it is known", || cluster.nodes[&follower].log().contains(named));
+    let log = cluster.nodes[&follower].log();
+    let line = log.lines().find(|line| line.contains(named)).expect("it is there");
+    assert!(line.contains("it is repaired from the leader"), "{line}");
     cluster.nodes.get_mut(&third).expect("a node").launch();
     await_repair(cluster, topic, follower);
 }

@@ -32,11 +32,13 @@ impl PartitionWorker {
         let Some(replica) = replicas.get_mut(&key) else { return };
         let Some(from) = replica.note_damage(offset, has_others) else { return };
         if node.log_dirs.impaired.damaged(key) {
-            let role = if replica.partition.is_leader() { "leads" } else { "follows" };
+            let (role, next) = match replica.partition.is_leader() {
+                true => ("leads", "leadership moves to another replica in the ISR or ELR, if there is one"),
+                false => ("follows", "it is repaired from the leader"),
+            };
             tracing::warn!(
                 partition = %replica.name.topic_partition, broker = %node.identity.broker_id,
-                "this broker {role}, and its replica is corrupt from offset {from}; leadership should \
-                 move to another replica"
+                "this broker {role}, and its replica is corrupt from offset {from}; {next}"
             );
         }
         if replica.following.is_some() {

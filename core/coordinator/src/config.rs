@@ -27,8 +27,8 @@ pub struct GroupConfig {
     pub offsets_retention_check_interval: DurationMs,
     /// `offsets.commit.timeout.ms`: how long an answer waits for its records to be safe.
     pub commit_timeout: DurationMs,
-    /// What one batch of records may weigh: a little less than `max.message.bytes` of `__consumer_offsets`. Whoever
-    /// would need more is refused before anything has changed.
+    /// The largest batch of records: a little less than `max.message.bytes` of `__consumer_offsets`. A request that
+    /// needs more is refused before anything has changed.
     pub batch_bytes_max: usize,
     /// Batches that may wait for the disk at the same time in one shard; beyond that, requests that write are told to
     /// come back.
@@ -151,7 +151,7 @@ impl Default for StreamsSettings {
 }
 
 impl StreamsSettings {
-    /// What an assignor is told, by Kafka's names: a change of it is a reason to assign anew.
+    /// Configuration of the assignor, by Kafka's names: a change triggers a new assignment.
     ///
     /// # Source
     /// Kafka 4.4 `GroupMetadataManager.streamsGroupAssignmentConfigs`.

@@ -5,7 +5,7 @@
 //!
 //! Always true (checked by [`GroupShard::violations`]):
 //! 1. every ticket is answered exactly once
-//! 2. what a client is told rests on records that are on disk
+//! 2. every answer rests on records that are on disk
 //! 3. where there are offsets, there is a group
 //! 4. whatever waits for something outside has a timer
 //!

@@ -11,9 +11,9 @@
 
 use barnabas_base::{LeaderEpoch, LeaderEpochs, Offset};
 
-/// What a reader whose last record before `from` is of epoch `last` is told, if its log is not a beginning of this one:
-/// the largest epoch that both may know, and where it ends here. Both −1: no record here is of that epoch, nor of any
-/// older one.
+/// The answer to a reader whose last record before `from` is of epoch `last`, if its log is not a prefix of this
+/// one: the largest epoch that both may know, and where it ends here. Both −1: no record here is of that epoch, nor
+/// of any older one.
 pub fn diverging(
     epochs: &LeaderEpochs,
     log_end: Offset,

@@ -85,7 +85,7 @@ impl Fetchers {
         }
     }
 
-    /// Follows nobody in `key` any more.
+    /// Stops following `key`.
     pub fn unfollow(&mut self, key: ReplicaKey) {
         if let Some(at) = self.places.remove(&key)
             && let Some(fetcher) = self.get_mut(at)
@@ -94,7 +94,7 @@ impl Fetchers {
         }
     }
 
-    /// The fetcher that `key` belongs to: who is told what has become of its log.
+    /// The fetcher that `key` belongs to: it has to know every change of its log.
     pub fn of(&mut self, key: ReplicaKey) -> Option<&mut Fetcher> {
         let at = self.places.get(&key).copied()?;
         self.get_mut(at)
@@ -110,7 +110,7 @@ impl Fetchers {
         if at.is_bulk() { of.bulk.as_mut() } else { of.live.get_mut(at.number) }
     }
 
-    /// All of them, in the order of leaders. Those of leaders that nobody follows any more are forgotten.
+    /// All fetchers, in the order of leaders. Those without partitions are dropped.
     pub fn ids(&mut self) -> Vec<FetcherId> {
         let is_over = |fetcher: &Fetcher| fetcher.is_empty() && !fetcher.is_asking();
         for of in self.by_leader.values_mut() {
@@ -136,7 +136,7 @@ impl Fetchers {
         self.by_leader.is_empty() || self.by_leader.values().any(|of| of.all().any(may_ask) || is_over(of))
     }
 
-    /// Whether nobody is followed, and nobody is to be told so any more (by [`Self::ids`]).
+    /// Whether no leader is followed, and none has to learn that (by [`Self::ids`]).
     pub fn is_empty(&self) -> bool {
         self.by_leader.is_empty()
     }
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(asks(&mut fetchers, 2, 0), [0]);
         assert_eq!(asks(&mut fetchers, 2, FetcherId::BULK), [1]);
         assert!(fetchers.is_in_bulk(key(1)) && !fetchers.is_in_bulk(key(0)));
-        // It has caught up: whoever asks for the others asks for it, though the bulk's request is under way.
+        // It has caught up: the fetcher for in-sync replicas fetches it, though the bulk's request is in flight.
         fetchers.follow(key(1), BrokerId(2), LeaderEpoch(1), true, Some(at(1)));
         assert_eq!(asks(&mut fetchers, 2, 1), [1]);
         assert!(!fetchers.is_in_bulk(key(1)));

@@ -37,7 +37,7 @@ impl IsrRequests {
         self.waiting.insert(key, change);
     }
 
-    /// `key` asks nothing any more: it is led by somebody else, or deleted.
+    /// Drops the request of `key`: it has another leader, or was deleted.
     pub fn withdraw(&mut self, key: ReplicaKey) {
         self.waiting.remove(&key);
     }
@@ -77,7 +77,7 @@ impl IsrRequests {
         self.again(sent, now);
     }
 
-    /// Holds everything back for the backoff: the controller asks for patience, or somebody else is to be asked.
+    /// Holds all requests back for the backoff: the controller asked for a pause, or there is a new controller.
     pub fn hold(&mut self, now: MonotonicMs) {
         self.not_before = now.plus(self.backoff);
     }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_answered_is_asked_again_unless_there_is_something_newer() {
+    fn unanswered_request_is_sent_again_unless_there_is_a_newer_one() {
         let mut requests = IsrRequests::new(DurationMs(50));
         requests.ask(key(1), change(1));
         requests.ask(key(2), change(1));

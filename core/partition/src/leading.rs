@@ -69,8 +69,8 @@ impl Leading {
         self.min_in_sync.min(replicas)
     }
 
-    /// Up to where everything is on every replica that counts, this one durable up to `durable_end`. `None` while they
-    /// are too few: what only they have could be lost with them, so nobody is shown it.
+    /// The offset up to which every replica that counts has everything, this one durable up to `durable_end`. `None`
+    /// while they are too few: records that only they have could be lost with them, so consumers must not see them.
     pub fn safe_end(&self, durable_end: Offset) -> Option<Offset> {
         let Some(followers) = &self.followers else { return Some(durable_end) };
         if self.in_sync() < self.needed() {

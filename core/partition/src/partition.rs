@@ -56,7 +56,7 @@ pub struct Partition {
     producers: Option<Box<Producers>>,
     /// Producers that are remembered at most.
     producers_max: u32,
-    /// None while nobody waits.
+    /// None while no request waits.
     waits: Option<Box<Waits>>,
 }
 
@@ -67,7 +67,7 @@ impl Default for Partition {
 }
 
 impl Partition {
-    /// An empty replica that follows nobody yet.
+    /// An empty replica without a role.
     pub fn new() -> Self {
         Self {
             role: Role::Follower(Offset::ZERO),
@@ -222,16 +222,16 @@ impl Partition {
         }
     }
 
-    // What it is told while its log is opened.
+    // Inputs while its log is opened.
 
-    /// Takes a batch that lies in the log since the snapshot into account: its header, and its marker if it is one. An
-    /// aborted transaction comes back, for a transaction index that is made anew.
+    /// Takes a batch of the log since the snapshot into account: its header, and its marker if it is one. Returns an
+    /// aborted transaction, for a transaction index that is rebuilt.
     pub fn replay(&mut self, base: Offset, batch: &BatchInfo) -> Option<AbortedTxn> {
         self.note(base, batch)
     }
 
-    /// Sets where the log stands; all of it is on disk. Role and epoch stay: a new partition follows nobody until it is
-    /// told.
+    /// Sets the log's bounds; all of it is on disk. Role and epoch stay: a new partition follows no leader before it
+    /// gets a role.
     pub fn open(&mut self, ends: LogEnds) {
         assert!(!self.is_leader() && self.waits.is_none(), "a log is opened before anyone uses it");
         assert!(ends.log_start <= ends.log_end, "a log does not end before it starts");
@@ -302,10 +302,10 @@ impl Partition {
 
     // What a leader does.
 
-    /// Gives `batch` the next offsets; never blocks. Whoever holds the ticket is answered by an [`Effect::Answer`], at
-    /// once or later, unless `acks` is [`Acks::None`].
+    /// Gives `batch` the next offsets; never blocks. An [`Effect::Answer`] completes the ticket, at once or later,
+    /// unless `acks` is [`Acks::None`].
     ///
-    /// A retry of a batch that is remembered is not written again: it waits for the first copy and is told the first
+    /// A retry of a batch that is remembered is not written again: it waits for the first copy and gets the first
     /// copy's offset.
     ///
     /// # Errors
@@ -571,7 +571,7 @@ impl Partition {
         let last = written.last_end().max(safe.last_end());
         assert!(
             last.is_none_or(|end| end <= self.log_end),
-            "invariant 2: nobody waits for an offset not given out"
+            "invariant 2: a request waits for an offset that was not given out"
         );
     }
 }

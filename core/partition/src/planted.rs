@@ -10,7 +10,7 @@ pub(crate) enum Mistake {
     BelievesAnyAnswer,
     /// A fetcher does not tell the leader what it asks for no more.
     ForgetsToForget,
-    /// A fetcher goes on with a session though nobody answered its last request.
+    /// A fetcher continues a session although its last request had no answer.
     KeepsTheSession,
     /// A share partition's start passes what is not written down yet.
     PassesTheUnwritten,

@@ -1,7 +1,7 @@
 //! What a partition remembers of its producers: enough to know a retry, a gap and a zombie, and which transactions are
 //! open.
 //!
-//! Pure bookkeeping: it gives out no offsets and answers nobody.
+//! Pure bookkeeping: it assigns no offsets and answers no requests.
 //!
 //! Always true:
 //! 1. of one producer at most five batches are remembered, all of its newest epoch, offsets rising
@@ -240,7 +240,7 @@ impl Producers {
         open.into_iter().chain(decided).min().copied()
     }
 
-    /// Markers below `end` are safe: their transactions hold up nobody any more.
+    /// Markers below `end` are safe: their transactions no longer hold back the last stable offset.
     pub fn settle(&mut self, end: Offset) {
         if !self.decided.is_empty() {
             self.decided.retain(|_, marker| *marker >= end);

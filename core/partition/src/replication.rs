@@ -1,5 +1,5 @@
-//! The words between a leader, its followers and the controller: what a follower's fetch says, what it is told, what a
-//! leader asks the controller, where a follower goes on.
+//! The types exchanged between a leader, its followers and the controller: a follower's fetch and its answer, the
+//! leader's AlterPartition request, a follower's next fetch offset.
 //!
 //! Values only. Who decides: `leading` (the leader), `partition/leader`, `partition/follower`, `fetcher` (a follower's
 //! side of many partitions at once).
@@ -104,7 +104,7 @@ pub enum IsrAnswer<'a> {
 /// What becomes of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IsrNext {
-    /// It is settled, or nobody waits for it any more.
+    /// It is complete, or its caller is gone.
     Settled,
     /// To be asked again, as it is.
     Ask,
@@ -131,7 +131,7 @@ pub enum Cut {
     Nothing,
     /// Everything from here on goes.
     To(Offset),
-    /// Everything goes; the log begins anew, empty, here.
+    /// The log is emptied and starts again at this offset.
     StartAt(Offset),
 }
 

@@ -33,8 +33,8 @@ pub enum BatchKind {
 pub struct Marker {
     pub outcome: Outcome,
     pub coordinator_epoch: CoordinatorEpoch,
-    /// The transaction version that WriteTxnMarkers names; 0 where nobody says (old coordinators, the log itself). From
-    /// 2 on a marker bears a higher epoch than the records that it ends (KIP-890).
+    /// The transaction version that WriteTxnMarkers names; 0 if it is unknown (old coordinators, the log itself).
+    /// From 2 on a marker has a higher epoch than the records that it ends (KIP-890).
     pub transaction_version: i16,
 }
 
@@ -85,9 +85,9 @@ pub struct Append {
     pub verified: bool,
 }
 
-/// When the transaction coordinator was asked whether a producer's transaction may begin on a partition. Its word
-/// counts only as long as that transaction's marker has not come in between: a late batch of a transaction that has
-/// ended must not open another one, which nobody would end.
+/// When the transaction coordinator verified that a producer's transaction may begin on a partition. The
+/// verification expires with the next marker of that transaction: a late batch of an ended transaction must not open
+/// another one, which nothing would end.
 ///
 /// # Source
 /// KIP-890; Kafka `VerificationGuard`, `VerificationStateEntry`.
@@ -112,7 +112,7 @@ pub enum Placed {
 /// What the owner of the partition must do beside, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Answer whoever holds the ticket.
+    /// Complete the ticket.
     Answer { ticket: Ticket, answer: Result<Acked, Refusal> },
     /// Write the aborted transaction into the segment's transaction index.
     Aborted(AbortedTxn),

@@ -6,7 +6,7 @@
 //! batches are replayed as they are committed (`following`), and requests are declined: they belong to the leader.
 //!
 //! Always true:
-//! 1. nobody outside sees a state or an answer that could still be lost ([`Effect::Publish`], [`Effect::Respond`] come
+//! 1. no state and no answer that could still be lost leaves the node ([`Effect::Publish`], [`Effect::Respond`] come
 //!    after the commit of what they rest on)
 //! 2. images are published in the order of the log, each at most once, and none before this node knows all that was
 //!    committed when it started
@@ -262,8 +262,8 @@ impl Node {
     }
 
     /// When a NoOpRecord must show that the quorum is alive. Kafka writes one each half second, so that observers'
-    /// offsets advance and brokers can tell a slow controller from a dead one. A quorum of one that nobody follows
-    /// writes one [`IDLE_FACTOR_ALONE`] times as rarely, which the metadata tools still see advance, and which wakes
+    /// offsets advance and brokers can tell a slow controller from a dead one. A quorum of one without followers
+    /// writes one [`IDLE_FACTOR_ALONE`] times as rarely: the metadata tools still see it advance, and it wakes
     /// neither disk nor processor noticeably.
     fn idle_at(&self) -> Option<MonotonicMs> {
         self.active.as_ref()?;
@@ -299,7 +299,7 @@ impl Node {
         self.active.is_some()
     }
 
-    /// Whether this node is the only voter, so that it needs nobody in order to lead.
+    /// Whether this node is the only voter, so that it can lead by itself.
     pub fn is_alone(&self) -> bool {
         self.raft.is_alone()
     }

@@ -29,8 +29,8 @@ pub struct SnapshotVoters {
     pub voters: Option<Voters>,
 }
 
-/// A snapshot to be written: the image, held as it was, and how to turn it into bytes piece by piece. For a
-/// background thread: it takes a while and holds nobody up.
+/// A snapshot to be written: the frozen image, and how to encode it piece by piece. For a background thread: it
+/// takes a while and blocks no other work.
 #[derive(Debug, Clone)]
 pub struct SnapshotTask {
     pub id: SnapshotId,

@@ -37,7 +37,7 @@ impl Replica {
     /// Writes what is in memory below `end` into segments, in the page cache. Returns how many bytes that was.
     ///
     /// # Errors
-    /// A full disk, with the log as it was; or the directory has failed. The caller is told of either by an effect too.
+    /// A full disk, with the log unchanged; or the directory has failed. An effect reports either to the caller too.
     pub fn write_back(&mut self, end: Offset, around: &mut Surroundings<'_>) -> Result<u64, StorageError> {
         if self.log.laid_end() >= end {
             return Ok(0);

@@ -174,7 +174,7 @@ impl BatchHeader {
 pub enum AppendBytes {
     /// One or more whole batches.
     Whole(Bytes),
-    /// One batch whose header was written anew, apart from its records.
+    /// One batch whose header was rewritten, apart from its records.
     Split { header: [u8; HEADER_BYTES], body: Bytes },
 }
 

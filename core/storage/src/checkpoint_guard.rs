@@ -5,10 +5,10 @@
 //! whatever a crash leaves fits. It holds the log starts a second time, since nothing else says which records were
 //! deleted.
 //!
-//! When Apache Kafka has worked in the directory since, they are believed as they are, and this one says nothing. That
-//! shows in `.kafka_cleanshutdown`, which Kafka removes when it starts and writes anew, with another broker epoch, when
-//! it stops: this file knows the checksum of the one that went with it. (Kafka may have left any of the checkpoints as
-//! they were.) Kafka takes no notice of it. Drawn in docs/format/checkpoints.md.
+//! If Apache Kafka has used the directory since, the checkpoints are trusted as they are, and this file does not
+//! count. `.kafka_cleanshutdown` shows that: Kafka removes it when it starts and writes it with another broker epoch
+//! when it stops, and this file contains the checksum of the one that belongs to it. (Kafka may have left any of the
+//! checkpoints unchanged.) Kafka ignores this file. Drawn in docs/format/checkpoints.md.
 
 use barnabas_base::{Map, Offset, TopicPartition};
 use barnabas_wire::records::crc32c;
@@ -61,9 +61,9 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Whether somebody else has worked in the directory since, by the `.kafka_cleanshutdown` that is there and the
+    /// Whether another program has used the directory since, judged by the current `.kafka_cleanshutdown` and the
     /// checkpoints, in the order of [`offset_checkpoint::ALL`]. A process that was killed on a full disk, before it
-    /// could write this file for the first time, is such a one.
+    /// could write this file for the first time, counts as one.
     pub fn is_overtaken(&self, clean_shutdown: Sum, found: &[Sum]) -> bool {
         let mut fit = self.files.iter().zip(found).map(|(file, found)| file.fits(*found));
         match self.stopped {
@@ -71,7 +71,8 @@ impl Guard {
             Some(Some(_)) => false,
             // Kafka would leave no trace elsewhere, if it was killed as well.
             Some(None) => fit.any(|fits| !fits),
-            // Whoever is killed after this program was has written recovery points, high watermarks or neither.
+            // A process that is killed after this program ran has written recovery points, high watermarks or
+            // neither.
             None => clean_shutdown.is_some() || !fit.take(2).any(|fits| fits),
         }
     }

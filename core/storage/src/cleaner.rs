@@ -1,12 +1,12 @@
-//! Compaction: of records with the same key the newest stays. Sealed segments are read, and written anew without the
-//! rest.
+//! Compaction: of records with the same key the newest stays. Reads sealed segments and rewrites them without the
+//! others.
 //!
 //! ```text
 //! log       │ 0        │ 90       │ 200      │ 310      │ 400 (active)
 //! clean up to ─────────────────▲ 200         ▲ first uncleanable: 310
 //!           1. read [200, 310) and remember every key's newest offset (OffsetMap)
 //!           2. group [0, 310) into segments of `segment.bytes`
-//!           3. write each group anew: a record stays if no newer one of its key is remembered  → `.cleaned`
+//!           3. rewrite each group: a record stays if no newer one of its key is remembered  → `.cleaned`
 //!           4. the log's owner swaps the group in (Log::replace_segments)                      → `.swap` → final names
 //!           5. once the renames are synced, `cleaner-offset-checkpoint` says 310
 //! ```

@@ -1,7 +1,7 @@
 //! What storage asks of the machine: files that are read and written at positions, directories, syncs, a lock.
 //!
-//! Small enough to fake: [`crate::MemoryDisk`] tears and loses what was not synced, shell/disk does it for Linux. All
-//! calls block; whoever must not block hands the handles to a thread that may.
+//! Small enough to fake: [`crate::MemoryDisk`] tears and loses unsynced writes, shell/disk implements it for Linux.
+//! All calls block; a thread that must not block hands the handles to one that may.
 //!
 //! What a caller may rely on, and what every implementation keeps:
 //! 1. A written byte is durable once [`DiskFile::sync`] has returned after the write, and not before.

@@ -61,13 +61,13 @@ pub enum StorageError {
         .0.display()
     )]
     Locked(PathBuf),
-    /// Which of the two has the newer records, nobody can tell.
+    /// It is unknown which of the two has the newer records.
     #[error(
         "{} and {} hold the same partition: stop the node and move the one with the older records out of log.dirs",
         first.display(), second.display()
     )]
     Twice { first: PathBuf, second: PathBuf },
-    /// A directory that belongs to somebody else.
+    /// A directory that belongs to another node or cluster.
     #[error("{} belongs to {found}, not to {expected}: {remedy}", place.display())]
     WrongOwner { place: PathBuf, found: String, expected: String, remedy: &'static str },
 }

@@ -39,8 +39,8 @@ pub struct FilePool {
     blocks: Option<BlockBuffer>,
 }
 
-/// Writes of this much and more go past the page cache. Less than that costs about as much either way, and whoever
-/// writes waits for the device meanwhile (lab/bench/JOURNAL.md).
+/// Writes of this size or more bypass the page cache. Smaller ones cost about the same either way, and a direct
+/// write makes the writer wait for the device (lab/bench/JOURNAL.md).
 const DIRECT_FROM_BYTES: usize = 256 << 10;
 /// What one direct write takes: more makes a byte no cheaper.
 const DIRECT_WRITE_BYTES: usize = 1 << 20;

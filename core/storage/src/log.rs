@@ -1,11 +1,11 @@
 //! One partition's log in Kafka's files: append, read, roll, truncate, retain, recover.
 //!
-//! Batches that are validated and numbered come in one of two ways. *Staged* ([`Log::stage`]), they are in memory alone
-//! (the log's *tail*, tail.rs), made durable by the directory's journal, and *laid* into the segments later, many at
-//! once ([`Log::lay`]). *Appended* ([`Log::append`]), they go into the segment at once. Either way, what has to be
-//! synced before the segments count as durable is handed out ([`Log::take_dirty`]), so that one thread can sync many
-//! logs in one round and report back ([`Log::mark_synced`]). Every question is answered from segments and tail
-//! together, and nobody can tell where a batch lies. Nothing exists on disk before something is appended or laid.
+//! Batches that are validated and numbered take one of two ways. *Staged* batches ([`Log::stage`]) are in memory
+//! (the log's *tail*, tail.rs), become durable with the directory's journal, and are *written back* to the segments
+//! later, many at once ([`Log::lay`]). *Appended* batches ([`Log::append`]) go into the segment at once. Either way,
+//! [`Log::take_dirty`] returns what has to be synced before the segments count as durable, so that one thread can
+//! sync many logs in one round and report back ([`Log::mark_synced`]). Reads use segments and tail together, without
+//! a visible difference. Nothing exists on disk before the first append or write-back.
 //!
 //! Does not decide: offsets, the high watermark, producers' sequences (core/partition), when to lay
 //! (core/storage/src/journal) and when to sync (the worker).
@@ -24,12 +24,11 @@
 //!    checkpoint file says yet
 //! 5. the segments that a log has after its batches were laid are those that it would have, had they been appended
 //!
-//! What the checkpoint file can vouch for after a crash is less than 4: the file is written now and then, so it names a
-//! lower bound of what was synced. Damage below it is damage to synced data, and stops the log
-//! ([`StorageError::Damaged`]). Past it, a torn write that was never synced and a byte that rotted after its sync look
-//! the same; there the log is cut at the first batch that is not whole, as Kafka does, and the caller is told
-//! ([`Opened::cut`]). How much that can be is in the hands of whoever writes the checkpoints: the less often, the more.
-//! See docs/format/recovery.md.
+//! After a crash the checkpoint file vouches for less than 4: it is written now and then, so it names a lower bound
+//! of what was synced. Damage below it is damage to synced data, and stops the log ([`StorageError::Damaged`]). Past
+//! it, a torn write that was never synced and a byte that rotted after its sync look the same; there the log is
+//! truncated at the first invalid batch, as in Kafka, and the caller gets [`Opened::cut`]. The more often
+//! checkpoints are written, the less can be truncated. See docs/format/recovery.md.
 
 mod append;
 mod direct;

@@ -1,8 +1,7 @@
 //! A value of which two views exist: what is on disk, and what will be if every batch that is under way gets there.
 //!
-//! Kafka keeps timelines with snapshots for the same end (`TimelineHashMap`); here each value remembers its own
-//! changes, so one failed batch is taken back alone, and a value that nobody is changing costs 8 bytes more than
-//! itself.
+//! Kafka keeps timelines with snapshots for the same purpose (`TimelineHashMap`). Here each value remembers its own
+//! changes, so one failed batch is reverted alone, and an unchanged value costs 8 bytes more than itself.
 //!
 //! Always true:
 //! 1. `committed` has changed only by [`Committed::commit`] or while loading

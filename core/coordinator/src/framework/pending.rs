@@ -154,7 +154,7 @@ impl<T, R> Pending<T, R> {
     }
 }
 
-/// What a client is told when its records could not be appended.
+/// The client's error code after a failed append.
 ///
 /// # Source
 /// Kafka `CoordinatorOperationExceptionHelper`, `GroupMetadataManager.appendGroupMetadataErrorToResponseError`.

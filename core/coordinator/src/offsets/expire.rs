@@ -1,9 +1,9 @@
-//! Which offsets nobody has needed for as long as the retention lasts.
+//! Expiration of offsets that have not been used for the retention time.
 //!
 //! - A group that had members and is empty: counted from when it became empty.
 //! - A stable group of consumers: offsets of topics that none of them subscribes to, counted from the commit.
-//! - A group that never had members, and a consumer or streams group (KIP-848, KIP-1071): counted from the commit, of
-//!   topics that nobody in it subscribes to.
+//! - A group that never had members, and a consumer or streams group (KIP-848, KIP-1071): counted from the commit,
+//!   for topics without subscribers in the group.
 //! - An offset whose client set a retention of its own (versions 2 to 4): when it says.
 //! - Otherwise nothing expires.
 //!

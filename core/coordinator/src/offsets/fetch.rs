@@ -1,8 +1,7 @@
 //! OffsetFetch, for one group.
 //!
-//! A client that does not ask for stable offsets sees what is on disk, at once. One that does is answered from
-//! everything that is under way, once that is on disk, and is told UNSTABLE_OFFSET_COMMIT where a transaction is open
-//! (KIP-447).
+//! A fetch without `require_stable` sees what is on disk, at once. One with it waits until everything in flight is
+//! on disk, and gets UNSTABLE_OFFSET_COMMIT for partitions with an open transaction (KIP-447).
 //!
 //! # Source
 //! Kafka 4.4 `OffsetMetadataManager.fetchOffsets`, `fetchAllOffsets`.

@@ -24,8 +24,8 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    /// Whether the producer has been heard over a newer connection. Under another epoch the partition refuses it, or it
-    /// begins anew.
+    /// Whether the producer has used a newer connection. Under another epoch the partition refuses it, or its
+    /// history starts over.
     pub fn is_late(&self, (id, epoch): (ProducerId, ProducerEpoch), connection: ConnectionNumber) -> bool {
         let heard = self.young.get(&id).or_else(|| self.old.get(&id));
         heard.is_some_and(|&(known, newest)| epoch == known && connection < newest)

@@ -1,7 +1,7 @@
 //! TxnOffsetCommit: offsets that count once the producer's transaction is committed.
 //!
-//! The shard does not know transactions: the partition refuses a batch whose epoch is old or whose transaction nobody
-//! has begun, and the marker, not a request, says how it ended.
+//! The shard does not know transactions: the partition refuses a batch with an old epoch or without an open
+//! transaction, and the marker, not a request, ends it.
 //!
 //! # Source
 //! KIP-98, KIP-447; Kafka 4.4 `OffsetMetadataManager.commitTransactionalOffset`, `ClassicGroup.validateOffsetCommit`.
@@ -87,8 +87,8 @@ pub(crate) fn commit_in_transaction(
 fn check(group: &ClassicGroup, request: &TxnOffsetCommitRequest) -> Result<(), ErrorCode> {
     let generation = request.generation_id_or_member_epoch;
     let instance = request.group_instance_id.as_deref();
-    let is_nobody = generation < 0 && request.member_id.is_empty() && instance.is_none();
-    if is_nobody || (generation < 0 && group.state == State::Empty) {
+    let is_anonymous = generation < 0 && request.member_id.is_empty() && instance.is_none();
+    if is_anonymous || (generation < 0 && group.state == State::Empty) {
         return Ok(());
     }
     group.check_member(&request.member_id, instance)?;
@@ -107,8 +107,8 @@ fn as_generation(error: ErrorCode) -> ErrorCode {
 /// Kafka 4.4 `ConsumerGroup.validateOffsetCommit`.
 fn check_consumer(group: &ConsumerGroup, request: &TxnOffsetCommitRequest) -> Result<(), ErrorCode> {
     let epoch = request.generation_id_or_member_epoch;
-    let is_nobody = epoch == -1 && request.member_id.is_empty() && request.group_instance_id.is_none();
-    if is_nobody || (epoch < 0 && group.is_empty()) {
+    let is_anonymous = epoch == -1 && request.member_id.is_empty() && request.group_instance_id.is_none();
+    if is_anonymous || (epoch < 0 && group.is_empty()) {
         return Ok(());
     }
     let partitions = request.topics.iter().flat_map(|topic| {
@@ -121,8 +121,8 @@ fn check_consumer(group: &ConsumerGroup, request: &TxnOffsetCommitRequest) -> Re
 /// Kafka 4.4 `StreamsGroup.validateOffsetCommit`.
 fn check_streams(group: &StreamsGroup, request: &TxnOffsetCommitRequest) -> Result<(), ErrorCode> {
     let epoch = request.generation_id_or_member_epoch;
-    let is_nobody = epoch == -1 && request.member_id.is_empty() && request.group_instance_id.is_none();
-    if is_nobody || (epoch < 0 && group.is_empty()) {
+    let is_anonymous = epoch == -1 && request.member_id.is_empty() && request.group_instance_id.is_none();
+    if is_anonymous || (epoch < 0 && group.is_empty()) {
         return Ok(());
     }
     let partitions = request.topics.iter().flat_map(|topic| {

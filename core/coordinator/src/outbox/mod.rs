@@ -39,7 +39,7 @@ pub(crate) enum TimerKey {
     SetUp(Text),
     /// What was lost of a group on its way to disk is written again.
     Save(Text),
-    /// Offsets and groups that nobody has needed for long are looked for.
+    /// Search for expired offsets and unused groups.
     Expiry,
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct Replacement {
     pub old_protocols: Protocols,
     pub old_rebalance_timeout_ms: i32,
     pub old_session_timeout_ms: i32,
-    /// What the member is told once its new id is on disk.
+    /// The answer to the member once its new id is on disk.
     pub old_leader: Option<Text>,
     pub version: i16,
 }

@@ -155,9 +155,9 @@ impl Request {
         }
     }
 
-    /// The refusal while the shard's partition is read. A heartbeat is told that all is well, as nothing can be said
-    /// against it yet; who wants to sync is told to join again, as the rebalance that it took part in is forgotten and
-    /// older clients know no other retriable answer.
+    /// The answer while the shard's partition is loaded. A heartbeat succeeds, as nothing speaks against it yet.
+    /// SyncGroup gets REBALANCE_IN_PROGRESS, as the rebalance is forgotten and older clients know no other retriable
+    /// error.
     ///
     /// # Source
     /// Kafka `GroupCoordinatorService.heartbeat`; for sync, `GroupCoordinator.scala` of Kafka 3.9.

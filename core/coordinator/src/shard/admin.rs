@@ -81,7 +81,7 @@ impl GroupShard {
             let error = match self.groups.get(id.as_str()) {
                 None => ErrorCode::GroupIdNotFound,
                 Some(Group::Share(group)) if !group.is_empty() => ErrorCode::NonEmptyGroup,
-                // Its topics are being set up for somebody who has just left.
+                // Its topics are being initialized for a member that has just left.
                 Some(Group::Share(group)) if group.own.order.is_some() => {
                     ErrorCode::CoordinatorLoadInProgress
                 }
@@ -124,10 +124,9 @@ impl GroupShard {
         Some(group)
     }
 
-    /// Ends what nobody has needed for long, and looks again later.
+    /// Removes expired offsets and unused groups, and schedules the next search.
     ///
-    /// A group that somebody was just given a member id for is left alone, unlike in Kafka, where that member finds its
-    /// group gone.
+    /// A group with a newly issued member id is kept, unlike in Kafka, where that member finds its group gone.
     ///
     /// # Source
     /// Kafka 4.4 `GroupCoordinatorShard.cleanupGroupMetadata`.
@@ -144,7 +143,7 @@ impl GroupShard {
                 Group::Classic(group) => group.state == State::Empty && group.pending_members.is_empty(),
                 Group::Consumer(group) => group.is_empty(),
                 Group::Streams(group) => group.is_empty(),
-                // A share group stays until somebody deletes it.
+                // A share group stays until it is deleted.
                 Group::Share(_) => continue,
             };
             let expired = offsets::expire(&self.offsets, id, group, now, retention);

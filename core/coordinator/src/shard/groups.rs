@@ -71,7 +71,7 @@ impl GroupShard {
         self.out.answer(ticket, Request::JoinGroup(JoinGroupRequest::default()).refuse(error));
     }
 
-    /// The first member of a group that nobody knows. It is told its id once the group is on disk.
+    /// The first member of a new group. It gets its id once the group is on disk.
     fn found_group(&mut self, caller: &Caller<'_>, request: &JoinGroupRequest, ticket: Ticket) -> Refusal {
         classic::check_new_group(request)?;
         let id = request.group_id.text();
@@ -88,7 +88,7 @@ impl GroupShard {
         Ok(())
     }
 
-    /// A consumer or streams group that nobody is in becomes a classic one.
+    /// An empty consumer or streams group becomes a classic one.
     fn refound_group(&mut self, caller: &Caller<'_>, request: &JoinGroupRequest, ticket: Ticket) -> Refusal {
         if !request.member_id.is_empty() {
             return Err(ErrorCode::UnknownMemberId);

@@ -115,7 +115,7 @@ fn pending_are_strangers(group: &ClassicGroup) -> Option<String> {
     stranger.map(|id| format!("{id} is to sync and no member"))
 }
 
-/// Whoever is gone is found out in the end.
+/// Every member has a timer that ends its session.
 fn members_are_watched(shard: &GroupShard, group: &ClassicGroup) -> Option<String> {
     let is_watched = |member: &Text| {
         let key = TimerKey::Session { group: group.id.clone(), member: member.clone() };
@@ -123,10 +123,10 @@ fn members_are_watched(shard: &GroupShard, group: &ClassicGroup) -> Option<Strin
     };
     let unwatched = group.members.iter().find(|(id, member)| !member.is_excused() && !is_watched(id));
     if let Some((id, _)) = unwatched {
-        return Some(format!("nobody watches member {id}"));
+        return Some(format!("no timer for member {id}"));
     }
     let unwatched = group.pending_members.iter().find(|id| !is_watched(id));
-    unwatched.map(|id| format!("nobody watches pending member {id}"))
+    unwatched.map(|id| format!("no timer for pending member {id}"))
 }
 
 /// No phase of a rebalance lasts for ever, and none is watched for longer than it lasts.
@@ -134,7 +134,7 @@ fn phases_are_watched(shard: &GroupShard, group: &ClassicGroup) -> Option<String
     let join = shard.out.timers.is_set(&TimerKey::Join(group.id.clone()));
     let sync = shard.out.timers.is_set(&TimerKey::Sync(group.id.clone()));
     match group.state {
-        State::PreparingRebalance if !join => Some("nobody watches the join phase".to_owned()),
+        State::PreparingRebalance if !join => Some("no timer for the join phase".to_owned()),
         State::Empty | State::CompletingRebalance | State::Stable if join => {
             Some("a join phase that is over is watched".to_owned())
         }
@@ -142,7 +142,7 @@ fn phases_are_watched(shard: &GroupShard, group: &ClassicGroup) -> Option<String
             Some("a sync phase that is over is watched".to_owned())
         }
         State::CompletingRebalance if !sync && !group.pending_sync.is_empty() => {
-            Some("nobody watches the sync phase".to_owned())
+            Some("no timer for the sync phase".to_owned())
         }
         State::CompletingRebalance if group.pending_sync.is_empty() && group.storing.is_none() => {
             Some("everybody has synced and nothing is on its way to disk".to_owned())

@@ -77,8 +77,8 @@ impl GroupShard {
         }
     }
 
-    /// Nobody knows whether the batch will be on disk. Members are not kept waiting for it; offsets and groups stay as
-    /// they are on their way to be.
+    /// It is unknown whether the batch will be on disk. Waiting members are answered; pending changes of offsets and
+    /// groups stay.
     pub(super) fn batch_overdue(&mut self, batch: BatchId) {
         let Some(Some(then)) = self.out.pending.then_mut(batch) else { return };
         let waits = |then: &GroupThen| {

@@ -143,7 +143,7 @@ impl Entry {
     fn settle(&mut self, change: &Change, at: Offset) {
         match change {
             Change::Snapshot(_) => self.snapshot_at = Some(at),
-            // A log whose snapshot is gone, as only somebody's tool would leave it, begins with the update.
+            // A log without a snapshot, which only a foreign tool could leave, begins with the update.
             Change::Update(_) => self.snapshot_at = self.snapshot_at.or(Some(at)),
             Change::End => self.snapshot_at = None,
         }

@@ -1,5 +1,5 @@
-//! The share coordinator (KIP-932): what is stored of each share-partition, so that whoever leads its partition next
-//! goes on where the last one stopped.
+//! The share coordinator (KIP-932): the stored state of each share-partition, from which the partition's next leader
+//! continues.
 //!
 //! One [`ShareStateShard`] answers for one partition of `__share_group_state`. It is built as every coordinator of this
 //! crate: a request comes to records and an answer, the answer leaves once the records are on disk, loading replays
@@ -12,9 +12,9 @@
 //!  delete     ─▶ tombstone
 //! ```
 //!
-//! What lies before the oldest snapshot that still counts is redundant: the shard asks its worker from time to time to
-//! delete it ([`ShareStateEffect::Prune`]), and writes share-partitions that nobody touches anew now and then, so that
-//! they do not hold the rest back.
+//! Everything before the oldest snapshot that still counts is redundant: the shard asks its worker from time to time
+//! to delete it ([`ShareStateEffect::Prune`]). It rewrites idle share-partitions now and then, so that their
+//! snapshots do not hold the rest back.
 //!
 //! - `state`: one share-partition's state, and how changes are merged into it
 //! - `entry`: the same, with what is on its way to disk

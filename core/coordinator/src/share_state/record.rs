@@ -122,7 +122,7 @@ pub(super) fn read(
         (ShareRecordKey::ShareUpdate(key), Some(ShareRecordValue::ShareUpdate(value))) => {
             Some((of(&key.group_id, key.topic_id, key.partition), Read::Update(update_of(&value))))
         }
-        // Nobody writes the tombstone of an update.
+        // No coordinator writes the tombstone of an update.
         (ShareRecordKey::ShareUpdate(_), _) => None,
     })
 }

@@ -32,8 +32,8 @@ impl SharePartitionKey {
 /// One share-partition's part of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ShareStateRequest {
-    /// Begins anew: nothing is delivered, and the first offset is this one. [`Offset::NONE`]: whoever leads the
-    /// partition decides.
+    /// Resets the state: nothing is delivered, and the first offset is this one. [`Offset::NONE`]: the partition's
+    /// leader decides.
     Initialize {
         key: SharePartitionKey,
         state_epoch: i32,
@@ -80,7 +80,7 @@ impl From<ErrorCode> for ShareStateRefusal {
 pub struct ShareStateSummary {
     pub state_epoch: i32,
     pub leader_epoch: LeaderEpoch,
-    /// [`Offset::NONE`]: nobody has begun to read, or there is no such share-partition.
+    /// [`Offset::NONE`]: no member has read from it yet, or there is no such share-partition.
     pub start_offset: Offset,
     /// −1: not known.
     pub delivery_complete_count: i32,

@@ -36,7 +36,7 @@ const NEGATIVE_PARTITION: &str = "A partition has no negative number.";
 const NEGATIVE_LEADER_EPOCH: &str = "The leader epoch must not be negative.";
 const NEGATIVE_STATE_EPOCH: &str = "The state epoch must not be negative.";
 const NO_ROOM: &str = "The coordinators of this broker hold as much as groups.memory.max.bytes allows.";
-const NOT_INITIALIZED: &str = "Nobody has set up the state of this share-partition.";
+const NOT_INITIALIZED: &str = "The state of this share-partition is not initialized.";
 
 /// What one batch of a state takes in a snapshot's record, and what the rest of the record takes at most, beside the
 /// group's id.
@@ -55,15 +55,15 @@ pub struct ShareStateStats {
 pub(super) enum TimerKey {
     /// Redundant records are looked for.
     Prune,
-    /// Share-partitions that nobody touches are looked for.
+    /// Search for idle share-partitions.
     Cold,
 }
 
 /// The coordinator of the share-partitions of one partition.
 ///
 /// Life: [`ShareStateShard::new`], [`ShareStateShard::replay_batches`] for all that the partition holds, from its
-/// start, [`ShareStateShard::activate`]; then whatever comes; in the end [`ShareStateShard::unload`]. Until `activate`,
-/// every request is told that loading is in progress.
+/// start, [`ShareStateShard::activate`]; then requests and reports; in the end [`ShareStateShard::unload`]. Until
+/// `activate`, every request gets COORDINATOR_LOAD_IN_PROGRESS.
 #[derive(Debug)]
 pub struct ShareStateShard {
     entries: Map<SharePartitionKey, Entry>,

@@ -21,13 +21,13 @@ pub struct StateBatch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShareState {
     pub snapshot_epoch: i32,
-    /// Raised by whoever sets the share-partition up anew.
+    /// Raised by each initialization of the share-partition.
     pub state_epoch: i32,
     pub leader_epoch: LeaderEpoch,
     /// The newest leader epoch that was ever said, which may be above that of a state set up since. Not in any record
     /// of its own.
     pub newest_leader_epoch: LeaderEpoch,
-    /// [`Offset::NONE`]: nobody has begun to read.
+    /// [`Offset::NONE`]: no member has read from it yet.
     pub start_offset: Offset,
     /// Records from the start offset on that are done with; −1: not known.
     pub delivery_complete_count: i32,

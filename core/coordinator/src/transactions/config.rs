@@ -33,7 +33,7 @@ pub struct TransactionConfig {
     pub pending_batches_max: usize,
     /// Requests that may wait for a producer id.
     pub waiting_for_ids_max: usize,
-    /// Transactional ids of one shard; who brings another one is told to come back. Kafka has no such bound.
+    /// Transactional ids of one shard; another one is refused with a retriable error. Kafka has no such bound.
     pub ids_max: usize,
     /// `groups.memory.max.bytes`: what all coordinators of the node may hold.
     pub memory_bytes_max: usize,

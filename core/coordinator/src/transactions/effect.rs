@@ -19,8 +19,8 @@ pub enum TransactionEffect {
     AllocateProducerIds,
 }
 
-/// Which decision a marker belongs to. An answer to an earlier order of the same producer is told apart by it: before
-/// version 2 two transactions of one producer have the same epoch, and so the same markers.
+/// Identifies the decision that a marker belongs to, and so an answer to an earlier order of the same producer:
+/// before version 2 two transactions of one producer have the same epoch, and so the same markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MarkerTicket {
     pub coordinator_epoch: CoordinatorEpoch,
@@ -50,7 +50,7 @@ pub enum MarkerOutcome {
     Written,
     /// The partition does not exist any more.
     Gone,
-    /// It was refused, or nobody knows: WriteTxnMarkers' error for the partition, or one of the shell's own
-    /// (`NetworkException`, `RequestTimedOut`, `LeaderNotAvailable`).
+    /// It was refused, or the outcome is unknown: WriteTxnMarkers' error for the partition, or one of the shell's
+    /// own (`NetworkException`, `RequestTimedOut`, `LeaderNotAvailable`).
     Failed(ErrorCode),
 }

@@ -42,7 +42,7 @@ pub struct AddOffsets {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransactionCaller {
     pub version: i16,
-    /// Over which its producer sent it; `None`: somebody else asks, such as the leader of a partition.
+    /// The producer's connection; `None`: another node asks, such as the leader of a partition.
     pub connection: Option<ConnectionNumber>,
     /// Bytes that the answer may take ([`Part`]); `None`: as many as it takes.
     pub room: Option<usize>,

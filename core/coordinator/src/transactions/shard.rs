@@ -68,7 +68,7 @@ pub(crate) enum TimerKey {
     Retry(Text),
     /// Requests have waited long enough for the id to be free.
     Parked(Text),
-    /// Transactional ids that nobody has used for long are looked for.
+    /// Search for transactional ids that have expired.
     Expiry,
 }
 
@@ -123,8 +123,8 @@ struct Waiting {
 /// The coordinator of the transactional ids of one partition.
 ///
 /// Life: [`TransactionShard::new`], [`TransactionShard::replay_batches`] for all that the partition holds, from its
-/// start, [`TransactionShard::activate`]; then whatever comes; in the end [`TransactionShard::unload`]. Until
-/// `activate`, every request is told that loading is in progress.
+/// start, [`TransactionShard::activate`]; then requests and reports; in the end [`TransactionShard::unload`]. Until
+/// `activate`, every request gets COORDINATOR_LOAD_IN_PROGRESS.
 #[derive(Debug)]
 pub struct TransactionShard {
     pub(crate) entries: Map<Text, Entry>,
@@ -231,7 +231,7 @@ impl TransactionShard {
         }
     }
 
-    /// Producer ids that nobody has, or why there are none: whoever waits for one goes on.
+    /// New producer ids, or the reason why there are none: requests that wait for one continue.
     pub fn supply(&mut self, ids: Result<Vec<ProducerId>, ErrorCode>, now: Now) -> Vec<TransactionEffect> {
         self.now = now;
         self.ids_asked = false;

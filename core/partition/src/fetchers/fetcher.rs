@@ -12,7 +12,7 @@
 //! Always true:
 //! 1. a partition is asked for only while it is ready, and from the position that its owner has settled
 //! 2. an answer counts only for a partition that was asked for in that very request and has not changed since
-//! 3. the session's view is what the leader's is, or it is begun anew
+//! 3. the session's view equals the leader's, or the session is started over
 //!
 //! Replication path 1 of 3. Before: the worker says what is settled. After: a leader's `partition/leader`, then
 //! `partition/follower`.
@@ -99,8 +99,8 @@ struct Entry {
     is_in_sync: bool,
     /// Errors since it last went well.
     errors: u32,
-    /// An answer about it was dropped. In a session the leader does not say the same twice, so that it must begin anew
-    /// with it.
+    /// An answer about it was dropped. In a session the leader does not repeat itself, so the fetcher has to add the
+    /// partition again.
     must_renew: bool,
 }
 
@@ -287,7 +287,7 @@ impl Fetcher {
         if self.in_session == 0 {
             // There is nothing to ask for, and what the leader still knows it may forget later.
             self.session.lost();
-            // But for what only had to be begun anew, which a full request does.
+            // Except for partitions that only had to be added again, which a full request does.
             let has_more = !is_full && !self.changed.is_empty();
             return if has_more { self.plan(now, quota_is_exceeded) } else { None };
         }
@@ -296,9 +296,9 @@ impl Fetcher {
         Some(FetchPlan { session: self.session.request(), partitions, forgotten, wait_max })
     }
 
-    /// The leader has answered. `todo` is told what is to be done for each partition, and what it was asked for from:
-    /// the owner compares that with what it has by then ([`Partition::may_take`](crate::Partition::may_take)). What is
-    /// not about what is followed now is dropped.
+    /// Handles the leader's answer. `todo` gets the result for each partition, and the offset that was fetched from:
+    /// the owner compares that with its current log ([`Partition::may_take`](crate::Partition::may_take)). Results
+    /// for partitions that are no longer followed are dropped.
     pub fn answered(
         &mut self,
         error: ErrorCode,

@@ -1,9 +1,9 @@
 //! What a leader knows of the other replicas, and what it asks of the controller because of that.
 //!
-//! A follower's fetch says how far it has come: it asks from where everything below is on its disk. It has *caught up*
-//! when it asks from where the leader's log ended, then or at its fetch before. Whoever has not done so for
-//! `replica.lag.time.max.ms` is out of sync; whoever has reached the high watermark and the leader's own epoch may
-//! join.
+//! A follower's fetch offset acknowledges everything below it: that is on its disk. The follower has *caught up* if
+//! its fetch offset has reached the log end that the leader had at that fetch or at the one before. A follower that
+//! has not caught up for `replica.lag.time.max.ms` is out of sync. It may join again once it has reached the high
+//! watermark and the leader's own epoch.
 //!
 //! Always true:
 //! 1. one question to the controller is open at most; while it is, the *maximal* in-sync replicas count for the high
@@ -11,11 +11,11 @@
 //! 2. a question that may have been heard is not forgotten until the controller or the metadata log says what became of
 //!    it
 //! 3. who joins fetches in the life that the controller knows (KIP-903)
-//! 4. who asks again for what it has acknowledged, or what all in-sync replicas must have, has lost it: it is let go at
-//!    once, and joins when it has all of it again. Until the controller has said that it is let go the high watermark
-//!    waits for it, because it could be elected. Kafka lets go of it after `replica.lag.time.max.ms`. Until it is let
-//!    go, and nothing is asked that would let it join, it is sent no records there: by that it knows that nobody counts
-//!    on what it had
+//! 4. a follower that fetches below its acknowledged offset, or below what all in-sync replicas must have, has lost
+//!    data. The leader removes it from the ISR at once; Kafka does so after `replica.lag.time.max.ms`. It joins
+//!    again when it has everything. Until the controller confirms the removal the high watermark waits for the
+//!    follower, because it could be elected. Meanwhile the leader sends it no records below that offset, unless it
+//!    is asked to add it again: by that the follower knows that its old data still counts
 //!
 //! Source: KIP-497, KIP-841, KIP-903; Kafka `Partition`, `Replica`.
 
@@ -41,8 +41,8 @@ pub(crate) struct Follower {
     pub caught_up: Option<MonotonicMs>,
     /// It has caught up, and will be asked for: the high watermark does not run away from it.
     is_joining: bool,
-    /// The controller would not have it (any more), in this second of the clock, counted from 1; 0: it did not say so.
-    /// For a while nobody waits for it, and after that only while it gets on.
+    /// When the controller refused to add it, in seconds of the clock, counted from 1; 0: it did not. The high
+    /// watermark does not wait for such a follower for a while, and after that only while it makes progress.
     turned_away: u32,
     /// The furthest that it has acknowledged.
     highest: Offset,
@@ -52,8 +52,8 @@ pub(crate) struct Follower {
     otherwise: u8,
 }
 
-/// Whoever the controller turned away is asked for again after so long: nothing in the metadata log says that it would
-/// be taken now.
+/// How long after a refusal the leader asks to add the follower again: nothing in the metadata log says that the
+/// controller would accept it now.
 const TURNED_AWAY_S: u32 = 2;
 /// So many fetches in a row are believed.
 const BELIEVED: u8 = 2;
@@ -172,8 +172,8 @@ impl Followers {
                 let turned_away = match (now.in_sync, was.in_sync) {
                     _ if now.registered != was.registered => 0,
                     (true, _) => 0,
-                    // In the same life, and nobody here asked for it: the controller has let it go, and says why to
-                    // nobody.
+                    // The broker epoch is the same, and this leader asked for nothing: the controller has removed it
+                    // for a reason that the metadata log does not give.
                     (false, true) if now.registered.is_some() && !former.is_letting_go(now.broker) => {
                         second(known.last_fetch)
                     }
@@ -186,7 +186,7 @@ impl Followers {
         self.asked = former.asked;
     }
 
-    /// Whether the controller is asked to let it go, or whoever it would join with.
+    /// Whether a request is in flight that removes it, or one that adds another replica.
     fn is_letting_go(&self, broker: BrokerId) -> bool {
         let keeps = |change: &IsrChange| change.in_sync.iter().any(|(member, _)| *member == broker);
         self.pending.as_ref().is_some_and(|pending| !keeps(&pending.change))
@@ -269,7 +269,8 @@ impl Followers {
         let was_turned_away = follower.turned_away > 0;
         let may_join =
             may_join && !(was_turned_away && second(fetch.now) < follower.turned_away + TURNED_AWAY_S);
-        // Whoever writes nothing is not waited for; whoever does would never reach a high watermark that does not wait.
+        // The high watermark does not wait for a follower of an idle leader. Under load a follower would never reach
+        // a high watermark that does not wait for it.
         let may_be_waited_for = !was_turned_away || follower.end > before;
         follower.is_joining =
             may_join && may_be_waited_for && follower.has_caught_up(leader_end, fetch.now, lag_max);
@@ -285,10 +286,10 @@ impl Followers {
     /// Whether `broker` is sent nothing at `offset` yet: it said that it has that, and counts, or may be about to.
     pub fn holds_back(&self, broker: BrokerId, offset: Offset) -> bool {
         let joins = self.pending.as_ref().and_then(|pending| pending.joins);
-        let is_let_go = |follower: &Follower| {
+        let is_removed = |follower: &Follower| {
             follower.has_lost && !follower.state.in_sync && joins != Some(follower.state.broker)
         };
-        self.of(broker).is_some_and(|follower| offset < follower.highest && !is_let_go(follower))
+        self.of(broker).is_some_and(|follower| offset < follower.highest && !is_removed(follower))
     }
 
     /// Looks for who has fallen behind. Returns whether the controller is to be asked to let them go.
@@ -335,7 +336,7 @@ impl Followers {
         match *answer {
             IsrAnswer::Changed { leader_epoch, partition_epoch, in_sync } => {
                 if leader_epoch != self.leader_epoch || partition_epoch < self.partition_epoch {
-                    // Somebody else leads, or the metadata log was faster: it says the rest.
+                    // Another broker leads, or the metadata log was faster and has the rest.
                     return IsrNext::AwaitMetadata;
                 }
                 self.partition_epoch = partition_epoch;

@@ -198,7 +198,7 @@ impl Partition {
     /// Kafka `AbstractFetcherThread.fetchOffsetAndTruncate`.
     pub fn out_of_range(&mut self, leaders_start: Offset, leaders_end: Offset) -> Cut {
         match &mut self.role {
-            // What is damaged there nobody has any more.
+            // No replica has the damaged records any more.
             Role::AsksAgain(asking) if asking.from < leaders_start && leaders_start < self.log_end => {
                 asking.from = leaders_start;
             }

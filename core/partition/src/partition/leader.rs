@@ -21,7 +21,7 @@ impl Partition {
     ///
     /// # Errors
     /// None of these changes anything.
-    /// - As [`Self::check_leader`]: a follower of another epoch is told so.
+    /// - As [`Self::check_leader`]: a follower of another epoch is refused.
     /// - [`Refusal::UnknownReplica`] (75, or 6 where the follower names no leader epoch): not, or not yet, a replica.
     /// - [`Refusal::StaleReplica`] (6): from a former life of the broker (KIP-903).
     /// - [`Refusal::OutOfRange`] (1).
@@ -99,8 +99,8 @@ impl Partition {
         next
     }
 
-    /// A broker was registered anew, fenced (`None`), or may serve again: the high watermark does not wait for who
-    /// cannot join.
+    /// A broker was registered again, fenced (`None`) or unfenced: the high watermark does not wait for a follower
+    /// that cannot join the ISR.
     pub fn set_registered(
         &mut self,
         broker: BrokerId,

@@ -188,7 +188,7 @@ fn a_follower_does_not_take_an_offset_twice() {
 
 #[test]
 #[should_panic = "a leader takes no batches"]
-fn a_leader_follows_nobody() {
+fn a_leader_has_no_leader_to_follow() {
     leader().follow(Offset(4), &batch(9, 4, false), &mut Vec::new());
 }
 
@@ -211,7 +211,7 @@ fn a_refused_append_changes_nothing() {
     assert_eq!((format!("{partition:?}"), effects.len()), (before, 0));
 }
 
-/// KAFKA-14034, Redpanda 5355: a producer that is told so gives its batch up, or sends it again under another epoch.
+/// KAFKA-14034, Redpanda 5355: on this error a producer drops its batch, or sends it again under another epoch.
 #[test]
 fn no_refusal_is_an_unknown_error() {
     let (producer_id, epoch, coordinator) = (ProducerId(9), ProducerEpoch(1), CoordinatorEpoch(1));

@@ -8,8 +8,8 @@
 //! Nothing is kept for those who ask: a [`Guard`] is a place in the log, and is compared with the place of the
 //! producer's last marker. Kafka keeps an entry for each producer that asks.
 //!
-//! It lasts as long as this [`Partition`] does. Whoever makes it anew from its log (a failed write) must drop the
-//! guards of the one before: shell/broker numbers its replicas for that.
+//! It lasts as long as this [`Partition`] does. Code that opens the partition again (after a failed write) must drop
+//! the guards of the one before: shell/broker numbers its replicas for that.
 //!
 //! # Source
 //! KIP-890; Kafka 4 `UnifiedLog.maybeStartTransactionVerification`, `ProducerAppendInfo.checkSequence`.
@@ -20,7 +20,7 @@ use super::Partition;
 use crate::{BatchInfo, Guard, Refusal};
 
 impl Partition {
-    /// `None`: the producer's transaction is open here already, and nobody need be asked. `starts_at_zero`: the
+    /// `None`: the producer's transaction is open here already, so no verification is needed. `starts_at_zero`: the
     /// producer counts from 0 in each transaction.
     ///
     /// # Errors

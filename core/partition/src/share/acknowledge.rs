@@ -1,8 +1,8 @@
 //! What becomes of acquired records: acknowledged by their members, left by members that go, or locked no longer.
 //!
-//! An acknowledgement changes states at once, so that nobody else changes them, and is answered when that is written
-//! down. Where it cannot be, they are what they were before; or free, if their lock has ended meanwhile. The end of a
-//! lock is written down too, but holds whether that works or not.
+//! An acknowledgement changes states at once, so that no other request changes them, and is answered when the change
+//! is written. If the write fails, the states are reverted, or the records become available if their lock has ended
+//! meanwhile. The end of a lock is written too, but holds whether or not the write succeeds.
 //!
 //! Source: Kafka 4.4 `SharePartition.acknowledge`, `releaseAcquiredRecords`, `releaseAcquisitionLockOnTimeout`,
 //! `rollbackOrProcessStateUpdates`, `initiateDLQAndArchive`.
@@ -35,8 +35,8 @@ const NO_RENEWAL: ShareRefusal =
 const BAD_TYPE: ShareRefusal = ShareRefusal::Request("Invalid acknowledge type");
 
 impl SharePartition {
-    /// Takes what a member says of its records. Whoever holds the ticket is answered when it is written down, or at
-    /// once where it is refused or changes nothing. All of it counts, or none.
+    /// Applies a member's acknowledgement. The ticket completes when it is written, or at once if it is refused or
+    /// changes nothing. It applies as a whole or not at all.
     pub fn acknowledge(
         &mut self,
         member: &Text,
@@ -252,7 +252,7 @@ impl SharePartition {
         self.assert_invariants();
     }
 
-    /// Somebody else looks after the share partition from now on, or nobody: whoever waits for a write is told so.
+    /// Another leader, or none, has the share partition from now on: requests that wait for a write are refused.
     pub fn fence(self, effects: &mut Vec<ShareEffect>) {
         let refusal = ShareRefusal::NotWritten(ErrorCode::NotLeaderOrFollower);
         let tickets = self.pending.into_values().filter_map(|pending| pending.ticket);

@@ -53,11 +53,11 @@ impl Acquiring<'_> {
 }
 
 impl SharePartition {
-    /// Acquires what is free among `fetched`, batches of the log from `ask.from` on, in their order. `aborted` are
-    /// producers and first offsets of aborted transactions, where the group reads what is committed: their records are
-    /// nobody's.
+    /// Acquires the available records of `fetched`, batches of the log from `ask.from` on, in their order. `aborted`
+    /// are producers and first offsets of aborted transactions, for read_committed groups: their records are not
+    /// delivered.
     ///
-    /// Whoever gets records has them until the lock ends, or until [`Self::acknowledge`].
+    /// A member holds acquired records until the lock ends, or until [`Self::acknowledge`].
     pub fn acquire(
         &mut self,
         ask: &Acquire<'_>,

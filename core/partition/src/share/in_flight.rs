@@ -73,7 +73,7 @@ impl State {
         self.locked_until = Some(until);
     }
 
-    /// Ends the hold on it. Whoever has been delivered as often as allowed is not available again.
+    /// Ends the lock. A record that has been delivered as often as allowed does not become available again.
     pub fn leave(&mut self, wanted: RecordState, settings: &ShareSettings) {
         let is_spent =
             self.delivery_count >= settings.deliveries_max && !planted::is(Mistake::DeliversForEver);
@@ -104,7 +104,7 @@ impl State {
         }
         self.state = before.state;
         if self.locked_until.is_some_and(|until| until <= now) {
-            // Nobody hears of it as a dead letter: nothing of it is written down.
+            // There is no dead letter for it: nothing of it is written.
             self.locked_until = None;
             self.leave(RecordState::Available, &ShareSettings { dead_letters: false, ..*settings });
         } else {

@@ -9,7 +9,7 @@
 //! 1. a record is acquired by one member at most, and only by one that it was delivered to
 //! 2. a record that is acknowledged or archived is not delivered again
 //! 3. `start` does not move back, and everything below it is done or gone from the log
-//! 4. every record that is not done and lies below what was fetched is either held by somebody or found by
+//! 4. every unfinished record below the fetched offset is either acquired by a member or found by
 //!    [`SharePartition::next_fetch_offset`]
 //! 5. a record is delivered at most `deliveries_max` times
 //! 6. batches do not overlap, lie between `start` and `end`, and `delivery_complete` counts what is done among them
@@ -46,7 +46,7 @@ pub struct SharePartition {
     /// Kafka's SPEO: the last offset that was ever acquired; `start` while nothing is in flight.
     pub(super) end: Offset,
     pub(super) batches: BTreeMap<Offset, InFlight>,
-    /// What was read back leaves holes of which nobody knows whether there are records in them.
+    /// The state that was read back has holes; whether there are records in them is unknown.
     pub(super) gap: Option<Gap>,
     /// Something at or before `end` may be free.
     pub(super) looks_back: bool,
@@ -114,7 +114,7 @@ impl SharePartition {
 
     fn read_back(&mut self, batch: &StateBatch, effects: &mut Vec<ShareEffect>) {
         let state = match batch.state {
-            // Nobody writes that down, and nobody holds it any more.
+            // It is not written, and no member holds it any more.
             RecordState::Acquired => RecordState::Available,
             state => state,
         };
@@ -225,7 +225,7 @@ impl SharePartition {
         self.next_fetch_offset() != self.end.plus(1) || self.in_flight() < self.settings.in_flight_max
     }
 
-    /// The holes, as long as nothing past them has been acquired: whoever comes past them has come through them.
+    /// The holes, as long as nothing past them has been acquired: a fetch that passes them has read them.
     pub(super) fn open_gap(&self) -> Option<Gap> {
         self.gap.filter(|gap| gap.end == self.end)
     }
@@ -252,7 +252,7 @@ impl SharePartition {
 
     // What changes it.
 
-    /// Records below `log_start` are gone: nobody gets them, and whoever holds them need not say what became of them.
+    /// Records below `log_start` are gone: they are not delivered, and need no acknowledgement.
     ///
     /// Nothing is written: the next write says it.
     pub fn log_start_moved(&mut self, log_start: Offset) {

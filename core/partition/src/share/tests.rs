@@ -257,7 +257,7 @@ fn aborted_records_are_nobodys() {
     let aborted = [(ProducerId(1), Offset(0))];
     let acquired = partition.acquire(&ask(&a, 100, 0), &fetched, &aborted, MonotonicMs(0));
     assert_eq!(got(&acquired), ["5..=14x1"]);
-    assert_eq!(partition.start(), Offset(5), "nobody has to say that they are done");
+    assert_eq!(partition.start(), Offset(5), "they need no acknowledgement");
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn the_log_start_takes_records_along() {
 }
 
 #[test]
-fn a_full_house_lets_nobody_new_in() {
+fn a_full_share_partition_takes_no_new_member() {
     let settings = ShareSettings { in_flight_max: 10, ..ShareSettings::default() };
     let (mut partition, a) = (loaded(&written(0, &[]), settings), Text::from("a"));
     let acquired = partition.acquire(&ask(&a, 100, 0), &[batch(0, 7), batch(8, 15)], &[], MonotonicMs(0));

@@ -4,7 +4,7 @@ use barnabas_base::{DurationMs, ErrorCode, LeaderEpoch, Offset, ProducerId, Text
 
 use crate::Ticket;
 
-/// How often a share partition's state was initialised anew. −1: not known.
+/// How often a share partition's state was initialized. −1: unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
 pub struct StateEpoch(pub i32);
 
@@ -158,9 +158,9 @@ pub enum AckType {
     /// There is no such record: compacted away, or a marker.
     Gap,
     Accept,
-    /// Somebody is to try again.
+    /// The record becomes available again.
     Release,
-    /// Nobody is.
+    /// The record is finished.
     Reject,
     /// Still being worked on (KIP-1222).
     Renew,
@@ -251,7 +251,7 @@ impl ShareRefusal {
         }
     }
 
-    /// The share partition's time is over: its state is read anew by whoever looks after it next.
+    /// The share partition has a new leader: it reads the state again.
     ///
     /// # Source
     /// Kafka 4.4 `SharePartitionManager.fencedSharePartitionHandler`.

@@ -4,9 +4,9 @@
 //! from its predecessor at once ([`take_over`]), where Kafka lets a session of 9 s run out first: a predecessor in
 //! the same role on the same directory is known to be dead.
 //!
-//! A partition whose only replica is the broker that registers anew keeps its leader: nobody else could lead in
-//! between, and on a node with a million partitions Kafka's two changes for each (to no leader, and back) would be two
-//! million records at each start.
+//! If a broker that registers again is a partition's only replica, the partition keeps its leader: no other replica
+//! could lead in between. On a node with a million partitions Kafka's two changes for each (to no leader, and back)
+//! would be two million records at each start.
 //!
 //! Sources: KIP-631, KIP-841, KIP-966; Kafka `ClusterControlManager`, `BrokerHeartbeatManager`,
 //! `ReplicationControlManager.processBrokerHeartbeat`.
@@ -398,7 +398,7 @@ pub(super) fn heartbeat(
     } else if request.want_shut_down && !request.want_fence && leads() {
         in_controlled_shutdown(case, &broker, sessions, &mut records);
     } else if request.want_shut_down && is_alone(case.image, broker.id) {
-        // Nobody could take over what it leads: it comes back to it as it left it.
+        // No other replica could lead its partitions: they keep their leader for when it returns.
         should_shut_down = true;
     } else if request.want_fence || request.want_shut_down {
         let shutdown = if request.want_shut_down { IN_CONTROLLED_SHUTDOWN } else { 0 };
@@ -456,7 +456,7 @@ fn in_controlled_shutdown(
     }
 }
 
-/// Whether every other alive broker has read past the controlled shutdown: nobody asks it for anything any more.
+/// Whether every other alive broker has read past the controlled shutdown, so that none sends it requests any more.
 fn others_have_seen(image: &Image, sessions: &Sessions, broker: BrokerId) -> bool {
     let Some(at) = sessions.by_broker.get(&broker).and_then(|session| session.shutdown_at) else {
         return true;
@@ -552,7 +552,7 @@ pub(super) fn unregister(
     Outcome::new(records, response)
 }
 
-/// Fences whoever was not heard of for the session timeout.
+/// Fences brokers without a heartbeat for the session timeout.
 pub(super) fn fence_silent(
     electorate: Electorate<'_>,
     sessions: &mut Sessions,

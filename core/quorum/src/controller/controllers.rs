@@ -77,7 +77,7 @@ fn check_size(case: &Case<'_>, request: &ControllerRegistrationRequest) -> Resul
     Ok(())
 }
 
-/// Forgets a controller. One that still runs registers anew; whether it votes is the quorum's matter.
+/// Removes a controller's registration. One that still runs registers again; whether it votes is up to the quorum.
 pub(super) fn unregister(case: &Case<'_>, request: &UnregisterControllerRequest, me: BrokerId) -> Outcome {
     let id = BrokerId(request.controller_id);
     let refusal = why_kept(case, id, me);

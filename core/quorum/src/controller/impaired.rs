@@ -2,17 +2,17 @@
 //! records, or whose copy of a partition is damaged. Where nothing at all can be written, others shall not wait for
 //! them either: they are in sync no more.
 //!
-//! A producer of such a partition gets no acknowledgement until somebody makes room, though another replica in sync has
-//! some. In Apache Kafka a full disk takes the log directory offline, and leadership moves; here the directory stays,
-//! and only leadership goes. Who is impaired says so in each heartbeat ([`said`]); nothing of it is in the metadata
-//! log, and a new controller hears it again within two seconds.
+//! A producer of such a partition gets no acknowledgement until the broker has room, although another in-sync
+//! replica may have some. In Apache Kafka a full disk takes the log directory offline, and leadership moves; here
+//! the directory stays online, and only leadership moves. An impaired broker says so in each heartbeat ([`said`]).
+//! The metadata log does not contain it, and a new controller learns it within two seconds.
 //!
 //! Always true:
-//! 1. a impaired replica leads if there is no better one: nobody loses a leader by this
+//! 1. an impaired replica leads if there is no better one: no partition loses its leader by this
 //! 2. leadership goes only to a replica that is less impaired, so that it never goes to and fro
 //! 3. what a broker's former life said does not count
-//! 4. nobody leaves the ISR by this where fewer than `min.insync.replicas` would stay that can write and are whole:
-//!    that would let no producer go on
+//! 4. no replica leaves the ISR by this if fewer than `min.insync.replicas` unimpaired ones would stay: producers
+//!    could not continue
 //!
 //! | where | what follows |
 //! |---|---|
@@ -56,21 +56,22 @@ pub(crate) struct Impaired {
 }
 
 impl Impaired {
-    /// Takes over what a heartbeat says. Returns whether somebody is impaired and who is, or by what, has changed.
+    /// Takes over a heartbeat's report. Returns whether any broker is impaired and the set of impairments has
+    /// changed.
     pub fn hear(&mut self, image: &Image, request: &BrokerHeartbeatRequest) -> bool {
         let (id, epoch) = (BrokerId(request.broker_id), BrokerEpoch(request.broker_epoch));
         if image.cluster.broker(id).is_none_or(|broker| broker.epoch != epoch) {
             return false;
         }
-        // Who is gone impairs nobody, and would have all partitions looked through for nothing.
+        // A broker that is gone impairs nothing, and would only cause a search through all partitions.
         let lives = |broker: &Broker, known: &Known| broker.epoch == known.epoch && !broker.fenced;
         self.by_broker.retain(|other, known| {
             *other == id || image.cluster.broker(*other).is_some_and(|broker| lives(broker, known))
         });
-        // What cannot be read was written by nobody we know: it says nothing.
+        // An unreadable field is from an unknown writer and counts as empty.
         let said = Impairments::read(&request.unknown_tagged_fields).unwrap_or_default();
         if said.are_none() {
-            return self.by_broker.remove(&id).is_some() && !self.is_nobody();
+            return self.by_broker.remove(&id).is_some() && !self.is_empty();
         }
         let known = Known {
             epoch,
@@ -83,7 +84,7 @@ impl Impaired {
         is_new
     }
 
-    pub fn is_nobody(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.by_broker.is_empty()
     }
 

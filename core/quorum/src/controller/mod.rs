@@ -143,7 +143,7 @@ pub struct Controller {
     balance: Balance,
 }
 
-/// The configuration for one state of the dynamic ones: made anew only when those have changed.
+/// The configuration that results from the dynamic ones: computed again only when those have changed.
 #[derive(Debug)]
 struct EffectiveConfig {
     config: BrokerConfig,

@@ -31,9 +31,9 @@ const NO_LEADER_CHANGE: i32 = -2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Election {
-    /// The preferred replica if it can, else whoever keeps the partition online.
+    /// The preferred replica if possible, else any that keeps the partition online.
     Preferred,
-    /// Whoever of the ISR keeps the partition online.
+    /// Any replica of the ISR that keeps the partition online.
     Online,
     /// The same, but a leader that is impaired makes place for a member of the ISR that is less so.
     Unimpaired,
@@ -122,8 +122,8 @@ pub(super) struct PartitionChange<'a> {
     pub unclean_shutdown: Option<BrokerId>,
     /// A replica's directory, if that is what changes.
     pub directory: Option<(BrokerId, DirectoryId)>,
-    /// The only replica begins anew, empty, in that directory.
-    begins_anew: bool,
+    /// The only replica starts empty in that directory.
+    starts_empty: bool,
 }
 
 impl<'a> PartitionChange<'a> {
@@ -151,18 +151,17 @@ impl<'a> PartitionChange<'a> {
             recovery: partition.placement.recovery,
             unclean_shutdown: None,
             directory: None,
-            begins_anew: false,
+            starts_empty: false,
         }
     }
 
-    /// For an election that somebody asks for at the price of records: an only replica that lies in a directory which
-    /// its broker does not have any more (its disk was replaced) begins anew in another one. Nobody decides that but
-    /// the operator.
+    /// For an unclean election on request: an only replica whose directory its broker does not have any more (its
+    /// disk was replaced) starts empty in another one. Only the operator may decide that.
     ///
     /// # Source
-    /// Ours. Kafka begins such a replica anew by itself, at offset 0, once every directory that is left is online
+    /// Ours. Kafka creates such a replica again by itself, at offset 0, once every remaining directory is online
     /// (`LogManager.getOrCreateLog`).
-    pub fn begin_anew_if_lost(&mut self) {
+    pub fn start_empty_if_lost(&mut self) {
         let [alone] = *self.partition.replicas() else { return };
         let Some(broker) = self.electorate.image.cluster.broker(alone).filter(|known| known.is_active())
         else {
@@ -171,7 +170,7 @@ impl<'a> PartitionChange<'a> {
         let is_lost = self.partition.directory(alone).is_some_and(|at| !broker.has_online_directory(at));
         if is_lost && let Some(directory) = directory_in_turn(broker, self.index) {
             self.directory = Some((alone, directory));
-            self.begins_anew = true;
+            self.starts_empty = true;
         }
     }
 
@@ -188,7 +187,7 @@ impl<'a> PartitionChange<'a> {
         self.complete_reassignment();
         let mut elr = self.eligible(elr_enabled);
         let (leader, unclean) = self.elect(&elr, elr_enabled);
-        let unclean = unclean || self.begins_anew;
+        let unclean = unclean || self.starts_empty;
         if leader != partition.leader {
             record.leader = leader.get();
             if let Some(at) = elr.iter().position(|&eligible| eligible == leader) {
@@ -256,7 +255,7 @@ impl<'a> PartitionChange<'a> {
         }
     }
 
-    /// The eligible leader replicas after the change: whoever was in sync while there were enough, and is not now.
+    /// The ELR after the change: replicas that were in the ISR while it had enough, and are not now.
     fn eligible(&self, elr_enabled: bool) -> Vec<BrokerId> {
         if !elr_enabled {
             return self.partition.elr().to_vec();
@@ -289,7 +288,7 @@ impl<'a> PartitionChange<'a> {
             let is_eligible = (self.target_isr.is_empty() || isr_is_damaged) && elr.contains(&broker);
             (self.target_isr.contains(&broker) || is_eligible) && accepted(broker)
         };
-        let least = match self.electorate.impaired.is_nobody() {
+        let least = match self.electorate.impaired.is_empty() {
             true => Some(Impairment::Nothing),
             false => replicas.iter().copied().filter(|&replica| valid(replica)).map(impairment).min(),
         };
@@ -300,8 +299,8 @@ impl<'a> PartitionChange<'a> {
         {
             return (preferred, false);
         }
-        // Leadership leaves first: whoever goes has the less to do for those that come, and the move's end disturbs no
-        // client.
+        // Leadership moves first: the leaving replica has less to do for the new ones, and the end of the move
+        // disturbs no client.
         if self.removing.contains(&leader)
             && let Some(&next) =
                 replicas.iter().find(|&&replica| !self.removing.contains(&replica) && fits(replica))
@@ -310,7 +309,7 @@ impl<'a> PartitionChange<'a> {
         }
         let stays = match self.election {
             Election::Preferred | Election::Unimpaired => fits(leader),
-            // Nobody asked for another leader.
+            // The request does not ask for another leader.
             Election::Online | Election::Unclean => valid(leader),
         };
         if stays {
@@ -348,14 +347,14 @@ impl<'a> PartitionChange<'a> {
         self.electorate.impaired.of(self.electorate.image, broker, (self.topic, self.index), directory)
     }
 
-    /// Whether this change brings the replica from a directory that is gone into another one. A broker that finds
-    /// nothing begins anew there (Kafka `LogManager.getOrCreateLog`), and does not say so.
+    /// Whether this change moves the replica from a missing directory into another one. A broker without the log
+    /// creates it there (Kafka `LogManager.getOrCreateLog`), and does not report that.
     fn may_be_empty(&self, broker: BrokerId) -> bool {
         self.directory.is_some_and(|(moved, _)| moved == broker)
             && self.electorate.has_lost_directory(self.partition, broker)
     }
 
-    /// With ELR, who led last is remembered while nobody does.
+    /// With ELR, a partition without a leader remembers its last one.
     fn last_known_leader(&self, elr_enabled: bool, record: &mut PartitionChangeRecord) {
         let known = &self.partition.placement.last_known_elr;
         if !elr_enabled {
@@ -366,7 +365,7 @@ impl<'a> PartitionChange<'a> {
         } else if !known.is_empty()
             && (record.leader >= 0 || known.iter().any(|&last| self.may_be_empty(last)))
         {
-            // Once the metadata log names the new directory, nobody could tell any more that it may be empty.
+            // Once the metadata log names the new directory, nothing shows any more that the replica may be empty.
             record.last_known_elr = Some(Vec::new());
         }
     }

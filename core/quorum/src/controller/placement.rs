@@ -110,7 +110,7 @@ impl Placer {
         let turn = self.next;
         self.next += 1;
         let count = self.racks.len();
-        // The leader's rack is the next one that has somebody for it.
+        // The leader's rack is the next one with a usable broker.
         let first = (0..count).find(|step| !self.racks[(turn + step) % count].open.is_empty()).unwrap_or(0);
         let mut chosen = Vec::with_capacity(self.replicas);
         // First who is alive, then who is fenced; within each, one broker of each rack, then a second of each.
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broker_without_room_leads_only_where_nobody_else_can() {
+    fn a_broker_without_room_leads_only_if_no_other_can() {
         let full = |id, rack| Candidate { has_room: false, ..broker(id, rack, false) };
         let one_rack = [broker(1, None, false), full(2, None), broker(3, None, false)];
         assert_eq!(place(&one_rack, 1, 4), [[1], [3], [1], [3]]);

@@ -173,7 +173,7 @@ impl Node {
 
     /// Begins to lead.
     pub(super) fn activate(&mut self, now: Now) -> Result<(), QuorumError> {
-        assert!(self.loading.is_none(), "nobody leads without its image");
+        assert!(self.loading.is_none(), "a leader has its image");
         let settings = self.settings.controller.clone();
         let me = self.settings.raft.me.id;
         self.active = Some(Active::new(Controller::new(me, settings, self.raft.kraft_version(), now)));

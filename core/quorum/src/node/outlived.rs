@@ -1,9 +1,9 @@
 //! Whether a broker lived on after what its disk knows: then the disk was restored to an earlier moment.
 //!
-//! A broker that was killed has everything that it acknowledged on its disk, and says so when it registers (KIP-966). A
-//! disk that was restored from an older copy would say the same, and lack what came after. The metadata log tells the
-//! two apart: after a kill the broker stays registered and unfenced until its session ends, and no longer. Somebody who
-//! restores a disk goes back further.
+//! A broker that was killed has everything that it acknowledged on its disk, and says so when it registers
+//! (KIP-966). A disk that was restored from an older copy would say the same, and lack the newer records. The
+//! metadata log distinguishes them: after a kill the broker stays registered and unfenced until its session ends,
+//! and no longer. A restored disk is older than that.
 //!
 //! Only time in which a controller was active counts. While one is, it writes a record each
 //! `metadata.max.idle.interval.ms`; a longer pause between two batches counts as [`IDLE_INTERVALS_MAX`] of these. Where
@@ -133,7 +133,7 @@ mod tests {
         assert!(snapshot.is_so(), "a snapshot does not say what passed");
         let mut unknown = outlived(DurationMs(0));
         unknown.read(&image(7, false), TimestampMs(SEEN + 86_400_000), true);
-        assert!(unknown.is_so(), "without idle records nobody knows");
+        assert!(unknown.is_so(), "without idle records it is unknown");
     }
 
     #[test]

@@ -32,8 +32,8 @@ impl Node {
         self.collect(now)
     }
 
-    /// The connection to a peer was closed by its side, and nobody listens there any more. If it led, the election need
-    /// not wait for a timeout.
+    /// A peer closed its connection, and its listener refuses new ones. If it led, the election need not wait for a
+    /// timeout.
     ///
     /// # Errors
     /// What stops the node.

@@ -78,7 +78,7 @@ impl Starting {
         let bootstrap = stored.legacy_bootstrap.clone().map(bootstrap::records_of).transpose()?;
         let past = Past {
             state,
-            // What lies below the snapshot is not read: whoever needs that is sent the snapshot.
+            // The log below the snapshot is not read: a follower that needs it gets the snapshot.
             log_start: next,
             log_end: next,
             epochs: LeaderEpochs::default(),
@@ -414,8 +414,8 @@ impl Node {
         .into()
     }
 
-    /// The broker of this process takes over from the one that it was before: nobody needs to wait for a session to
-    /// run out, since that process is known to be dead.
+    /// This process replaces the broker's former one, which is known to be dead: there is no session timeout to wait
+    /// for.
     fn register_local_broker(
         &mut self,
         now: Now,

@@ -121,8 +121,8 @@ impl Raft {
                 return;
             }
         }
-        // Nobody leads. Who led is asked like everybody else from now on: it may be back, and without its vote there
-        // may be no majority.
+        // There is no leader. The former leader is asked for its vote like the others: it may be back, and there may
+        // be no majority without it.
         self.gone = None;
         self.failures += 1;
         let steps = 2_i64 << self.failures.saturating_sub(1).min(20);
@@ -224,7 +224,7 @@ impl Raft {
         endpoints: Vec<VoterEndpoint>,
         now: Now,
     ) {
-        assert!(leader != self.key.id, "nobody follows itself");
+        assert!(leader != self.key.id, "a node does not follow itself");
         let is_same = epoch == self.epoch && self.leader == Some(leader);
         if epoch > self.epoch {
             self.epoch = epoch;

@@ -21,7 +21,7 @@ pub struct ReplicaKey {
 }
 
 impl ReplicaKey {
-    /// Whether `self`, as somebody wrote it down, means `other`.
+    /// Whether `self`, from a file or record, means `other`.
     pub fn means(&self, other: &Self) -> bool {
         self.id == other.id && (self.directory.is_zero() || self.directory == other.directory)
     }

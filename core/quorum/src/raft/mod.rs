@@ -8,8 +8,8 @@
 //!
 //! Always true (asserted across a whole quorum by core/quorum/tests/sim):
 //! 1. `high_watermark ≤ synced ≤ log_end`, and the high watermark never moves back
-//! 2. the epoch only rises, and epoch, vote and leader are on disk ([`Effect::Persist`]) before anything is said or
-//!    written that rests on them
+//! 2. the epoch only rises, and epoch, vote and leader are on disk ([`Effect::Persist`]) before any message or
+//!    record that rests on them
 //! 3. the first batch of an epoch is its leader's LEADER_CHANGE; nothing is committed by a leader before that batch is
 //! 4. every batch carries the epoch that it was written under
 //! 5. a Fetch asks from the end of what is on this member's disk: it is the acknowledgement of all below
@@ -214,7 +214,7 @@ pub struct Raft {
     /// What requests may still raise the epoch by.
     epoch_budget: Budget,
     draw: Draw,
-    /// Elections in a row that nobody won.
+    /// Elections in a row without a winner.
     failures: u32,
     /// The leader's process is gone, as far as one can tell.
     gone: Option<Gone>,

@@ -59,7 +59,7 @@ impl Peers {
         number
     }
 
-    /// Takes an answer or the news that there is none. `false`: nobody waits for it.
+    /// Takes an answer or the report that there is none. `false`: no request waits for it.
     pub fn answered(&mut self, id: BrokerId, number: u64, ok: bool, now: MonotonicMs) -> bool {
         let Some(connection) = self.connections.get_mut(&id) else { return false };
         if connection.under_way.is_none_or(|(waited, _)| waited != number) {

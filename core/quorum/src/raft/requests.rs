@@ -7,7 +7,7 @@
 //!   hands in `Refused(UNSUPPORTED_VERSION)`
 //! - `read`: an answer that came in → a [`message::Response`](super::message::Response)
 //!
-//! Pure. That a request comes from somebody who may ask (CLUSTER_ACTION) is checked before.
+//! Pure. The caller's authorization (CLUSTER_ACTION) is checked before.
 
 pub mod api_versions;
 pub mod k01_fetch;

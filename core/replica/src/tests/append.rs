@@ -139,7 +139,7 @@ fn every_segment_begins_with_a_producer_snapshot() {
 }
 
 #[test]
-fn full_disk_refuses_the_round_and_makes_the_replica_anew() {
+fn full_disk_refuses_the_round_and_reopens_the_replica() {
     let mut bench = Bench::leader();
     bench.durability = written();
     bench.disk.set_capacity(0);

@@ -77,7 +77,7 @@ fn follower_answers_only_those_who_allow_it() {
 }
 
 #[test]
-fn reader_of_another_history_is_told_where_it_parts() {
+fn diverging_reader_gets_the_divergence_point() {
     let mut bench = leader();
     let same = ReadRequest { last_fetched_epoch: Some(LeaderEpoch(1)), ..request(2) };
     assert!(read(&mut bench, &same).unwrap().diverging.is_none());

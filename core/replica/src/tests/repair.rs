@@ -67,7 +67,7 @@ fn damage_is_news_once_and_only_beside_other_replicas() {
     let mut bench = Bench::leader();
     bench.append(10, None, Acks::Leader, 1);
     let replica = &mut bench.replica;
-    assert_eq!(replica.note_damage(Offset(5), false), None, "there is nobody to fetch from");
+    assert_eq!(replica.note_damage(Offset(5), false), None, "there is no other replica to fetch from");
     assert_eq!(replica.note_damage(Offset(5), true), Some(Offset(5)));
     assert_eq!(replica.note_damage(Offset(7), true), None);
     assert_eq!(replica.note_damage(Offset(-3), true), Some(Offset(0)), "not before the log starts");

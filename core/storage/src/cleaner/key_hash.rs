@@ -1,8 +1,8 @@
 //! A key's 128 bits: what the cleaner remembers instead of the key.
 //!
-//! SipHash-2-4 with 128 bits of output under a secret of the process. Two keys of one log with the same bits would lose
-//! one of them: at 5 million keys the chance is 2⁻⁸⁴, and without the secret nobody can look for such a pair. Kafka
-//! takes MD5, for which pairs can be made.
+//! SipHash-2-4 with 128 bits of output under a secret of the process. Two keys of one log with the same bits would
+//! lose one of them: at 5 million keys the chance is 2⁻⁸⁴, and without the secret an attacker cannot search for such
+//! a pair. Kafka uses MD5, for which pairs can be made.
 //!
 //! Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF", and its 128-bit variant.
 

@@ -40,7 +40,7 @@ pub struct SegmentToClean {
     pub size: u32,
 }
 
-/// Names a log and its state: what was read of it counts only as long as it was not truncated or opened anew.
+/// Names a log and its state: what was read of it counts only as long as it was not truncated or opened again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CleanTicket {
     pub(crate) log: LogId,

@@ -159,8 +159,7 @@ pub(super) fn push_entry(buffer: &mut BlockBuffer, entry: &Entry) {
     }
 }
 
-/// The entries of a round whose checksum is right; `None`: they are no entries all the same, so whoever wrote them was
-/// not us.
+/// The entries of a round with a valid checksum; `None`: they do not parse, so another program wrote them.
 pub(super) fn parse_entries(round: &Bytes, header: &RoundHeader) -> Option<Vec<Entry>> {
     let mut entries = Vec::new();
     let mut at = ROUND_HEADER_BYTES;

@@ -254,8 +254,8 @@ impl Journal {
         self.durable_at.map(|at| at.plus(self.config.linger_us))
     }
 
-    /// Whether a round without entries has something to say: that this opening has begun, that everything is laid
-    /// (where somebody waits for that), or, where room is short, that files are free.
+    /// Whether a round without entries is due: to record that this opening has begun, that everything is written
+    /// back (if a process waits for that), or, when files run short, that files are free.
     fn empty_round_is_due(&self) -> bool {
         match self.state {
             State::Opening => true,
@@ -314,7 +314,7 @@ impl Journal {
     pub fn round_durable(&mut self, round: Round, now: Micros) -> RoundDone {
         assert_eq!(self.in_flight.take(), Some(round.number), "one round at a time, handed back once");
         if self.state == State::Failed {
-            // Something else in this directory failed meanwhile: nobody is told anything more.
+            // Another write in this directory failed meanwhile: no further durable ends are reported.
             return RoundDone { number: round.number, ends: Vec::new() };
         }
         self.durable_round = round.number;
@@ -438,14 +438,14 @@ impl Journal {
             || self.tails.unlaid_bytes > self.config.unlaid_bytes_max / 2
     }
 
-    /// Whether what is left of files and memory is for those who cannot wait. Everything is being laid by then, and an
-    /// empty round says so where nobody writes, so that it passes.
+    /// Whether the remaining files and memory are reserved for entries that cannot wait. Everything is being written
+    /// back by then, and without new entries an empty round records it, so that the state ends.
     pub fn is_crowded(&self) -> bool {
         self.ring.free() * 8 <= self.ring.slots() * 3
             || self.tails.unlaid_bytes > self.config.unlaid_bytes_max / 8 * 5
     }
 
-    /// Partitions that keep the oldest file from being written anew, at most `count`: for the operator and for metrics.
+    /// Partitions that keep the oldest file from being reused, at most `count`: for the operator and for metrics.
     pub fn holding_oldest(&self, count: usize) -> Vec<Arc<JournalPartition>> {
         let Some(oldest) = self.ring.oldest_held() else { return Vec::new() };
         self.tails.holding(oldest, |round| self.ring.life_of(round), count)

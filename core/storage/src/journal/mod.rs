@@ -3,10 +3,10 @@
 //!
 //! | file | answers |
 //! |---|---|
-//! | `types.rs` | what is said to a journal, and what it answers |
+//! | `types.rs` | inputs and outputs of a journal |
 //! | `format.rs` | rounds and entries ↔ bytes; drawn in docs/format/journal.md |
 //! | `buffer.rs` | a round's bytes, aligned as O_DIRECT wants them |
-//! | `ring.rs` | which file a round goes to, and which file may be written anew |
+//! | `ring.rs` | which file a round goes to, and which file may be reused |
 //! | `tails.rs` | what each partition has in the journal and not yet in its segments; what to lay next |
 //! | `machine.rs` | [`Journal`]: ties these together |
 //! | `scan.rs` | after a crash: which rounds count |
@@ -18,8 +18,8 @@
 //! Always true (tried by crashes at random in `tests/crashes.rs`, and each shown to matter by a planted bug):
 //! 1. at most one round is on its way to the disk, and a round is never written over a block that another one counts on
 //! 2. an entry is called durable only after the write of its round has returned
-//! 3. a file is written anew only after a *durable* round says that replay begins behind it; and one file is always
-//!    kept back, so that a crash in the middle of that leaves the older files as they were
+//! 3. a file is reused only after a *durable* round says that replay begins behind it; and one file is always kept
+//!    free, so that a crash in the middle of that leaves the older files intact
 //! 4. replay never begins behind an entry that is not yet laid into its segment **and** synced there
 //! 5. bytes are taken for a round only where directory, opening, life of the file, position, number, checksum and the
 //!    checksum of the round before are all what they must be

@@ -1,4 +1,4 @@
-//! Which file a round goes to, and which file may be written anew.
+//! Which file a round goes to, and which file may be reused.
 //!
 //! The journal is one endless row of *lives* (a life: one filling of one file), laid over a fixed number of files. A
 //! file whose life lies behind the *durable* replay point is free. One free file is kept back always: a round may take

@@ -4,9 +4,9 @@
 //! followed one by one until the first that is not valid. Only reads. Time depends on what is not laid yet, and on the
 //! size of the journal, never on the size of the logs.
 //!
-//! A round that is not valid at the end was never durable, as rounds are written one after another: nobody was told
-//! that it is. Should a valid *later* round of the same opening lie anywhere, or one of an opening that goes on behind
-//! it, then it was, and the journal is damaged.
+//! An invalid round at the end was never durable, as rounds are written one after another: no durable end was
+//! reported for it. If a valid *later* round of the same opening exists, or one of an opening that continues behind
+//! it, then it was durable, and the journal is damaged.
 //!
 //! Several openings may follow one another without anything having been laid in between: each begins a life, and its
 //! first round names the opening and the checksum of the round that it goes on behind.
@@ -89,8 +89,8 @@ impl Recovered {
         self.partitions.retain(is_kept);
     }
 
-    /// First of all, before a log is changed by what was found, a round is written behind it, or anybody is told: a
-    /// process that was killed may have written a round and not synced it.
+    /// Before the result changes a log or is reported, a round is written behind it: a process that was killed may
+    /// have written a round and not synced it.
     ///
     /// # Errors
     /// The sync failed; that is final for the directory.

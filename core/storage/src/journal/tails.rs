@@ -219,9 +219,9 @@ impl Tails {
 }
 
 impl Tail {
-    /// Forgets what `op` makes worthless before it was handed out: it need not be laid to be cut again. The entries
-    /// keep their places, as their file must not be written anew before `op` itself is durable and laid. Returns the
-    /// bytes forgotten.
+    /// Drops entries that `op` makes worthless before they were handed out: they need not be written back to be
+    /// truncated again. They keep their places, as their file must not be reused before `op` itself is durable and
+    /// written back. Returns the dropped bytes.
     fn cut_off(&mut self, op: &LayOp) -> u64 {
         let cut_from = match op {
             LayOp::Append { .. } => return 0,

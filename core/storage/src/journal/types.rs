@@ -1,4 +1,4 @@
-//! What is said to a journal, and what it answers.
+//! Inputs and outputs of a journal.
 
 use std::sync::Arc;
 

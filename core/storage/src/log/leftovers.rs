@@ -92,10 +92,10 @@ struct Leftovers<'a> {
 }
 
 impl<'a> Leftovers<'a> {
-    /// An unfinished compaction's files go, and with them swap files at or past its first offset (KAFKA-6264). So do
-    /// all swap files while the segment that is first to give way to them stands: nothing has given way then, and
-    /// nobody knows who wrote them. What a compaction did is done again. (Kafka puts them into the segments' place,
-    /// whatever they hold.)
+    /// An unfinished compaction's files are deleted, and with them swap files at or past its first offset
+    /// (KAFKA-6264). So are all swap files while the first segment that they replace exists: then none was replaced,
+    /// and the writer of the swap files is unknown. The compaction is done again. (Kafka puts them into the
+    /// segments' place, whatever they hold.)
     fn among(names: &[&'a str]) -> Self {
         let first_swap = names.iter().filter_map(|name| swap_base(name)).min();
         let stands =

@@ -5,8 +5,8 @@
 //! that the file names. Inside, batches follow one another as long as nothing was compacted. At the end the recovery
 //! point tells (open.rs).
 //!
-//! Where another program was the last to write here, it may have deleted what is missing without a word: that is said,
-//! and the rest is served.
+//! If another program was the last to write here, it may have deleted the missing segment deliberately: the node
+//! logs that, and serves the rest.
 
 use barnabas_base::Offset;
 

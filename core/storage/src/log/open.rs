@@ -74,7 +74,7 @@ impl Log {
             }
             // They are of records that are gone, and a later recovery point would vouch for them.
             self.remove_snapshots(files, |_| true)?;
-            // The crash came before the first sync: the next append finds the directory and begins anew.
+            // The crash came before the first sync: the next append finds the directory and starts over.
             self.dirty.root = true;
             self.dirty.dir = true;
             return Ok(());
@@ -431,7 +431,7 @@ impl Log {
         }
     }
 
-    /// Writes a sealed segment's indexes anew from its batches.
+    /// Rebuilds a sealed segment's indexes from its batches.
     pub(super) fn rebuild_indexes(
         &mut self,
         files: &mut FilePool,

@@ -43,8 +43,8 @@ impl Log {
         if from < self.start || from > end {
             return Err(StorageError::OffsetOutOfRange { requested: from, start: self.start, end });
         }
-        // Who reads for a follower may know of batches that are numbered and not staged yet: they are in nobody's
-        // reach.
+        // A read for a follower may name offsets of batches that are numbered and not staged yet: they cannot be
+        // read.
         let upper = upper.min(end);
         if from >= upper {
             return Ok(BatchesRead::nothing(from));

@@ -1,16 +1,16 @@
 //! What compaction asks of a log, and its segments giving way to compacted ones.
 //!
-//! The cleaner (`crate::cleaner`) reads sealed segments by itself, on another thread, while the log goes on. It is told
-//! here what it may clean ([`Log::log_to_clean`]), and what it wrote takes its place here ([`Log::replace_segments`]):
-//! renames alone, so that the log's owner is not held up.
+//! The cleaner (`crate::cleaner`) reads sealed segments by itself, on another thread, while the log continues.
+//! [`Log::log_to_clean`] names what it may clean, and [`Log::replace_segments`] puts its segments in place: only
+//! renames, so that the log's owner is not blocked.
 //!
 //! The renames, each of which may be the last before a crash (names within one directory survive in their order):
 //! 1. `.cleaned` → `.swap`, the newest segment first. As long as one `.cleaned` is left, opening undoes all of it.
 //! 2. the old segments' files → `.deleted`. From here on opening completes the replacement: what a `.swap` covers goes.
 //! 3. `.swap` → the final names.
 //!
-//! Contents and the `.cleaned` names were synced by the cleaner. The directory's sync is left to whoever syncs the log;
-//! what compaction rests on (`cleaner-offset-checkpoint`) must wait for it.
+//! The cleaner has synced contents and the `.cleaned` names. The thread that syncs the log syncs the directory;
+//! `cleaner-offset-checkpoint` must not be written before that.
 //!
 //! Source: Kafka `LocalLog.replaceSegments`, `LogCleanerManager.cleanableOffsets`.
 

@@ -40,8 +40,8 @@ impl Log {
         Ok(())
     }
 
-    /// Synced with what else is dirty: where many logs are closed, two syncs for each would take most of the time. One
-    /// that a crash tears is made anew from the batches.
+    /// Synced with the other dirty files: when many logs are closed, two syncs for each would take most of the time.
+    /// One that a crash tears is rebuilt from the batches.
     pub(super) fn write_epochs_unsynced(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         let path = self.place.dir().join(epoch_file::FILE_NAME);
         let text = epoch_file::render(&self.epochs);
@@ -88,9 +88,9 @@ impl Log {
     /// the index entries up to there are written as well, to be synced with it: an unclean start goes on from there
     /// (known.rs).
     ///
-    /// Not waited for: a snapshot that a crash tears fails its checksum, and an older one and more of the log are read
-    /// instead. The next ticket covers it, and the one before does not reach past `at`: call [`Log::take_dirty`] anew
-    /// after it.
+    /// Not waited for: a snapshot that a crash tears fails its checksum, and an older one and more of the log are
+    /// read instead. The next ticket covers it, but the current one does not reach past `at`: call
+    /// [`Log::take_dirty`] again after it.
     pub fn write_producer_snapshot(
         &mut self,
         files: &mut FilePool,
@@ -235,7 +235,7 @@ impl Log {
         Ok(())
     }
 
-    /// The aborted transactions that a reader of `[from, upper)` has to skip. A damaged index is written anew from the
+    /// The aborted transactions that a reader of `[from, upper)` has to skip. A damaged index is rebuilt from the
     /// batches.
     ///
     /// # Source

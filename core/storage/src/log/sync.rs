@@ -88,7 +88,7 @@ impl Log {
             && !(*is_whole || *dir || *root)
     }
 
-    /// Notes what lies past the recovery point as unsynced once more: for whoever cannot wait for a ticket that is out.
+    /// Marks everything past the recovery point as unsynced again, for a caller that cannot wait for an open ticket.
     ///
     /// # Errors
     /// As for any write.

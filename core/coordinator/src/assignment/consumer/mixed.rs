@@ -47,7 +47,7 @@ pub(super) fn assign(spec: &Spec) -> Vec<Partitions> {
 
 type Subscribers = BTreeMap<TopicId, Vec<usize>>;
 
-/// Gives away what nobody has of a topic.
+/// Assigns the unowned partitions of a topic.
 fn fill(topic: TopicId, subscribers: &Subscribers, owners: &mut Owners, loads: &mut [usize]) {
     let (Some(subscribers), Some(slots)) = (subscribers.get(&topic), owners.0.get_mut(&topic)) else {
         return;

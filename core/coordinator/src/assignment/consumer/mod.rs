@@ -80,7 +80,7 @@ impl Spec {
     }
 }
 
-/// Targets of the candidates, in their order. Whoever's target stays the same gets the same value.
+/// Targets of the candidates, in their order. A candidate with an unchanged target gets the same value.
 fn assign(name: &str, spec: &Spec) -> Vec<Arc<Partitions>> {
     let new = match name {
         "range" => range::assign(spec),

@@ -45,7 +45,7 @@ fn shown(targets: &[Arc<Partitions>]) -> Vec<String> {
     targets.iter().map(target).collect()
 }
 
-/// Every partition of a topic that somebody subscribes to is somebody's who does, and nobody else's.
+/// Every partition of a subscribed topic has exactly one owner, which subscribes to the topic.
 fn check(spec: &Spec, targets: &[Arc<Partitions>], what: &str) {
     let mut owned: BTreeSet<(TopicId, i32)> = BTreeSet::new();
     for (candidate, target) in spec.candidates.iter().zip(targets) {
@@ -85,7 +85,7 @@ fn uniform_is_even_and_moves_no_more_than_it_must() {
     group.candidates.push(Candidate { id: "c".into(), instance: None, subscription, has });
     let second = assign("uniform", &group);
     assert_eq!(shown(&second), ["1:[0, 1, 2]", "2:[0, 1]", "1:[3] 2:[2]"]);
-    // Whoever has one more keeps it when somebody leaves who has none.
+    // A member with one more partition keeps it when a member without any leaves.
     apply(&mut group, second);
     group.candidates.remove(0);
     assert_eq!(shown(&assign("uniform", &group)), ["1:[0, 1] 2:[0, 1]", "1:[2, 3] 2:[2]"]);
@@ -164,7 +164,7 @@ fn whatever_comes_an_assignment_is_whole() {
                 if !is_mixed {
                     let (least, most) = (loads.iter().min().unwrap(), loads.iter().max().unwrap());
                     assert!(most - least <= 1, "seed {seed}: {loads:?}");
-                    // Nobody who has no more than its share gives anything up.
+                    // A member with no more than its share loses nothing.
                     let excess: usize = super::tests::loads(&before)
                         .iter()
                         .zip(&loads)

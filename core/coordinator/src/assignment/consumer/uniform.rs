@@ -1,8 +1,8 @@
-//! `uniform` where all members subscribe to the same topics: nobody has two partitions more than anybody else, and
-//! beyond that as little as possible moves.
+//! `uniform` where all members subscribe to the same topics: the numbers of partitions differ by at most one, and
+//! beyond that as few partitions as possible move.
 //!
-//! Those who have most already are the ones who keep one more where it does not come out even, which moves less than
-//! giving that one to whoever comes first.
+//! If the partitions do not divide evenly, the members that already have the most keep one more, which moves fewer
+//! than giving that one to the first members.
 
 use super::{Owners, Partitions, Spec};
 
@@ -15,7 +15,7 @@ pub(super) fn assign(spec: &Spec) -> Vec<Partitions> {
     }
     let (mut owners, mut loads) = Owners::kept(spec);
     let quotas = quotas(&loads, total);
-    // From the end of each topic, so that what somebody keeps is where it began.
+    // From the end of each topic, so that a member keeps its first partitions.
     for slots in owners.0.values_mut().rev() {
         for slot in slots.iter_mut().rev() {
             if let Some(owner) = *slot

@@ -3,8 +3,8 @@
 //! Each partition is read by `sharing = ⌈members / partitions⌉` members, so that each member has something to read; how
 //! many partitions each of them has differs by one at most. What a member has it keeps, as far as that allows.
 //!
-//! Members with different subscriptions: each topic by itself, among those who subscribe to it, whoever has least
-//! first.
+//! Members with different subscriptions: each topic by itself, among its subscribers, those with the fewest
+//! partitions first.
 //!
 //! # Source
 //! KIP-932; Kafka 4.4 `SimpleAssignor`, `SimpleHomogeneousAssignmentBuilder`, `SimpleHeterogeneousAssignmentBuilder`.
@@ -24,7 +24,7 @@ pub(crate) struct Candidate {
     pub has: Arc<Partitions>,
 }
 
-/// Targets of the candidates, in their order. Whoever's target stays the same gets the same value.
+/// Targets of the candidates, in their order. A candidate with an unchanged target gets the same value.
 pub(crate) fn assign(candidates: &[Candidate], assignable: &Map<TopicId, Vec<i32>>) -> Vec<Arc<Partitions>> {
     let Some(first) = candidates.first() else { return Vec::new() };
     let is_same = candidates.iter().all(|each| each.topics == first.topics);
@@ -103,8 +103,8 @@ fn share_out(slots: &[Slot], members: &[usize], candidates: &[Candidate], target
     }
 }
 
-/// Gives each place that is free to a member that has fewer than its share; whoever has least comes first, so that
-/// nobody is left with nothing but what it has already.
+/// Gives each free place to a member below its share, those with the fewest partitions first, so that each member
+/// gets at least one partition that it does not have yet.
 fn fill(
     sharing: usize,
     readers: &mut [usize],

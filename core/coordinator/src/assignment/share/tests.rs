@@ -37,8 +37,8 @@ fn shares_are_even_and_everybody_has_something() {
     for members in 1..=12 {
         for partitions in 1..=12 {
             let of = assignable(&[(1, partitions)]);
-            let nobody = vec![candidate(&[1], Partitions::new()); members];
-            let mut targets = assign(&nobody, &of);
+            let unassigned = vec![candidate(&[1], Partitions::new()); members];
+            let mut targets = assign(&unassigned, &of);
             // From nothing, and again from there with one more, and one fewer.
             for change in [0i32, 1, -1] {
                 let now = usize::try_from(members as i32 + change).expect("some members").max(1);

@@ -33,7 +33,7 @@ pub(crate) struct TasksJob {
     /// Instance ids of the candidates.
     pub instances: Vec<Option<Text>>,
     pub candidates: Vec<Candidate>,
-    /// None while topics are missing: nobody has anything.
+    /// Empty while topics are missing: no tasks are assigned.
     pub subtopologies: BTreeMap<Text, Subtopology>,
     pub standbys: usize,
 }

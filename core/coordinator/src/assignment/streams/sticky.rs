@@ -183,7 +183,7 @@ impl<'a> Assigning<'a> {
                 _ => rest.push(task),
             }
         }
-        // What nobody has is spread in ranges.
+        // Unowned tasks are spread in ranges.
         rest.sort_unstable();
         let mut by_load = self.by_load();
         for task in rest {

@@ -61,7 +61,7 @@ fn go_on(candidates: &mut [Candidate], targets: Vec<Target>) {
 }
 
 #[test]
-fn nobody_gets_nothing() {
+fn without_members_there_are_no_targets() {
     assert_eq!(assign(&[], &subtopologies(&[("0", 3, true)]), 1), []);
 }
 
@@ -78,7 +78,7 @@ fn what_is_new_is_spread_over_processes_and_then_over_threads() {
 }
 
 #[test]
-fn tasks_stay_where_they_are_when_somebody_comes_and_when_somebody_goes() {
+fn tasks_stay_with_their_members_when_others_join_or_leave() {
     let all = subtopologies(&[("0", 4, true), ("1", 4, true)]);
     let mut candidates = fresh(&["a/p", "b/q"]);
     let targets = assign(&candidates, &all, 0);
@@ -147,7 +147,7 @@ fn tasks_go_back_to_the_disk_that_has_their_state() {
     assert_eq!(shown(&targets), ["01+02/", "00+03/"]);
 }
 
-/// Members come and go, with and without copies: whatever happens, every task is somebody's.
+/// Members join and leave, with and without standby tasks: every task always has an owner.
 #[test]
 fn whatever_happens_every_task_is_somebodys() {
     let all = subtopologies(&[("0", 7, true), ("1", 5, false), ("2", 3, true)]);

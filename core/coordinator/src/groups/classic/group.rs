@@ -6,7 +6,7 @@
 //!    speak
 //! 2. `awaiting_join` and `supported` are what counting would give
 //! 3. an instance id stands for exactly one member, and that member has it
-//! 4. nobody is a member and pending at the same time
+//! 4. no id is a member's and pending at the same time
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -144,7 +144,7 @@ impl ClassicGroup {
         assert!(previous.is_none(), "a member of group {} added twice", self.id);
     }
 
-    /// Takes a member out, or one that is pending. Whoever calls this answers what the member waits for.
+    /// Removes a member, pending or not. The caller answers the requests that the member waits for.
     pub fn remove(&mut self, id: &str) -> Option<Member> {
         self.pending_members.remove(id);
         self.pending_sync.remove(id);
@@ -246,7 +246,7 @@ impl ClassicGroup {
         if self.members.contains_key(id) { Ok(()) } else { Err(ErrorCode::UnknownMemberId) }
     }
 
-    /// Whether an offset of this topic must not be deleted, as somebody reads it.
+    /// Whether a member subscribes to this topic, so that its offsets must not be deleted.
     pub fn is_subscribed(&self, topic: &str) -> bool {
         match &self.subscribed {
             Some(topics) => topics.contains(topic),
@@ -254,7 +254,7 @@ impl ClassicGroup {
         }
     }
 
-    /// Makes out anew what the members subscribe to.
+    /// Recomputes the topics that the members subscribe to.
     pub fn find_subscribed(&mut self) {
         self.subscribed = self.is_consumer().then(|| self.topics()).flatten();
     }

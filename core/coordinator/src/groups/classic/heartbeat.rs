@@ -55,7 +55,7 @@ pub(crate) fn session_over(group: &mut ClassicGroup, member_id: &Text, out: &mut
     }
 }
 
-/// Unlike after a member has left on its own account, an empty group's first rebalance ends here, if nobody is missing.
+/// Unlike after LeaveGroup, an empty group's first rebalance ends here, if all members have joined.
 ///
 /// # Source
 /// Kafka `GroupMetadataManager.removeMemberAndUpdateClassicGroup`, `removePendingMemberAndUpdateClassicGroup`.

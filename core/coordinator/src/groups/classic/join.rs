@@ -203,8 +203,8 @@ fn add(
         is_new: true,
     };
     group.add(id.clone(), member, &joining.protocol_type);
-    // It cannot send heartbeats yet, and a client that gave up waiting joins again as somebody else: so that those who
-    // are gone do not pile up, its first join is limited in time.
+    // It cannot send heartbeats yet, and a client that gave up waiting joins again under another id. So its first
+    // join is limited in time, and abandoned ids do not pile up.
     let limit = i32::try_from(out.config.new_member_join_timeout.0).unwrap_or(i32::MAX);
     expect_member(&group.id, &id, limit, out);
     prepare_or_complete(group, out);
@@ -234,7 +234,7 @@ fn update(group: &mut ClassicGroup, joining: Joining<'_>, id: &Text, out: &mut O
 }
 
 /// A static member without an id: a process has started again, or a second one has the same instance id. The new one
-/// gets the place, the old one is fenced. Nobody else notices while the group is stable (KIP-345).
+/// gets the place, the old one is fenced. Other members do not notice while the group is stable (KIP-345).
 fn take_place_back(
     group: &mut ClassicGroup,
     joining: Joining<'_>,
@@ -307,7 +307,7 @@ pub(crate) fn finish_replacement(group: &mut ClassicGroup, done: &Replacement, o
     if done.version >= SKIP_ASSIGNMENT_SINCE {
         response.skip_assignment = group.is_leader(&done.new_member);
     } else {
-        // It must not take itself for the leader, or it would assign anew: so the leader's name is the old one.
+        // It must not take itself for the leader, or it would assign again: so the answer names the old leader.
         response.members = Vec::new();
         response.leader = done.old_leader.as_ref().map(Str::from).unwrap_or_default();
     }

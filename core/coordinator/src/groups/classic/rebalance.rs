@@ -17,9 +17,9 @@ use crate::Response;
 use crate::framework::Ticket;
 use crate::outbox::{Outbox, Then, TimerKey};
 
-/// How long a group in which nobody has joined waits at least before it looks again: members may ask for no time at
-/// all.
-const NOBODY_JOINED_WAIT_MIN: DurationMs = DurationMs(1_000);
+/// How long a group that no member has joined waits at least before it looks again: members may request a timeout of
+/// 0.
+const EMPTY_JOIN_WAIT_MIN: DurationMs = DurationMs(1_000);
 
 /// Sets the clock by which a member must be heard of again.
 pub(crate) fn expect_member(group: &Text, member: &Text, within_ms: i32, out: &mut Outbox) {
@@ -86,7 +86,7 @@ pub(crate) fn prepare_rebalance(group: &mut ClassicGroup, out: &mut Outbox) {
     }
 }
 
-/// Ends the join phase if nobody is missing. An empty group's first rebalance lasts as long as it lasts.
+/// Ends the join phase if all members have joined. An empty group's first rebalance lasts for its initial delay.
 pub(super) fn complete_if_all_joined(group: &mut ClassicGroup, out: &mut Outbox) {
     if group.state == State::PreparingRebalance && group.initial_delay.is_none() && group.have_all_joined() {
         complete_join(group, out);
@@ -113,15 +113,15 @@ pub(crate) fn join_over(group: &mut ClassicGroup, out: &mut Outbox) {
 
 /// Begins the next generation with those who have joined.
 ///
-/// Static members that have not joined stay as they are, as long as their session lasts (KIP-345). If nobody has joined
-/// at all, the group waits on, until sessions end.
+/// Static members that have not joined stay as long as their session lasts (KIP-345). If no member has joined at
+/// all, the group waits until sessions end.
 fn complete_join(group: &mut ClassicGroup, out: &mut Outbox) {
     out.timers.cancel(&TimerKey::Join(group.id.clone()));
     let absent = group.members.iter().filter(|(_, member)| member.join.is_none() && !member.is_static());
     let absent: Vec<Text> = absent.map(|(id, _)| id.clone()).collect();
     absent.iter().for_each(|id| drop_member(group, id, out));
     if !elect_leader(group) {
-        let again = group.rebalance_timeout().max(NOBODY_JOINED_WAIT_MIN);
+        let again = group.rebalance_timeout().max(EMPTY_JOIN_WAIT_MIN);
         out.set_timer(TimerKey::Join(group.id.clone()), again);
         return;
     }
@@ -174,7 +174,7 @@ fn answer_all_joins(group: &mut ClassicGroup, out: &mut Outbox) {
     }
 }
 
-/// What a member is told of the present generation. The leader also learns who the others are.
+/// A member's view of the current generation. The leader also learns the other members.
 pub(super) fn generation_of(group: &ClassicGroup, member_id: &Text) -> JoinGroupResponse {
     JoinGroupResponse {
         generation_id: group.generation,
@@ -207,7 +207,7 @@ pub(crate) fn sync_over(group: &mut ClassicGroup, out: &mut Outbox) {
     prepare_rebalance(group, out);
 }
 
-/// Nobody gets an assignment in this generation.
+/// No member gets an assignment in this generation.
 pub(super) fn refuse_all_syncs(group: &mut ClassicGroup, error: ErrorCode, out: &mut Outbox) {
     let id = group.id.clone();
     for (member_id, member) in &mut group.members {

@@ -74,7 +74,7 @@ impl ClassicGroup {
                 sync: None,
                 is_new: false,
             };
-            // A record that names somebody twice was not written by a coordinator; the first one counts.
+            // No coordinator writes a record with a duplicate member; the first one counts.
             let id = member.member_id.text();
             let instance = loaded.instance.as_ref();
             if !group.members.contains_key(&id)

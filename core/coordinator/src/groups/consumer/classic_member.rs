@@ -4,7 +4,7 @@
 //! | request | what it is here |
 //! |---|---|
 //! | JoinGroup | a heartbeat with everything in it: the generation is the member's epoch |
-//! | SyncGroup | what the member has, as a consumer's assignment; nobody leads |
+//! | SyncGroup | what the member has, as a consumer's assignment; there is no leader |
 //! | Heartbeat | REBALANCE_IN_PROGRESS when it must join again, to give something up or to get more |
 //! | LeaveGroup | as in the new protocol |
 //!
@@ -253,7 +253,7 @@ pub(crate) fn touch(
     Ok(())
 }
 
-/// The member has its rebalance timeout to join again, from the first time that it is told to.
+/// The member has its rebalance timeout to join again, from the first REBALANCE_IN_PROGRESS on.
 fn expect_join(group: &ConsumerGroup, member: &ConsumerMember, out: &mut Outbox) {
     let key = TimerKey::MemberJoin { group: group.id.clone(), member: member.id.clone() };
     if !out.timers.is_set(&key) {

@@ -122,7 +122,7 @@ impl ReconciledGroup<Consumer> {
         self.own.owners.get(&topic)?.get(&partition)
     }
 
-    /// Shows every topic that somebody subscribes to, once, in the order of their names.
+    /// Shows every subscribed topic once, in the order of their names.
     pub fn each_topic(&self, mut show: impl FnMut(&Text)) {
         if self.own.resolved.is_empty() {
             return self.names().keys().for_each(show);
@@ -148,7 +148,7 @@ impl ReconciledGroup<Consumer> {
             || self.own.resolved.values().any(|resolved| resolved.topics.contains(topic))
     }
 
-    /// The assignor that most members ask for; between equals, the first by name. `None`: nobody asks.
+    /// The assignor that most members ask for; between equals, the first by name. `None`: no member asks for one.
     pub fn preferred_assignor(&self) -> Option<&Text> {
         let most = self.own.assignors.values().max()?;
         self.own.assignors.iter().find(|(_, count)| *count == most).map(|(name, _)| name)

@@ -147,7 +147,7 @@ pub(super) fn settle(
     regex::resolve_if_due(group, world, out);
     let must_raise =
         names_changed || regex_changed == Change::Resolved || group.preferred_assignor() != assignor.as_ref();
-    // What an expression matches is not known: whoever resolves it looks at the topics as well.
+    // The matches of an expression are unknown: resolving it looks at the topics as well.
     let is_known = group.patterns().keys().all(|pattern| group.own.resolved.contains_key(pattern));
     if must_raise || (is_known && group.refresh_at <= out.now.mono) {
         let hash = group.metadata_hash(world);

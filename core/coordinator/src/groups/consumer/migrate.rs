@@ -56,8 +56,8 @@ fn cannot_upgrade(group: &str, why: &str) -> Refused {
     Refused::new(ErrorCode::GroupIdNotFound, why)
 }
 
-/// Whether the group may become a classic one as `leaving` go; `replaced`: somebody of the classic protocol comes in
-/// their place.
+/// Whether the group may become a classic one as `leaving` go; `replaced`: a member of the classic protocol replaces
+/// them.
 pub(crate) fn can_downgrade(group: &ConsumerGroup, leaving: &[Text], replaced: bool, out: &Outbox) -> bool {
     let stays = if replaced { group.members().len() } else { group.members().len() - leaving.len() };
     let speaks_new = |id: &Text| group.member(id).is_some_and(|member| member.own.classic.is_none());

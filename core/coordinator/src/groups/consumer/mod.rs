@@ -1,4 +1,5 @@
-//! Consumer groups (KIP-848): the coordinator assigns, members reconcile with it one by one, nobody stops the others.
+//! Consumer groups (KIP-848): the coordinator assigns, and each member reconciles by itself without stopping the
+//! others.
 //!
 //! ```text
 //!  heartbeat ─▶ who is in the group, what do they want?  a change raises the group's epoch
@@ -14,10 +15,10 @@
 //! A member is Stable, or has something to give up (unrevoked), or waits for what others are to give up (unreleased).
 //! No partition has two owners, whatever the target says.
 //!
-//! State is what the records say and nothing else: whoever changes something notes which record that is
-//! ([`crate::records::Entry`]), and [`ConsumerGroup::flush`] writes those records as they are then. Should a batch be
-//! lost, its entries are written again, so that state is never taken back while later changes rest on it; nobody is
-//! answered before what the answer rests on is on disk.
+//! State is exactly what the records say: each change notes its record ([`crate::records::Entry`]), and
+//! [`ConsumerGroup::flush`] writes the noted records with the state of that moment. If a batch is lost, its entries
+//! are written again, so that state is never reverted while later changes rest on it. An answer is sent once the
+//! records that it rests on are on disk.
 //!
 //! # Source
 //! KIP-848, KIP-1263 (assignment interval); Kafka 4.4 `GroupMetadataManager`, `ConsumerGroup`,

@@ -9,7 +9,8 @@
 //!                           (the target's epoch)
 //! ```
 //!
-//! A partition is given to a member only while nobody has it; a member has it until it says that it has not.
+//! A partition is assigned to a member only while no member owns it; a member owns it until its heartbeat says
+//! otherwise.
 //!
 //! # Source
 //! KIP-848; Kafka 4.4 `CurrentAssignmentBuilder`.
@@ -135,8 +136,8 @@ impl Step<'_> {
         next
     }
 
-    /// What the target has for it and nobody has; and whether somebody has some of it. What it is to give up itself
-    /// counts as free: by the time it is given this, it has.
+    /// The unowned part of the member's target; and whether other members own some of it. Partitions that this
+    /// member has to revoke count as unowned: by the time it gets the others, it has revoked them.
     fn available(&self, target: &Partitions, kept: &Assigned) -> (Vec<(TopicId, i32)>, bool) {
         let (mut new, mut is_waiting) = (Vec::new(), false);
         let nothing = BTreeMap::new();

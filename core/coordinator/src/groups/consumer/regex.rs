@@ -1,7 +1,7 @@
 //! Expressions and the topics that they match.
 //!
-//! All expressions of a group are resolved together, elsewhere ([`crate::Job`]), so that a change of topics raises the
-//! group's epoch once: when somebody brings a new one, when there are new topics, and every so often.
+//! All expressions of a group are resolved together, on another thread ([`crate::Job`]), so that a change of topics
+//! raises the group's epoch once: after a new expression, after new topics, and at intervals.
 //!
 //! # Source
 //! KIP-848; Kafka 4.4 `GroupMetadataManager.maybeUpdateRegularExpressions`, `handleRegularExpressionsResult`.
@@ -36,7 +36,7 @@ pub(super) enum Change {
 }
 
 /// # Errors
-/// INVALID_REGULAR_EXPRESSION. Only for one that nobody in the group has brought before.
+/// INVALID_REGULAR_EXPRESSION. Only for an expression that is new to the group.
 pub(super) fn check(group: &ConsumerGroup, member: &ConsumerMember) -> Result<(), Refused> {
     match member.pattern() {
         Some(wanted)
@@ -74,7 +74,7 @@ pub(super) fn changed(
     }
 }
 
-/// Nobody subscribes by it any more.
+/// No member subscribes by it any more.
 pub(super) fn forget_if_unused(group: &mut ConsumerGroup, pattern: &Text) {
     if !group.patterns().contains_key(pattern) && group.own.resolved.remove(pattern).is_some() {
         group.note(Entry::Regex(pattern.clone()));
@@ -107,7 +107,7 @@ pub(super) fn resolve_if_due(group: &mut ConsumerGroup, world: &World, out: &mut
     }
 }
 
-/// The group's expressions are resolved; `None`: nobody could. The members hear of it with their next heartbeats.
+/// The group's expressions are resolved; `None`: the job failed. The members learn of it with their next heartbeats.
 pub(crate) fn resolved(
     group: &mut ConsumerGroup,
     topics: Option<Topics>,

@@ -99,7 +99,7 @@ pub(crate) trait Kind: Debug + Clone + PartialEq {
         false
     }
 
-    /// What a member with another epoch is told that commits or fetches offsets.
+    /// The error code for a commit or fetch of offsets with another member epoch.
     fn stale_epoch(_: &Member<Self>) -> ErrorCode {
         ErrorCode::StaleMemberEpoch
     }

@@ -1,8 +1,8 @@
 //! Which of a group's records are to be written, and their way to disk.
 //!
-//! State is what the records say: whoever changes something notes which record that is, and [`Unwritten::flush`] writes
-//! those records as they are then. Entries of a batch that was lost are written again, so that state is never taken
-//! back while later changes rest on it.
+//! State is exactly what the records say: each change notes its record, and [`Unwritten::flush`] writes the noted
+//! records with the state of that moment. Entries of a lost batch are written again, so that state is never reverted
+//! while later changes rest on it.
 
 use std::collections::BTreeSet;
 

@@ -185,7 +185,7 @@ pub(crate) fn finish(
     })
 }
 
-/// Whether there are share-partitions, set up since, that are in nobody's target.
+/// Whether there are share-partitions, initialized since, that are in no member's target.
 ///
 /// # Source
 /// Kafka 4.4 `GroupMetadataManager.initializedAssignmentPending`.

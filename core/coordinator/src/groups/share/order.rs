@@ -15,7 +15,7 @@ use crate::framework::Ticket;
 pub(crate) struct Heartbeat {
     pub ticket: Ticket,
     pub member: Text,
-    /// The assignment is told even if it has not changed.
+    /// The answer contains the assignment even if it has not changed.
     pub shows_all: bool,
     /// The member before this heartbeat.
     pub before: Arc<ShareMember>,

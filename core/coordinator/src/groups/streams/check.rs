@@ -66,8 +66,8 @@ fn check_join(request: &StreamsGroupHeartbeatRequest) -> Result<(), Refused> {
         ("StandbyTasks", &request.standby_tasks),
         ("WarmupTasks", &request.warmup_tasks),
     ];
-    let is_said_empty = |tasks: &Option<Vec<TaskIds>>| tasks.as_ref().is_some_and(Vec::is_empty);
-    if let Some((role, _)) = owned.iter().find(|(_, tasks)| !is_said_empty(tasks)) {
+    let is_empty_list = |tasks: &Option<Vec<TaskIds>>| tasks.as_ref().is_some_and(Vec::is_empty);
+    if let Some((role, _)) = owned.iter().find(|(_, tasks)| !is_empty_list(tasks)) {
         return invalid(format!("{role} must be empty when (re-)joining."));
     }
     match &request.topology {

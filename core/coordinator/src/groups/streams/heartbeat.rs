@@ -43,11 +43,11 @@ const OFFSETS_MAX: usize = 10_000;
 /// From this version on, members report how far their tasks have come.
 const OFFSETS_SINCE: i16 = 1;
 
-/// From this version on, a member is told that it lacks client tags.
+/// From this version on, the answer says that client tags are missing.
 const TAGS_REQUIRED_SINCE: i16 = 1;
 
-/// Works on a heartbeat whose `check` went well, of a member that does not leave. What is to be written is noted in the
-/// group. `is_new`: nobody has heard of the group before.
+/// Handles a valid heartbeat of a member that does not leave. Notes the records to write in the group. `is_new`: the
+/// group did not exist before.
 ///
 /// # Errors
 /// GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID,
@@ -333,7 +333,7 @@ fn advance(group: &mut StreamsGroup, id: &Text, owned: Option<&Target>, out: &mu
 
 /// What an answer depends on beside how things are now.
 struct Told<'a> {
-    /// Nobody has heard of the group before.
+    /// The group did not exist before.
     is_new: bool,
     before: &'a StreamsMember,
     owned: Option<&'a Target>,
@@ -356,8 +356,8 @@ fn answer(
     if told.before.own.endpoint != now.own.endpoint || (has_changed && now.own.endpoint.is_some()) {
         group.own.endpoint_epoch = group.own.endpoint_epoch.wrapping_add(1).max(0);
     }
-    // Nothing comes of beating sooner while topics are missing that somebody has to make; those that the broker makes
-    // raise the epoch.
+    // A shorter interval has no use while topics are missing that the user has to create; topics that the broker
+    // creates raise the epoch.
     let is_ready = group.own.configured.as_ref().is_some_and(|configured| configured.is_ready());
     let is_settled = !is_ready || now.is_reconciled_to(group.epoch);
     let mut response = StreamsGroupHeartbeatResponse {
@@ -374,11 +374,11 @@ fn answer(
         status: Some(statuses(group, caller, &now, told.delay, out)),
         ..Default::default()
     };
-    let is_told = request.member_epoch == 0 || has_changed;
-    if is_told {
+    let is_shown = request.member_epoch == 0 || has_changed;
+    if is_shown {
         group.own.doubted.remove(&now.id);
     }
-    if is_told || has_missed(group, &now, request.member_epoch < told.before.epoch, told.owned) {
+    if is_shown || has_missed(group, &now, request.member_epoch < told.before.epoch, told.owned) {
         let active = now.assigned.active.iter().map(|(id, parts)| task_ids(id, parts.keys().copied()));
         response.active_tasks = Some(active.collect());
         response.standby_tasks = Some(all_task_ids(&now.assigned.standby));

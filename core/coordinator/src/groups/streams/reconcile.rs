@@ -9,10 +9,10 @@
 //!                           (the target's epoch)
 //! ```
 //!
-//! A member gets an active task only while no member has it. A process never runs the same task twice, in whatever
-//! roles: a task is given to a member only once nobody of its process has it, the member itself included. So a task
-//! that changes its role on a member is given up first: the answer takes it away, the next heartbeat says that it is
-//! gone, and the one after that gets it in its new role.
+//! A member gets an active task only while no member owns it. A process never runs the same task twice, in any
+//! roles: a task is assigned to a member only once no member of its process owns it, itself included. So a task that
+//! changes its role on a member is revoked first: one answer revokes it, the next heartbeat confirms, and the answer
+//! to the one after that assigns it in its new role.
 //!
 //! # Source
 //! KIP-1071; Kafka 4.3 `CurrentAssignmentBuilder`. Who has what is what the group knows before the step, as there.

@@ -41,7 +41,7 @@ fn counts_are_true(group: &ConsumerGroup) -> Option<String> {
 
 fn expressions_are_used(group: &ConsumerGroup) -> Option<String> {
     let unused = group.own.resolved.keys().find(|pattern| !group.patterns().contains_key(*pattern));
-    unused.map(|pattern| format!("nobody subscribes by {pattern}, which is resolved"))
+    unused.map(|pattern| format!("no member subscribes by {pattern}, which is resolved"))
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ fn members_are_watched<K: Kind>(shard: &GroupShard, group: &ReconciledGroup<K>) 
         let key = TimerKey::Session { group: group.id.clone(), member: (*member).clone() };
         !shard.out.timers.is_set(&key)
     });
-    unwatched.map(|id| format!("nobody watches member {id}"))
+    unwatched.map(|id| format!("no timer for member {id}"))
 }
 
 fn everything_is_written<K: Kind>(group: &ReconciledGroup<K>) -> Option<String> {
@@ -52,7 +52,7 @@ fn everything_is_written<K: Kind>(group: &ReconciledGroup<K>) -> Option<String> 
 fn lost_entries_are_watched<K: Kind>(shard: &GroupShard, group: &ReconciledGroup<K>) -> Option<String> {
     let is_watched = shard.out.timers.is_set(&TimerKey::Save(group.id.clone()));
     let is_lost = group.unwritten.has_lost() && !is_watched;
-    is_lost.then(|| "what was lost is written again by nobody".to_owned())
+    is_lost.then(|| "a lost record is not written again".to_owned())
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ fn counts_are_true(group: &ShareGroup) -> Option<String> {
     (names != *group.names()).then(|| format!("names {names:?}, counted {:?}", group.names()))
 }
 
-/// Whoever is given a partition finds its state. Targets may be of topics that are gone.
+/// Every assigned partition is initialized. Targets may name deleted topics.
 fn assigned_is_set_up(group: &ShareGroup) -> Option<String> {
     for member in group.members().values().filter(|member| member.epoch == group.assignment_epoch) {
         for (topic, partitions) in member.assigned.iter() {
@@ -36,7 +36,7 @@ fn assigned_is_set_up(group: &ShareGroup) -> Option<String> {
 
 fn order_is_known(shard: &GroupShard, group: &ShareGroup) -> Option<String> {
     let order = group.own.order.filter(|number| !shard.share_orders.contains_key(number));
-    order.map(|number| format!("waits for order {number}, of which nobody knows"))
+    order.map(|number| format!("waits for order {number}, which does not exist"))
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ fn revocations_are_watched(shard: &GroupShard, group: &StreamsGroup) -> Option<S
         let key = TimerKey::Rebalance { group: group.id.clone(), member: (*id).clone() };
         member.state == MemberState::Unrevoked && member.epoch != AWAY && !shard.out.timers.is_set(&key)
     });
-    unwatched.map(|(id, _)| format!("nobody watches what {id} is to give up"))
+    unwatched.map(|(id, _)| format!("no timer for what {id} has to revoke"))
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ fn shard() -> GroupShard {
         Effect::Answer { response: Response::JoinGroup(joined), .. } => Some(joined.leader.clone()),
         _ => None,
     });
-    let leader = leader.expect("somebody leads");
+    let leader = leader.expect("a leader");
     let assignment = SyncGroupRequestAssignment { member_id: leader.clone(), ..Default::default() };
     let sync = SyncGroupRequest {
         group_id: "g".into(),
@@ -133,7 +133,7 @@ fn members_have_a_protocol_in_common() {
 }
 
 #[test]
-fn nobody_is_a_member_and_pending() {
+fn no_id_is_a_member_and_pending() {
     check("is a member and pending", |shard| {
         let id = first_member(shard);
         group(shard).pending_members.insert(id);
@@ -145,18 +145,18 @@ fn nobody_is_a_member_and_pending() {
 
 #[test]
 fn members_are_watched() {
-    check("nobody watches member", |shard| {
+    check("no timer for member", |shard| {
         let key = TimerKey::Session { group: "g".into(), member: first_member(shard) };
         shard.out.timers.cancel(&key);
     });
-    check("nobody watches pending member", |shard| {
+    check("no timer for pending member", |shard| {
         group(shard).pending_members.insert("new".into());
     });
 }
 
 #[test]
 fn phases_are_watched() {
-    check("nobody watches the join phase", |shard| group(shard).state = State::PreparingRebalance);
+    check("no timer for the join phase", |shard| group(shard).state = State::PreparingRebalance);
     check("a join phase that is over", |shard| {
         shard.out.set_timer(TimerKey::Join("g".into()), DurationMs(1));
     });
@@ -165,7 +165,7 @@ fn phases_are_watched() {
         shard.out.set_timer(TimerKey::Sync("g".into()), DurationMs(1));
         group(shard).state = State::PreparingRebalance;
     });
-    check("nobody watches the sync phase", |shard| {
+    check("no timer for the sync phase", |shard| {
         shard.out.timers.cancel(&TimerKey::Sync("g".into()));
         group(shard).state = State::CompletingRebalance;
     });

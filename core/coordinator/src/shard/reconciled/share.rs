@@ -102,7 +102,7 @@ impl GroupShard {
                 self.out.set_timer(TimerKey::SetUp(id.clone()), SET_UP_WAIT);
                 self.order(id, work, awaiting);
             }
-            // Whoever joins meanwhile hears of everything at once too.
+            // A member that joins meanwhile gets everything at once too.
             Some(Awaiting::SetUp { heartbeats, is_late: false, .. })
                 if lacks && heartbeat.before.epoch == 0 =>
             {

@@ -295,7 +295,7 @@ fn who_is_not_touched_does_not_hold_the_rest_back() {
     rig.wait(300_000);
     rig.durable();
     assert!(rig.start > before, "the cold snapshot lets the rest go");
-    // Nothing but cold snapshots is left: nobody writes them again.
+    // Only snapshots of idle share-partitions are left: they are not rewritten.
     let length = rig.log.len();
     rig.wait(300_000);
     rig.durable();
@@ -339,7 +339,7 @@ fn deleted_topics_have_no_state() {
 }
 
 #[test]
-fn nobody_waits_for_a_log_that_does_not_move() {
+fn idle_log_needs_no_waiting() {
     let mut rig = Rig::new(ShareStateConfig::default());
     let waits = rig.send(initialize(0, 1, 0));
     rig.wait(5_000);

@@ -1,5 +1,5 @@
-//! What keeps the partition short: redundant records go, share-partitions that nobody touches are written anew, those
-//! of deleted topics end. And what must always be true.
+//! Keeps the partition short: deletes redundant records, rewrites idle share-partitions, ends those of deleted
+//! topics. And the shard's invariants.
 
 use std::sync::Arc;
 

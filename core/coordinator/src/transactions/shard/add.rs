@@ -1,10 +1,10 @@
 //! AddPartitionsToTxn and AddOffsetsToTxn: partitions join the transaction, or are asked about (KIP-890).
 //!
-//! Before version 2 all transactions of a producer have one epoch, so a coordinator that has been replaced and has not
-//! heard of it takes the beginning of the next transaction for a repetition within the last one, which it still knows
-//! as open. Were it to say yes from memory, as Kafka's does, the client would write into partitions that have the last
-//! transaction's markers before them, and those would commit half of the next one. So a repetition is written like a
-//! first request, which nobody but the leader can.
+//! Before version 2 all transactions of a producer have one epoch. A coordinator that has been replaced, without
+//! knowing it, still has the last transaction as open, and takes the first request of the next one for a repetition.
+//! If it answered from memory, as Kafka's does, the client would write into partitions whose markers of the last
+//! transaction come first, and those would commit half of the next one. So a repetition is written like a first
+//! request, which only the leader can.
 //!
 //! # Source
 //! Kafka 4.4 `TransactionCoordinator.handleAddPartitionsToTransaction`, `handleVerifyPartitionsInTransaction`.

@@ -1,4 +1,4 @@
-//! DescribeTransactions, ListTransactions, and the transactional ids that nobody has used for long.
+//! DescribeTransactions, ListTransactions, and the expiration of transactional ids.
 //!
 //! What is shown is on disk; of a decided transaction, the partitions that have no marker yet.
 //!
@@ -86,7 +86,7 @@ impl TransactionShard {
         Ok(())
     }
 
-    /// Forgets the transactional ids that nobody has used for long, and looks again later.
+    /// Removes expired transactional ids, and schedules the next search.
     pub(super) fn expire(&mut self) {
         self.set_timer(
             TimerKey::Expiry,

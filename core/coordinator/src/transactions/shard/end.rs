@@ -1,8 +1,8 @@
-//! EndTxn, and the ends that nobody asked for: timeouts and fencing.
+//! EndTxn, and the transactions that the coordinator ends itself: timeouts and fencing.
 //!
-//! Up to version 4 a client keeps its epoch from one transaction to the next, and must name it exactly. From version 5
-//! on (`transaction.version` 2, KIP-890) the decision bumps the epoch and the answer tells the client; a retry is known
-//! by the epoch before. What a client of version 2 is told where no transaction is open:
+//! Up to version 4 a client keeps its epoch from one transaction to the next, and must name it exactly. From version
+//! 5 on (`transaction.version` 2, KIP-890) the decision bumps the epoch and the answer returns it; a retry names the
+//! epoch before. The answers to a client of version 2 without an open transaction:
 //!
 //! | state | abort, epoch before | abort, epoch now | commit, epoch before | commit, epoch now |
 //! |---|---|---|---|---|

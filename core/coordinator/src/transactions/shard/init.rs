@@ -1,6 +1,6 @@
-//! InitProducerId with a transactional id: who comes last holds it, and whoever held it is fenced.
+//! InitProducerId with a transactional id: the newest caller holds the id, and the former holder is fenced.
 //!
-//! A transaction that is open is aborted first; the client is told CONCURRENT_TRANSACTIONS and asks again.
+//! An open transaction is aborted first; the client gets CONCURRENT_TRANSACTIONS and retries.
 //!
 //! A client that says which producer id and epoch it has (version 3 on, KIP-360) wants to go on after an error. It may
 //! if it is the one that holds the id now, or if it is the one that was given what is held now and did not hear of it.
@@ -29,11 +29,11 @@ impl TransactionShard {
         let id = id.ok_or(ErrorCode::InvalidRequest)?.text();
         self.check_wishes(request)?;
         let said = (ProducerId(request.producer_id), ProducerEpoch(request.producer_epoch));
-        let is_nobody = said.0 == ProducerId::NONE;
-        if is_nobody != (said.1 == ProducerEpoch::NONE) {
+        let is_unset = said.0 == ProducerId::NONE;
+        if is_unset != (said.1 == ProducerEpoch::NONE) {
             return Err(ErrorCode::InvalidRequest.into());
         }
-        let expected: Expected = (!is_nobody).then_some(said);
+        let expected: Expected = (!is_unset).then_some(said);
         if self.is_busy(&id) {
             return Err(ErrorCode::ConcurrentTransactions.into());
         }

@@ -101,8 +101,7 @@ fn open_is_watched(shard: &TransactionShard, id: &Text, entry: &Entry) -> Option
     let is_open = known.state == TransactionState::Ongoing && !known.is_two_phase();
     let decides = entry.transaction.latest().is_some_and(|latest| latest.state.is_prepared());
     let is_watched = shard.timers.is_set(&TimerKey::Timeout(id.clone()));
-    (shard.is_active() && is_open && !decides && !is_watched)
-        .then(|| "is open and nobody watches it".to_owned())
+    (shard.is_active() && is_open && !decides && !is_watched).then(|| "is open without a timer".to_owned())
 }
 
 /// A decision that is on disk comes to its end.
@@ -132,10 +131,10 @@ fn timers_have_an_object(shard: &TransactionShard) -> Option<String> {
     (timers > max).then(|| format!("{timers} timers where at most {max} can mean something"))
 }
 
-/// Nobody waits for ever for an id to be free, nor for one that is.
+/// Requests wait only for an id that is busy, and something ends that wait.
 fn parked_are_watched(shard: &TransactionShard) -> Option<String> {
     let is_lost = |id: &&Text| !shard.timers.is_set(&TimerKey::Parked((*id).clone())) || !shard.is_busy(id);
-    shard.parked().find(is_lost).map(|id| format!("requests wait for {id}, and nobody wakes them"))
+    shard.parked().find(is_lost).map(|id| format!("requests wait for {id} without a wake-up"))
 }
 
 fn tickets_wait_once(shard: &TransactionShard) -> Option<String> {

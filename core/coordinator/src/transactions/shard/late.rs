@@ -5,14 +5,14 @@
 //! next transaction. When the network is whole again, the kernel brings what it still held of the old connection: an
 //! end of the last transaction, which would be taken for the end of the next one, and commit half of it.
 //!
-//! So who was heard over a connection is not heard over an older one any more. That one is closed, and nothing is said:
-//! whoever gave it up does not hear it, and a client that does use both comes back with a new connection and is heard.
-//! Each transactional id remembers one number, for as long as the shard stays where it is; another broker knows nothing
-//! of the old connection.
+//! So once a producer has used a connection, the coordinator ignores its requests over older ones. It closes such a
+//! connection without an answer: a client that has given it up would not read one, and a client that uses both comes
+//! back with a new connection. Each transactional id remembers one connection number, for as long as the shard stays
+//! on this broker; another broker knows nothing of the old connection.
 //!
-//! A request under another producer id or epoch than those known is told so, over whichever connection it came. One
-//! that takes the transactional id over names neither: over an older connection it is as likely to be late, and would
-//! fence who holds the id.
+//! A request under an unknown producer id or epoch is refused as such, over any connection. A request that takes the
+//! transactional id over names neither: over an older connection it is probably late, and would fence the holder of
+//! the id.
 //!
 //! # Source
 //! KIP-890 has the problem, and mends it with epochs for clients of version 2 alone. This is not in Kafka.

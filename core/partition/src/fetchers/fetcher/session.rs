@@ -1,4 +1,4 @@
-//! A fetch session as its client sees it: which id and epoch a request bears, and when it must begin anew.
+//! The client side of a fetch session: the id and epoch of each request, and when the session has to start over.
 //!
 //! Source: KIP-227; Kafka `FetchSessionHandler`, `FetchMetadata`.
 
@@ -48,7 +48,7 @@ impl Session {
         self.epoch = 0;
     }
 
-    /// Nobody knows whether the leader took the last request for one of the session's.
+    /// It is unknown whether the leader counted the last request as one of the session's.
     pub fn lost(&mut self) {
         self.epoch = 0;
     }

@@ -139,7 +139,7 @@ fn a_leader_that_has_no_room_for_a_session_is_asked_for_all() {
 }
 
 #[test]
-fn a_session_that_is_gone_is_begun_anew() {
+fn a_lost_session_is_started_over() {
     for (error, id) in [(ErrorCode::FetchSessionIdNotFound, 0), (ErrorCode::InvalidFetchSessionEpoch, 7)] {
         let mut round = Round::new(2);
         round.ask();
@@ -166,7 +166,7 @@ fn who_cannot_be_reached_is_asked_again_later_each_time() {
     assert!(round.ask().is_some());
     round.fetcher.unanswered(MonotonicMs(round.now));
     round.now += 10;
-    // Nobody knows which epoch of the session it would expect.
+    // The epoch that the leader's session expects is unknown.
     assert_eq!(round.ask(), Some((7, 0, vec![(0, 0)], vec![])));
 }
 
@@ -255,7 +255,7 @@ fn the_leader_asks_for_patience() {
 }
 
 #[test]
-fn another_log_start_is_told() {
+fn a_changed_log_start_is_sent() {
     let mut round = Round::new(1);
     round.ask();
     round.answer(7, &[answer(0, NONE, 0)]);

@@ -1,8 +1,8 @@
 //! Random days of a share partition beside a record of each record, kept as plainly as can be: who has it, how often it
 //! was delivered, until when.
 //!
-//! The model does not say who is to get what; it says what nobody may get, what acknowledgements must come to, what
-//! must be written, and that in the end everything is done.
+//! The model does not choose which member gets what. It knows what no member may get, the results of
+//! acknowledgements, what must be written, and that in the end everything is done.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -189,7 +189,7 @@ impl Day {
         self.given.extend(acquired.into_iter().map(|of| (member.clone(), of)));
     }
 
-    /// What was free and is not in the log any more is nobody's.
+    /// Available records below the log start are gone.
     fn forget_gone(&mut self, from: Offset, fetched: &[FetchedBatch]) {
         let Some(first) = fetched.first().filter(|first| first.base > from) else { return };
         for record in self.records.range_mut(from.get()..first.base.get()).map(|(_, record)| record) {
@@ -584,5 +584,5 @@ fn every_mistake_is_noticed() {
             None => missed.push(mistake),
         }
     }
-    assert!(missed.is_empty(), "nobody noticed {missed:?}");
+    assert!(missed.is_empty(), "not noticed: {missed:?}");
 }

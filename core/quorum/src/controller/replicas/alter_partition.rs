@@ -93,7 +93,8 @@ fn in_sync(version: i16, asked: &Asked) -> Vec<(BrokerId, BrokerEpoch)> {
     asked.new_isr.iter().map(|&member| (BrokerId(member), BrokerEpoch::NONE)).collect()
 }
 
-/// Whether the leader speaks of the state that is known. Whoever knows more than this controller has a newer one.
+/// Whether the leader asks about the current state. A leader with a newer state than this controller has a newer
+/// controller.
 fn check_state(leader: BrokerId, partition: &Partition, asked: &Asked) -> Result<(), ErrorCode> {
     let (epoch, version) = (LeaderEpoch(asked.leader_epoch), PartitionEpoch(asked.partition_epoch));
     if epoch > partition.leader_epoch || version > partition.partition_epoch {

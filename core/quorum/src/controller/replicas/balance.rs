@@ -17,7 +17,7 @@ use crate::controller::partition_change::{Election, Electorate, PartitionChange}
 
 /// Kafka `MAX_ELECTIONS_PER_IMBALANCE`.
 const CHANGES_MAX: usize = 1000;
-/// While anybody is impaired: somebody may have come into the ISR who is not.
+/// While any broker is impaired: an unimpaired replica may have joined an ISR.
 const HINDERED_INTERVAL: DurationMs = DurationMs(5_000);
 
 /// When what is done next.
@@ -39,7 +39,7 @@ impl Balance {
 
     pub fn next_due(&self, impaired: &Impaired) -> MonotonicMs {
         let others = self.preferred_at.min(self.unclean_at);
-        if impaired.is_nobody() { others } else { others.min(self.impaired_at) }
+        if impaired.is_empty() { others } else { others.min(self.impaired_at) }
     }
 
     /// Something has come to impair a broker: what it leads shall not wait.
@@ -56,7 +56,7 @@ impl Balance {
     /// The records that are due.
     pub fn tick(&mut self, electorate: Electorate<'_>, now: MonotonicMs) -> Vec<MetadataRecord> {
         let config = electorate.config;
-        if self.impaired_at <= now && !electorate.impaired.is_nobody() {
+        if self.impaired_at <= now && !electorate.impaired.is_empty() {
             let records = without_the_full(electorate);
             if !records.is_empty() {
                 // Leaders come next, once that is so.

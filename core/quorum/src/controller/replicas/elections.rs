@@ -133,7 +133,7 @@ fn one(
     let mut change = PartitionChange::new(case.electorate(), topic, index, partition);
     change.election = election;
     if election == Election::Unclean {
-        change.begin_anew_if_lost();
+        change.start_empty_if_lost();
     }
     let why = match change.preferred_impairment() {
         Impairment::Nothing => "no replica that may lead is alive",

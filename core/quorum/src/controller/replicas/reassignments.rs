@@ -1,10 +1,10 @@
 //! AlterPartitionReassignments: other replicas for a partition, in two steps, or the way back.
 //!
-//! First the new replicas are added to the old ones, and are on their way in; when all of them are in sync (an
-//! AlterPartition of the leader's says so, [`crate::controller::partition_change`] sees it), those on their way out go.
-//! Whoever only changes the order, or takes away replicas while others are in sync, is done at once. Leadership goes
-//! first: to a replica that stays as soon as the move begins, else to the first new one that is in sync (Kafka: with
-//! the end).
+//! First the new replicas are added to the old ones, as adding replicas. When all of them are in the ISR (the
+//! leader's AlterPartition says so, [`crate::controller::partition_change`] sees it), the removing replicas go. A
+//! reassignment that only changes the order, or removes replicas while others are in sync, completes at once.
+//! Leadership moves first: to a staying replica as soon as the reassignment begins, else to the first new one in the
+//! ISR (Kafka: at the end).
 //!
 //! Source: KIP-455, KIP-860; Kafka `ReplicationControlManager.alterPartitionReassignments`,
 //! `PartitionReassignmentReplicas`, `PartitionReassignmentRevert`.
@@ -120,7 +120,7 @@ fn reassign<'a>(
     adding.sort_unstable();
     change.target_replicas = target;
     change.target_replicas.extend(&removing);
-    // Asked for nobody new, or nobody to go, Kafka leaves what is under way as it is.
+    // If the request adds and removes no replica, Kafka leaves a reassignment in progress as it is.
     if !removing.is_empty() {
         change.removing = removing;
     }
@@ -132,7 +132,7 @@ fn reassign<'a>(
     change
 }
 
-/// Whoever was on the way in goes, whoever was on the way out stays.
+/// Adding replicas go, removing replicas stay.
 fn cancel<'a>(
     mut change: PartitionChange<'a>,
     topic: &Topic,

@@ -92,7 +92,7 @@ impl Raft {
         let Ok(voters) = self.voters_at_level(level) else { return Ok(()) };
         let record = KRaftVersionRecord { version: 0, kraft_version: level, ..KRaftVersionRecord::default() };
         self.append_controls(&[Control::KRaftVersion(record), Control::Voters(voters.to_record())], now)?;
-        // The state file names the voters of level 0, and nobody's of level 1.
+        // The state file has voters at level 0, and none at level 1.
         self.persist();
         self.advance_high_watermark(now);
         self.poll(now)

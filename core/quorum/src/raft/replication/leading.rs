@@ -268,7 +268,7 @@ impl Raft {
                 read = Some(Read::Log { from: fetch.from, end: self.log.end, bytes_max: fetch.bytes_max });
             }
             Agreement::Valid => {
-                // A replica that knows no high watermark (−1) is told the first there is (KIP-1166).
+                // A replica without a high watermark (−1) gets the first one at once (KIP-1166).
                 let is_news = fetched.high_watermark.is_some_and(|known| known > fetch.high_watermark);
                 if !is_news && parked.until > now.monotonic && !is_full {
                     return Some(parked);

@@ -5,7 +5,7 @@
 //! | version | what it added |
 //! |---|---|
 //! | 0 | the request (KIP-595) |
-//! | 1 | who is told, directory ids, the leader's addresses; flexible (KIP-853) |
+//! | 1 | the addressed voter, directory ids, the leader's addresses; flexible (KIP-853) |
 //!
 //! ## Left out
 //! - Nothing.

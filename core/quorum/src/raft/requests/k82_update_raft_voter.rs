@@ -6,7 +6,7 @@
 //! |---|---|
 //! | 0 | the request (KIP-853) |
 //!
-//! At `kraft.version` 0 the leader only remembers what it is told, for a later upgrade to 1.
+//! At `kraft.version` 0 the leader only remembers the update, for a later upgrade to 1.
 //!
 //! ## Left out
 //! - Authorization: everybody counts as a controller.

@@ -48,7 +48,7 @@ impl Role {
     }
 }
 
-/// A leader whose process is gone: its connection was closed, and nobody listens there any more.
+/// A leader whose process is gone: its connection closed, and its listener refuses connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gone {
     pub leader: BrokerId,
@@ -146,7 +146,7 @@ pub(crate) struct Parked {
 pub(crate) struct Change {
     pub ticket: Ticket,
     pub kind: ChangeKind,
-    /// When whoever asked is told that it takes too long. The change itself may still come about.
+    /// When the request is answered that it takes too long. The change may still happen.
     pub until: MonotonicMs,
 }
 

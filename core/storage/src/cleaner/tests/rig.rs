@@ -344,7 +344,7 @@ impl Rig {
         Ok(())
     }
 
-    /// Whoever follows the batches finds those transactions open that are.
+    /// A consumer that follows the batches finds exactly the open transactions open.
     fn check_markers(&self, batches: &[Batch]) -> Result<(), String> {
         let mut open = std::collections::BTreeSet::new();
         for batch in batches.iter().map(Batch::header).filter(|header| header.attributes.is_transactional()) {
@@ -396,7 +396,7 @@ impl Rig {
         Ok(())
     }
 
-    /// Whoever reads what is committed sees no aborted record, and sees each other one that is there.
+    /// A read_committed consumer sees no aborted record, and every other one.
     fn check_transactions(&mut self, batches: &[Batch]) -> Result<(), String> {
         let (start, stable) = (self.log.start(), self.last_stable());
         let aborted = self.log.aborted_transactions(&mut self.files, start, stable);

@@ -173,7 +173,7 @@ fn damage_is_named_and_nothing_is_dropped() {
     assert!(!matches!(blind, Err(CleanError::Damaged { what, .. }) if what.contains("checksum")));
 }
 
-/// Between reading and swapping the log is cut within what was read, and written anew with batches of the same sizes.
+/// Between reading and swapping the log is truncated within what was read, and gets batches of the same sizes.
 fn swap_after_truncation() -> Replaced {
     let mut rig = Rig::new();
     keyed(&mut rig, 60);
@@ -248,7 +248,7 @@ fn a_segment_that_retention_took_is_left_alone() {
     rig.log.advance_start(Offset(40));
     rig.log.delete_old_segments(&mut rig.files, now, end).unwrap().unwrap();
     assert_eq!(rig.swap(&replacement).unwrap(), Replaced::Stale);
-    // The rest cannot be read any more, or is read by whoever comes next.
+    // The rest is unreadable now, or belongs to the next compaction.
     assert!(matches!(cleaning.next_group(&mut full_speed), Ok(_) | Err(CleanError::Gone(_))));
 }
 

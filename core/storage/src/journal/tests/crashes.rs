@@ -40,7 +40,7 @@ fn nothing_acknowledged_is_lost() {
     }
 }
 
-/// The first seed that trips over `bug`, and what is said: a finding or an assertion.
+/// The first seed that trips over `bug`, and its finding or assertion.
 fn caught(bug: Bug) -> Option<(u64, String)> {
     (0..3000).find_map(|seed| match std::panic::catch_unwind(|| story(seed, Some(bug))) {
         Ok(Ok(())) => None,

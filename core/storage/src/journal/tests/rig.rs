@@ -21,16 +21,16 @@ pub const DIRECTORY: Uuid = Uuid([3; 16]);
 pub const ROOT: &str = "/data";
 pub const PARTITIONS: usize = 3;
 
-/// A mistake that somebody could make, here or in the code that calls the journal.
+/// A plausible mistake, in this code or in the code that calls the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
     SkipChecksum,
     SkipIdentity,
     RecycleEarly,
     KeepNothingBack,
-    /// Durable is said when the write has returned, before its sync.
+    /// The write's return counts as durable, before its sync.
     AckBeforeSync,
-    /// `laid` is said before the segments are synced.
+    /// `written_back` is called before the segments are synced.
     LaidBeforeSync,
     /// Replay keeps what lies behind a truncation.
     ForgetCut,
@@ -199,7 +199,7 @@ impl Rig {
         });
     }
 
-    /// Somebody does something; now and then the power goes.
+    /// Random operations; now and then the power fails.
     pub fn step(&mut self) -> Result<(), Crash> {
         match self.random.below(21) {
             0..8 => self.append(),
@@ -364,7 +364,7 @@ impl Rig {
         Ok(())
     }
 
-    /// Somebody asks for the partition: its log gets what it lacks.
+    /// A request opens the partition: the journal's batches are replayed into its log.
     fn open_pending(&mut self, index: usize) {
         let Some(replay) = self.parts[index].pending.take() else { return };
         if self.has(Bug::PendingDropped) {
@@ -375,7 +375,7 @@ impl Rig {
             self.carry_out(index, step);
         }
         self.parts[index].opened_at = self.parts[index].log.end();
-        // Nobody is told of what the log holds before it is synced: a killed process may have left it in the page
+        // The log's content is not reported before it is synced: a killed process may have left it in the page
         // cache.
         self.sync_log(index);
         self.parts[index].acknowledged = self.parts[index].ops.len();

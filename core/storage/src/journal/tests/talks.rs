@@ -1,6 +1,6 @@
-//! Conversations with a journal: `talks/*.txt`. What stands after `> ` is said, the rest is the answer, `# ` explains.
+//! Transcripts of a journal: `talks/*.txt`. Lines with `> ` are inputs, the others are outputs, `# ` explains.
 //!
-//! `TALKS=write cargo test -p barnabas-storage journal::tests::talks` writes the answers anew; the diff is the review.
+//! `TALKS=write cargo test -p barnabas-storage journal::tests::talks` rewrites the outputs; the diff is the review.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -93,7 +93,7 @@ impl Talk {
                 let closed = self.journal().is_closed();
                 writeln!(self.answer, "{closed}").unwrap();
             }
-            other => panic!("nobody says {other}"),
+            other => panic!("unknown input {other}"),
         }
         if self.answer.is_empty() {
             self.answer.push_str("ok\n");

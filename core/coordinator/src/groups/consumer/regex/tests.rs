@@ -17,5 +17,5 @@ fn a_group_has_no_more_expressions_than_it_may() {
     }
     let refused = check(&group, &with("more".into(), "more".into())).expect_err("there is none");
     assert_eq!(refused.code, ErrorCode::InvalidRegularExpression);
-    check(&group, &with("same".into(), "t7".into())).expect("the same as somebody's");
+    check(&group, &with("same".into(), "t7".into())).expect("the same as another member's");
 }

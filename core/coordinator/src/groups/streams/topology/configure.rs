@@ -22,7 +22,7 @@ use barnabas_wire::messages::streams_group_topology_value::{Subtopology, TopicIn
 use super::{Topology, copartition_groups};
 use crate::groups::reconciled::Refused;
 
-/// What a member is told when something is amiss with the group.
+/// The status that members get when the group's topics have a problem.
 ///
 /// # Source
 /// Kafka 4.4 `StreamsGroupHeartbeatResponse.Status`.
@@ -235,8 +235,9 @@ impl<'a> Counts<'a> {
     ) -> Result<(), Stop> {
         let mut known = BTreeMap::new();
         for topic in group {
-            let count =
-                self.of(topic).ok_or_else(|| invalid(format!("Nobody knows the partitions of {topic}.")))?;
+            let count = self
+                .of(topic)
+                .ok_or_else(|| invalid(format!("The number of partitions of {topic} is unknown.")))?;
             known.insert(*topic, count);
         }
         let external = known.iter().filter(|(topic, _)| !internal.contains(*topic));

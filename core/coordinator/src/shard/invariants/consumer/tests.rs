@@ -65,7 +65,7 @@ fn counts_are_true() {
 
 #[test]
 fn an_expression_is_somebodys() {
-    check("nobody subscribes by x.*", |shard| {
+    check("no member subscribes by x.*", |shard| {
         let resolved = crate::assignment::Resolved { topics: Arc::default(), version: 0, timestamp: 0 };
         group::<Consumer>(shard).own.resolved.insert("x.*".into(), resolved);
     });

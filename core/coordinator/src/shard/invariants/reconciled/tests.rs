@@ -42,10 +42,10 @@ pub(in super::super) fn planted_bugs_are_caught<K: Records>(shard: fn() -> Group
     check("its target is of", &|shard| group::<K>(shard).assignment_epoch = 99);
     check("a is in 99", &|shard| change::<K>(shard, "a", |member| member.epoch = 99));
     check("was not handed out", &|shard| group::<K>(shard).note(Entry::Group));
-    check("nobody watches member a", &|shard| {
+    check("no timer for member a", &|shard| {
         shard.out.timers.cancel(&TimerKey::Session { group: "g".into(), member: "a".into() });
     });
-    check("written again by nobody", &|shard| {
+    check("a lost record is not written again", &|shard| {
         let group = find_mut::<K>(&mut shard.groups, "g").expect("a group");
         group.lost(vec![Entry::Group], &mut shard.out);
         shard.out.timers.cancel(&TimerKey::Save("g".into()));

@@ -86,5 +86,5 @@ fn what_is_assigned_is_set_up() {
 
 #[test]
 fn an_order_is_known() {
-    check("of which nobody knows", |shard| group::<Share>(shard).own.order = Some(99));
+    check("which does not exist", |shard| group::<Share>(shard).own.order = Some(99));
 }

@@ -93,7 +93,7 @@ fn task_offsets_are_a_members() {
 
 #[test]
 fn what_is_to_be_given_up_is_watched() {
-    check("nobody watches what a is to give up", |shard| {
+    check("no timer for what a has to revoke", |shard| {
         change::<Streams>(shard, "a", |member| member.state = MemberState::Unrevoked);
     });
 }

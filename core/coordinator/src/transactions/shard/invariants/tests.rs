@@ -147,7 +147,7 @@ fn markers_belong_to_a_decision() {
 
 #[test]
 fn what_is_open_is_watched() {
-    check("is open and nobody watches it", |shard| shard.timers.cancel(&TimerKey::Timeout("a".into())));
+    check("is open without a timer", |shard| shard.timers.cancel(&TimerKey::Timeout("a".into())));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_ticket_waits_once() {
 }
 
 #[test]
-fn whoever_waits_for_an_id_is_woken() {
+fn requests_that_wait_for_an_id_are_woken() {
     let mut shard = shard();
     let config = TransactionConfig { busy_patience: barnabas_base::DurationMs(100), ..Default::default() };
     shard.set_config(config);
@@ -205,5 +205,5 @@ fn whoever_waits_for_an_id_is_woken() {
     assert_eq!(shard.violations(), Vec::<String>::new());
     shard.timers.cancel(&TimerKey::Parked(Text::from("b")));
     let found = shard.violations();
-    assert!(found.iter().any(|what| what.contains("nobody wakes them")), "{found:?}");
+    assert!(found.iter().any(|what| what.contains("without a wake-up")), "{found:?}");
 }

@@ -89,7 +89,7 @@ fn widths_are_found_through_a_chain_of_repartition_topics_in_any_order() {
 }
 
 #[test]
-fn a_circle_has_no_width_and_neither_has_what_nobody_writes() {
+fn cyclic_and_unwritten_topics_have_no_partition_count() {
     let circle = |id: &str, from: &str, to: &str| Subtopology {
         repartition_source_topics: vec![info(from, 0)],
         repartition_sink_topics: vec![to.into()],

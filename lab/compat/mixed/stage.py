@@ -26,7 +26,7 @@ class Stage:
         self.show, self.name, self.makes, self.place, self.new_client = show, name, makes, place / name, client
         self.cluster, self.client, self.loads, self.topics, self.factors = None, None, [], [], {}
 
-    def begin_anew(self, name):
+    def start_over(self, name):
         """Another cluster, once this one is done with."""
         self.close()
         self.__init__(self.show, name, self.makes, self.place.parent, self.new_client)

@@ -201,7 +201,7 @@ def grow(stage, first):
     """One such cluster. What its levels were after each request."""
     second = OTHER[first]
     roles = "broker,controller"
-    stage.begin_anew(f"{stage.name}-{'ours' if first == OURS else 'theirs'}")
+    stage.start_over(f"{stage.name}-{'ours' if first == OURS else 'theirs'}")
     stage.raise_cluster({1: (first, roles), 2: (second, roles), 3: (first, roles)}, "joining", crossed=True, release="4.0")
     nodes = stage.cluster.nodes
     await_voters(stage, [1, 2, 3])

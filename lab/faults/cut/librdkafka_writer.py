@@ -1,4 +1,4 @@
-"""librdkafka as an idempotent producer that nobody helps through the power cuts. See ../src/cut/librdkafka.rs.
+"""librdkafka as an idempotent producer that recovers from the power cuts by itself. See ../src/cut/librdkafka.rs.
 
 Arguments: port, topic, partitions, the writer's number. Ends when its input does, after everything was acknowledged.
 """

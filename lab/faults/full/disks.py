@@ -49,8 +49,8 @@ class Volume:
         return told.f_bavail * told.f_frsize
 
     def fill(self):
-        """Somebody else's file takes every byte that is left."""
-        self.foreign = self.point / "somebody-elses-file"
+        """A foreign file takes every byte that is left."""
+        self.foreign = self.point / "foreign-file"
         taken = 0
         with open(self.foreign, "ab", buffering=0) as file:
             piece = bytes(MIB)

@@ -1,9 +1,10 @@
 //! A file system of our own in a file, mounted through a loop device, that can lose its power.
 //!
-//! The cut is the file system's own shutdown call: from that moment nothing reaches the device any more, and whoever
-//! writes or syncs is told EIO. With `flush` the file system first writes out its journal, as it might have a moment
-//! before the cut. Mounting again replays that journal: what is found then is what a machine finds after the power came
-//! back, as far as the page cache goes. What it does not show: a device that loses or tears what it said was written.
+//! The cut is the file system's own shutdown call: from that moment nothing reaches the device any more, and every
+//! write or sync fails with EIO. With `flush` the file system first writes out its journal, as it might have a
+//! moment before the cut. Mounting again replays that journal: the result is what a machine finds after the power
+//! came back, as far as the page cache goes. It does not cover a device that loses or tears writes that it has
+//! confirmed.
 
 use crate::{Trouble, trouble};
 use std::io::Write;
@@ -77,7 +78,7 @@ impl Mount {
         Ok(Armed { tool: command.spawn()? })
     }
 
-    /// Waits for whoever still closes files there.
+    /// Waits for processes that still close files there.
     pub fn unmount(&mut self) -> Result<(), Trouble> {
         let begun = Instant::now();
         loop {

@@ -247,7 +247,7 @@ impl Broker {
             sessions: FetchSessions::new(4, 0, 1),
             questions: IsrRequests::new(DurationMs(10)),
             question: None,
-            // Answers to what a former life asked are nobody's.
+            // Answers to requests of the broker's former process are dropped.
             requests: (life.get() as u64) << 20,
             lag_checked: MonotonicMs(0),
             slips: Slips::default(),

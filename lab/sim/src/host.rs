@@ -356,7 +356,7 @@ impl ReplicaHost {
                 Effect::DirectoryFailed(error) => self.fail(Failure::from(*error)),
                 Effect::ReadFailed(error) => self.read_failed(key, &error),
                 Effect::Reopen => {
-                    self.let_go(key);
+                    self.drop_replica(key);
                     self.news.push_back(News::Reopen(key));
                 }
                 Effect::FollowOn => self.news.push_back(News::FollowOn(key)),

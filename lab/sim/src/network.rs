@@ -20,7 +20,7 @@ use crate::batch::Batch;
 use crate::counts::{Fault, Faults};
 use crate::random::Random;
 
-/// Somebody who sends and receives.
+/// A sender or receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     Controller,

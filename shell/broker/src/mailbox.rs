@@ -64,7 +64,7 @@ pub enum Command {
     Read(ReadCommand),
     Ask(AskCommand),
     Group(GroupCommand),
-    /// Somebody has asked for a group: load what there is of groups.
+    /// The first request for any group has arrived: load all shards of groups.
     HostGroups,
     /// The metrics ask for groups.
     GroupAsk(GroupAsk),

@@ -1,4 +1,4 @@
-//! From a decoded request to whoever works on it, and back to a response: one line for each API.
+//! Dispatch: from a decoded request to the code that handles it, and back to a response. One line for each API.
 //!
 //! core/api says what a request asks of this node; this file and its siblings send it there and hand back what came of
 //! it. The part up to the first wait runs before the connection's next request is looked at: it is where work is sent
@@ -39,7 +39,7 @@ pub fn versions(api: ApiKey) -> VersionRange {
     api.stable_versions()
 }
 
-/// What a client is told that asked for ApiVersions in a version that does not exist; written as version 0.
+/// The answer to ApiVersions in an unknown version, encoded as version 0.
 pub fn unsupported_api_versions() -> Answer {
     Answer::Reply(k18_api_versions::unsupported_version().into())
 }

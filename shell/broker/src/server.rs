@@ -105,8 +105,8 @@ fn random_bytes() -> [u8; 8] {
 async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure> {
     let Running { node, acceptors, accepting: early, lifecycle, threads, metrics_listener, mut signals } =
         running;
-    // The start goes on past a directory whose journal cannot be read. Was that the metadata log's own, the node is to
-    // stop, and nobody is served, not even for a moment.
+    // The start continues past a directory with an unreadable journal. If that directory has the metadata log, the
+    // node has to stop, and serves no request, not even for a moment.
     let serves = !node.shutdown.is_wanted();
     let accepting = if serves { let_in(&node, acceptors, metrics_listener) } else { Vec::new() };
     if serves {
@@ -172,7 +172,7 @@ fn show_first_steps(node: &Node) {
          echo 'hello, world' | {binary} console-producer --bootstrap-server {address} --topic hello\n  \
          {binary} console-consumer --bootstrap-server {address} --topic hello --from-beginning --max-messages 1\n"
     );
-    // Where nobody reads them, they are not needed.
+    // If standard output is closed, the lines are not needed.
     let _ = writeln!(std::io::stdout(), "{steps}");
 }
 

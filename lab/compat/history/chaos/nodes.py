@@ -57,7 +57,7 @@ class Node(NodeProcess):
 
     def fill(self):
         """Somebody else's file takes every byte that is left. Nothing is written for it: the sparse file stays small."""
-        path = self.volume / "somebody-elses-file"
+        path = self.volume / "foreign-file"
         with open(path, "ab") as file:
             size, piece = 0, 256 << 20
             while piece >= 4096:
@@ -68,7 +68,7 @@ class Node(NodeProcess):
                     piece //= 2
 
     def free(self):
-        (self.volume / "somebody-elses-file").unlink(missing_ok=True)
+        (self.volume / "foreign-file").unlink(missing_ok=True)
 
     # Its life
 

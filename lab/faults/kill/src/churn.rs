@@ -124,7 +124,7 @@ async fn topics(mut cluster: Cluster, ledger: Arc<Ledger>, mut random: Random) -
         write_a_few(&mut cluster, &name, &ledger, 1 + random.below(5)).await?;
         let oldest = ledger.with_topics(|topics| {
             let doomed = topics.live.keys().next().cloned();
-            // From here on nobody looks at it.
+            // From here on its result does not matter.
             doomed.filter(|_| topics.live.len() > LIVE_MAX).inspect(|name| {
                 let _ = topics.live.remove(name);
             })

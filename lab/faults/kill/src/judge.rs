@@ -25,7 +25,7 @@ pub enum Scope {
     Tail,
     /// Everything from the beginning.
     Whole,
-    /// Everything, and nobody writes any more: what was sent is there, and nothing else.
+    /// After the last write: the log holds exactly what was sent.
     End,
 }
 
@@ -308,7 +308,7 @@ async fn check_topics(cluster: &mut Cluster, ledger: &Ledger) -> Result<(), Stri
     let listed =
         Admin::new(cluster).list_topics().await.map_err(|error| format!("listing topics: {error}"))?;
     let is_listed = |name: &str| listed.iter().any(|(found, _)| found == name);
-    // Those that were given up in the meantime are nobody's business.
+    // Partitions that were abandoned in the meantime are not checked.
     let still_live = |name: &str| ledger.with_topics(|topics| topics.live.contains_key(name));
     for (name, records) in &before.live {
         if !is_listed(name) {

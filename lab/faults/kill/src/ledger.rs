@@ -1,7 +1,7 @@
 //! What was sent and what was acknowledged, by topic, partition and producer; shared by all threads.
 //!
 //! Always true: `acked ≤ sent`, and both only rise. A record's number within its (topic, partition, producer) counts
-//! from 0, so that what the log must hold is said by one number.
+//! from 0, so that one number describes what the log must hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

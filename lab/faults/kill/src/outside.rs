@@ -1,7 +1,7 @@
 //! A producer that is not ours: librdkafka, idempotent, with several batches in flight, in a process of its own.
 //!
-//! It is told the address, the topic and how many partitions there are, and says on standard output `sent P N` before
-//! and `acked P N` after record N of partition P, `failed …` where it gives up, until its standard input ends.
+//! It takes the address, the topic and the number of partitions, and writes to standard output `sent P N` before and
+//! `acked P N` after record N of partition P, `failed …` when it gives up, until its standard input ends.
 
 use crate::fleet::{self, OUTSIDE};
 use crate::ledger::Ledger;

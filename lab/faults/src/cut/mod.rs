@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `writer` | a producer that lives through every cut and sends again what was not answered |
 //! | `upkeep` | committed offsets; topics made and deleted |
-//! | `librdkafka` | the same as a writer, by somebody else's client |
+//! | `librdkafka` | the same as a writer, with another client library |
 //! | `judge` | reads back and says what is lost, doubled or out of order |
 //!
 //! What was acknowledged before a cut is a promise and is kept in this process's memory; the judge holds the node to
@@ -30,7 +30,7 @@ pub struct Acked {
 
 /// Writers from this number on send with `acks=1` and without sequences.
 pub const PLAIN_WRITERS: u32 = 500;
-/// Whoever writes with librdkafka.
+/// The writer with librdkafka.
 pub const LIBRDKAFKA: u32 = 900;
 
 /// A topic of the load.

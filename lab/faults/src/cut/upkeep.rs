@@ -134,11 +134,11 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// A sync that is under way while the file system shuts down may be told that it succeeded, though nothing reached
-    /// the device (what was written lay in extents set aside, and their conversion is dropped); a machine without power
-    /// tells nobody anything. Nor does it show here when an answer was given, only when it was taken, which on a busy
-    /// machine is later. So what was answered before the cut began counts, and what was asked after it was done does;
-    /// what lies across it counts neither way.
+    /// A sync in progress while the file system shuts down may report success although nothing reached the device
+    /// (the written data was in preallocated extents, and their conversion is dropped); a machine without power
+    /// reports nothing. The rig also sees only when it read an answer, which on a busy machine is later than when it
+    /// was sent. So answers from before the cut count, and requests from after it do; those in between do not count
+    /// either way.
     pub fn straddles(&self, asked: Instant, answered: Instant) -> bool {
         asked <= self.done && answered >= self.begun
     }

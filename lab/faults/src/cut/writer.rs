@@ -221,7 +221,7 @@ impl Writer {
     fn note(&mut self, place: &Place, base: i64, shared: &Shared) -> Result<(), Trouble> {
         let found = self.unanswered.iter().position(|sent| sent.place == *place);
         let Some(sent) = found.and_then(|at| self.unanswered.remove(at)) else {
-            return crate::trouble(format!("an answer for {place} that nobody asked for"));
+            return crate::trouble(format!("an answer for {place} without a request"));
         };
         // Once the node is started again it may well be taken.
         if sent.is_too_late && shared.is_cut.load(Ordering::SeqCst) {

@@ -1,9 +1,9 @@
 //! One file, one harm, one start: what came of it, and whether that may be.
 //!
-//! What may be: clients see what they saw (whether or not something had to be rebuilt); a partition or the node refuses
-//! and the file is named; the unvouched end of a log after an unclean stop is cut, and that is said. What may not:
-//! other bytes are served, something is missing unsaid, the node panics, producers are out of step, the next start
-//! makes it worse, or sealed records have left the disk.
+//! Allowed: clients see the same records (whether or not something had to be rebuilt); a partition or the node
+//! refuses, and the log names the file; the unvouched end of a log after an unclean stop is truncated, and the log
+//! says so. Not allowed: other bytes are served, records are missing without a log line, the node panics, producers
+//! are out of sequence, the next start makes it worse, or sealed records have left the disk.
 
 use super::copy_tree;
 use super::harm::Harm;
@@ -95,7 +95,7 @@ fn judge(
         named(relative)
             || base.is_some_and(|base| log.contains(&format!("(offset {base}): the segment is shorter")))
             || (is_journal && log.contains("barnabas-journal-"))
-            // Exchanged identities: which of the two files is wrong, nobody can tell.
+            // Exchanged identities: it is unknown which of the two files is wrong.
             || (relative.ends_with("meta.properties") && log.contains("belongs to log directory"))
             || other.is_some_and(named)
             || dir.is_some_and(|dir| {

@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Nobody's number, where the rig runs as root: the node must not.
+/// A user id without rights, where the rig runs as root: the node must not.
 pub const NODE_USER: u32 = 65534;
 const SEGMENT: &[(&str, &str)] = &[("internal.segment.bytes", "20000"), ("index.interval.bytes", "1000")];
-/// Topics whose segments are planted: nobody produces there.
+/// Topics whose segments are planted: no producer writes there.
 const PLANTED: [&str; 2] = ["txn", "compact"];
 const COMPACT: &[(&str, &str)] = &[
     ("internal.segment.bytes", "20000"),

@@ -21,7 +21,8 @@ pub struct Target {
     pub other: Option<Which>,
     /// Changed bytes shall hit the file's end.
     pub tail: bool,
-    /// Records may be missing at the end of the log after an unclean stop, if that is said: nothing vouches for them.
+    /// Records may be missing at the end of the log after an unclean stop, if the log says so: nothing vouches for
+    /// them.
     pub may_cut: bool,
 }
 

@@ -57,7 +57,7 @@ fn contents(connection: &mut Connection, place: &Place) -> Result<Result<Content
     loop {
         let found = read_all(connection, place)?;
         match &found {
-            // Nobody leads it yet: a node that has just started.
+            // It has no leader yet: the node has just started.
             Err(code) if code.contains("NOT_LEADER") || code.contains("LEADER_NOT") => {}
             _ => return Ok(found),
         }

@@ -1,8 +1,8 @@
 //! The coordinators of one broker: a shard of core/coordinator beside each partition of an internal topic that it
 //! leads. What shell/broker's coordinator_worker does.
 //!
-//! A shard is loaded by replaying its partition's log, once all of that is on every replica in sync, and is let go when
-//! the broker hears that somebody else leads. Until it hears, it answers: what it writes never gets safe.
+//! A shard is loaded by replaying its partition's log, once all of that is on every in-sync replica, and is dropped
+//! when the broker learns of another leader. Until then it answers: its writes never become safe.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -53,7 +53,7 @@ pub(super) enum Standing {
     Open,
     /// The coordinator has agreed, when it was asked under this guard.
     By(Verified),
-    /// Nobody is asked.
+    /// No broker is asked.
     Waived,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Coordinators {
 }
 
 impl Coordinators {
-    /// Nobody waits for this one's offsets any more: before version 2 they could get into the next transaction.
+    /// Offsets are dropped once their transaction waits no more: before version 2 they could get into the next one.
     pub fn forget(&mut self, reply_to: crate::network::Place) {
         self.asked.retain(|_, (_, asked)| asked.reply_to() != Some(reply_to));
         for shard in self.shards.values_mut() {
@@ -310,7 +310,7 @@ fn append_error(code: ErrorCode) -> ErrorCode {
 impl Process {
     /// The broker leads the partition in this epoch.
     pub(super) fn load_shard(&mut self, key: ReplicaKey, epoch: LeaderEpoch, around: &mut Around<'_>) {
-        self.let_go(key, around);
+        self.drop_shard(key, around);
         let Some(topic) = self.image.topics.by_id(key.topic) else { return };
         if let Some(machine) = Machine::of(&topic.name, around.version, epoch) {
             let shard = Shard { epoch, machine, is_active: false, waiting: Vec::new() };
@@ -319,7 +319,7 @@ impl Process {
     }
 
     /// It leads it no more, or in another epoch.
-    pub(super) fn let_go(&mut self, key: ReplicaKey, around: &mut Around<'_>) {
+    pub(super) fn drop_shard(&mut self, key: ReplicaKey, around: &mut Around<'_>) {
         let Some(shard) = self.coordinators.shards.remove(&key) else { return };
         for (reply, work, _) in shard.waiting {
             self.reply(reply, work.refuse(ErrorCode::NotCoordinator), around);

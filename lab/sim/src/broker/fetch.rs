@@ -139,7 +139,7 @@ impl Process {
             Todo::FindEnds { leader_epoch } => {
                 let message = Message::FindEnds { key, epoch: leader_epoch, asked: *asked };
                 self.send(Place::Broker(leader), message, around);
-                // If nobody answers it is asked for again.
+                // Without an answer it is sent again.
                 self.delay(key, around);
             }
             Todo::Later | Todo::AwaitMetadata => {}

@@ -54,7 +54,7 @@ impl Process {
         }
         for key in self.keys().into_iter().filter(|key| !mine.contains(key)) {
             self.leave(key);
-            self.let_go(key, around);
+            self.drop_shard(key, around);
             if let Some(name) = self.name_of(key) {
                 self.host.leave(key, &name, around.now, around.random);
             }
@@ -136,13 +136,13 @@ impl Process {
             self.load_shard(key, state.leader_epoch, around);
         }
         if state.leader != self.id {
-            self.let_go(key, around);
+            self.drop_shard(key, around);
         }
         self.turn_to_leader(key, state, around);
         self.hear(around);
     }
 
-    /// Asks whoever the image names for what comes next, or nobody.
+    /// Fetches from the leader that the image names, or from none.
     fn turn_to_leader(&mut self, key: ReplicaKey, state: &State, around: &mut Around<'_>) {
         let Some(hosted) = self.host.replicas.get_mut(&key) else { return };
         let replica = &mut hosted.replica;
@@ -179,7 +179,7 @@ impl Process {
         self.repair(key, around);
     }
 
-    /// Follows nobody in `key` any more.
+    /// Stops following `key`.
     fn leave(&mut self, key: ReplicaKey) {
         let Some(hosted) = self.host.replicas.get_mut(&key) else { return };
         if hosted.replica.following.take().is_some() {

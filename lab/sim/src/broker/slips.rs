@@ -1,5 +1,4 @@
-//! Mistakes that stand between core/replica and who drives it: the core is told something that is not so. One is
-//! planted at a time.
+//! Planted mistakes between core/replica and its caller: the core gets a wrong input. One is planted at a time.
 
 use std::collections::BTreeMap;
 

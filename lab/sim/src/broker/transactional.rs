@@ -209,7 +209,7 @@ impl Process {
         Some(TopicPartition::new(self.image.topics.by_id(key.topic)?.name.clone(), key.partition))
     }
 
-    /// Asks the transaction's coordinator. False: nobody is there to be asked.
+    /// Asks the transaction's coordinator. False: there is none.
     fn ask_for_word(&mut self, wish: &Wish<'_>, asked: Asked, around: &mut Around<'_>) -> bool {
         let Some((shard, leader)) = self.shard_of(name::TRANSACTION_STATE, wish.id) else { return false };
         if leader == BrokerId::NONE {
@@ -424,11 +424,11 @@ impl Process {
         }
     }
 
-    /// Nobody has answered in time.
+    /// No answer in time.
     pub(super) fn was_not_told(&mut self, number: u64, around: &mut Around<'_>) {
         let Some((_, asked)) = self.coordinators.asked.remove(&number) else { return };
         match asked {
-            // Whoever waits for it asks again.
+            // The waiting client retries.
             Asked::Word { .. } | Asked::OffsetsWord { .. } => {}
             Asked::Marker { shard, ticket, id, partition } => {
                 let outcome = MarkerOutcome::Failed(ErrorCode::NetworkException);
@@ -458,7 +458,7 @@ fn is_of(known: &TransactionLogValue, partition: &TopicPartition) -> bool {
     })
 }
 
-/// Whom nobody asks about.
+/// No client asks about it.
 fn unasked(guard: Option<Verified>) -> Standing {
     // A guard of which nothing comes: a mistake.
     if guard.is_some() { Standing::Waived } else { Standing::Open }

@@ -102,7 +102,7 @@ impl ReplicaHost {
     }
 
     /// Drops a replica that is built again from its log. What of it is in files is synced first.
-    pub(super) fn let_go(&mut self, key: ReplicaKey) {
+    pub(super) fn drop_replica(&mut self, key: ReplicaKey) {
         let Some(hosted) = self.replicas.get_mut(&key) else { return };
         if hosted.replica.log.lay_all(&mut self.files, TimestampMs::NONE).is_err() {
             // What is in memory alone would be lost with it: it stays, and refuses everything.
@@ -198,7 +198,7 @@ impl ReplicaHost {
     /// A replica that met a full disk and could not be dropped then.
     pub fn reopen(&mut self, key: ReplicaKey) -> bool {
         if self.replica(key).is_some_and(|replica| replica.partition.is_failed()) && self.failed.is_none() {
-            self.let_go(key);
+            self.drop_replica(key);
         }
         !self.replicas.contains_key(&key)
     }

@@ -1,4 +1,4 @@
-//! Whoever is elected has every record that was acknowledged.
+//! Every elected leader has every acknowledged record.
 
 use barnabas_base::BrokerId;
 use barnabas_partition::ReplicaKey;

@@ -11,7 +11,7 @@ pub(super) fn check(key: ReplicaKey, batch: &Batch, view: &View<'_>) -> Result<(
             return Err(format!("{batch:?} of {key:?} is shown, and {} in sync does not have it", broker.id));
         }
     }
-    // Whoever calls a move off may take away a copy that was counted: a leader hears of both in its own time.
+    // A cancelled reassignment may remove a replica that was counted: a leader learns of both in its own time.
     let may_have_had = |broker: &Broker| broker.has_lost_disk || broker.given_up.contains(&key);
     let copies = view.brokers.iter().filter(|broker| may_have_had(broker) || broker.has(key, batch)).count();
     if copies < 2.min(state.replicas().len()) {

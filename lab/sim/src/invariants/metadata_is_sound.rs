@@ -1,5 +1,5 @@
-//! What the controller says makes sense: a leader is in sync and alive; who is in sync or eligible is a replica; nobody
-//! is both.
+//! The metadata is consistent: a leader is in the ISR and alive; members of ISR and ELR are replicas; no replica is
+//! in both.
 
 use super::{View, Violation};
 

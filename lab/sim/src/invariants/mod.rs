@@ -166,7 +166,7 @@ impl Judge {
         logs_match::check(id, batches, to, history)
     }
 
-    /// A client that writes in transactions is told something.
+    /// A transactional client gets an answer.
     pub fn told(
         &self,
         client: usize,

@@ -1,8 +1,8 @@
 //! How the process's descriptors are divided: so many for log files, so many for connections, the rest for all else.
 //!
-//! The soft limit is raised to the hard one first. What is shared out here is kept by core/storage's pools (log files)
-//! and by the gate in shell/net (connections), so that nobody takes what another one needs: a node with `ulimit -n
-//! 1024` serves any number of partitions, and refuses the connection that is one too many with a line in the log.
+//! The soft limit is raised to the hard one first. core/storage's file pools and the gate in shell/net each keep to
+//! the share set here: a node with `ulimit -n 1024` serves any number of partitions, and refuses connections beyond
+//! its share with a line in the log.
 //!
 //! Always true: `log files + connections + all else ≤ the limit`.
 
@@ -15,7 +15,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 const CONNECTIONS_MIN: u64 = 16;
 /// What one pool needs in the middle of one step: a segment, its indexes, and one that waits for a sync.
 const POOL_FILES_MIN: u64 = 4;
-/// Standard streams, listeners, whoever reads metrics, the metadata log, snapshots, moves, what libraries hold.
+/// Standard streams, listeners, metrics connections, the metadata log, snapshots, moves, and the files of libraries.
 const PROCESS_FILES: u64 = 48 + SPARE as u64 + CONNECTIONS_MAX as u64;
 /// Each log directory: the ring of its journal, its lock, its file system, one that is being listed, small files.
 const DIRECTORY_FILES: u64 = 16;
@@ -23,7 +23,7 @@ const DIRECTORY_FILES: u64 = 16;
 const WORKER_FILES: u64 = 6;
 /// Each cleaner: a segment with its indexes to read and one to write.
 const CLEANER_FILES: u64 = 8;
-/// More than this helps nobody, and tables of so many descriptors take memory.
+/// A higher limit has no use, and tables of so many descriptors take memory.
 const LIMIT_MAX: u64 = 1 << 20;
 
 /// Who may open how much.

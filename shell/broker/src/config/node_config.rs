@@ -1,7 +1,7 @@
 //! The settings as the node uses them: roles, names, directories, sockets. Every value judged before anything is
 //! touched.
 //!
-//! Limits and intervals are not here: whoever applies them reads them from core/metadata's definitions through
+//! Limits and intervals are not here: their users read them from core/metadata's definitions through
 //! [`crate::broker_values`]. Source: Kafka `KafkaConfig`, `KRaftConfigs`, `QuorumConfig`.
 
 mod follow;

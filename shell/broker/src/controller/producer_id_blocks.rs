@@ -11,10 +11,10 @@ use barnabas_wire::ResponseBody;
 use barnabas_wire::messages::AllocateProducerIdsRequest;
 
 impl ProducerIds {
-    /// An id that nobody has.
+    /// A new producer id.
     ///
     /// # Errors
-    /// What the client is told; it tries again.
+    /// The error code for the client, which retries.
     pub async fn next(&self, node: &Node) -> Result<ProducerId, ErrorCode> {
         let mut block = self.block.lock().await;
         if block.0 >= block.1 {
@@ -38,7 +38,7 @@ async fn allocate(node: &Node) -> Result<(i64, i64), ErrorCode> {
             let start = response.producer_id_start;
             Ok((start, start + i64::from(response.producer_id_len)))
         }
-        // This process is not registered yet, or anew.
+        // This process is not registered yet, or has to register again.
         Ok(ResponseBody::AllocateProducerIds(response))
             if response.error_code == ErrorCode::StaleBrokerEpoch.code() =>
         {

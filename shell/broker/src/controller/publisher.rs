@@ -1,7 +1,7 @@
 //! Hands a new image to everybody who acts on it.
 //!
-//! Readers of [`Node::image`](crate::node::Node) see it at once; workers are told what changed, so that they touch only
-//! the partitions that are concerned. An answer to whoever caused the change is given after this.
+//! Readers of [`Node::image`](crate::node::Node) see it at once. Workers get the list of changes, so that they touch
+//! only the affected partitions. The request that caused the change is answered after this.
 //!
 //! Metadata path 4 of 4. Before: quorum_worker.rs, core/metadata's delta. After: partition_worker/lifecycle/changes.rs.
 

@@ -129,7 +129,7 @@ impl QuorumWorker {
                 if let Err(error) = self.files.close() {
                     tracing::error!(%error, "the metadata log was not closed cleanly; the next start recovers it");
                 }
-                // Whoever asked may have stopped waiting.
+                // The caller may have stopped waiting.
                 let _ = done.send(());
             }
             // Only on the way out: until then the thread waits for room.
@@ -191,8 +191,8 @@ impl QuorumWorker {
         lines.iter().for_each(Line::write);
     }
 
-    /// Where room runs short, lets another lead, who may have some: soon this one can make no topics, and then nothing
-    /// at all. Once in each shortage: where nobody has room, whoever is left with it leads on.
+    /// If room runs short, this controller resigns, so that one with room can lead before this one can write nothing
+    /// at all. Once in each shortage: if no controller has room, the next leader stays.
     fn leave_to_others(&mut self) -> Result<(), MetadataError> {
         let now = self.node.clock.monotonic();
         let here = |directory: &&Directory| self.node.peers.controller.lies_in(directory.id);
@@ -337,8 +337,8 @@ impl QuorumWorker {
         self.with_room(|worker| worker.files.append(batch, worker.node.clock.wall()))
     }
 
-    /// On a full disk, writes into the reserve. When that is used up as well, waits for room: brokers go on serving
-    /// what they have. Whoever asked for a topic is told so (handle.rs), whoever asked for something else waits.
+    /// On a full disk, writes into the reserve. When that is used up as well, waits for room; brokers continue with
+    /// the metadata that they have. CreateTopics is refused meanwhile (handle.rs); other requests wait.
     fn with_room(
         &mut self,
         mut write: impl FnMut(&mut Self) -> Result<(), StorageError>,
@@ -440,7 +440,7 @@ impl QuorumWorker {
         Ok(())
     }
 
-    /// In the background: it takes a while for a large cluster, and nobody waits for it.
+    /// In the background: it takes a while for a large cluster, and no request waits for it.
     fn write_snapshot(&mut self, task: Box<SnapshotTask>) {
         let writer = self.files.snapshot_writer();
         let sender = self.node.peers.controller.shared.sender();
@@ -451,7 +451,7 @@ impl QuorumWorker {
                 tracing::error!(snapshot = %id, %error, "a metadata snapshot could not be written; the \
                     log is kept, and a later snapshot is attempted");
             }
-            // The quorum thread may have ended: then nobody needs to know.
+            // The quorum thread may have ended; the report has no use then.
             let _ = sender.send(Message::SnapshotWritten { id, size: written.ok() });
         };
         if let Err(error) = std::thread::Builder::new().name("snapshot".to_owned()).spawn(write) {

@@ -1,14 +1,13 @@
 //! The coordinators of one worker: one shard for each partition of `__consumer_offsets`, `__transaction_state` and
 //! `__share_group_state` that this worker owns.
 //!
-//! A shard lives beside its partition, on the same thread: its records take the way of every other append, and
-//! "durable" is the partition's own word. The shards of groups are loaded when somebody first asks for any group, all
-//! of them, by all workers at once: whoever was a client before the start will be one again. They, and those of share
-//! state, are loaded when another broker's leadership comes here, since its members are about to; a shard of share
-//! state also when somebody asks for something of its; one of transactions at once, as it has timeouts to keep and
-//! markers to write that nobody asks for. A piece at a time, so that a long history does not hold up the worker; what
-//! is asked meanwhile waits, and is loaded first. A shard goes with its partition's leadership, or with a new epoch of
-//! it.
+//! A shard runs on the worker that owns its partition: its records are appended like any others, and the partition
+//! reports when they are durable. Four rules say when a shard is loaded. All workers load all shards of groups with
+//! the first request for any group, since every client from before the start will return. Shards of groups and of
+//! share state are loaded when leadership moves here, since their members follow; a shard of share state also with
+//! the first request for it. A shard of transactions is loaded at once, as it has timeouts and markers that need no
+//! request. Loading goes piece by piece, so that a long history does not hold up the worker; requests wait for it,
+//! and their shards are loaded first. A shard is dropped when leadership moves, or gets a new epoch.
 //!
 //! Always true:
 //! 1. a shard's batches are appended in the order in which it handed them out
@@ -82,7 +81,7 @@ impl CoordinatorWorker {
         self.run_jobs(partitions);
     }
 
-    /// The first request for a group, whoever's it is, has all workers load what they have of groups.
+    /// The first request for any group makes all workers load their shards of groups.
     fn want_groups(&self) {
         let wanted = &self.node.workers.groups_are_wanted;
         if wanted.load(Ordering::Relaxed) || wanted.swap(true, Ordering::Relaxed) {
@@ -103,7 +102,7 @@ impl CoordinatorWorker {
         }
     }
 
-    /// What a shard of groups handed out is done. A shard that was loaded anew meanwhile knows nothing of it.
+    /// A job of a shard of groups is done. If the shard was loaded again meanwhile, the result is dropped.
     pub fn job_done(&mut self, key: PartitionKey, done: Done, partitions: &mut PartitionWorker) {
         let now = now(&self.node);
         let Some(shard) = self.groups.active(key) else { return };
@@ -154,7 +153,7 @@ impl CoordinatorWorker {
                 host.take(key, ask, partitions);
                 Vec::new()
             }
-            // Of a shard that is gone, or was loaded anew since: the next one orders again what it needs.
+            // The shard is gone or was loaded again since: the new one orders the markers again.
             ToTransactionShard::Markers { ticket, transactional_id, outcomes } => host
                 .active(key)
                 .map(|shard| shard.markers_answered(ticket, &transactional_id, &outcomes, now))

@@ -66,7 +66,7 @@ pub struct Sent {
 
 /// Sends markers to their partitions' owners, now.
 pub async fn send(node: &Node, markers: &[Marker]) -> Sent {
-    // What nobody says anything of may have been written, or not.
+    // A marker without an outcome may or may not have been written.
     let mut outcomes = vec![ErrorCode::NotLeaderOrFollower; markers.len()];
     let (mut items, mut by_groups) = (Vec::new(), Vec::new());
     let now = node.clock.wall();
@@ -99,13 +99,13 @@ pub async fn send(node: &Node, markers: &[Marker]) -> Sent {
 
 async fn ask_group_shard(node: &Node, marker: &Marker) -> oneshot::Receiver<Response> {
     let (reply, answer) = oneshot::channel();
-    let nobody = Text::from("");
+    let empty = Text::from("");
     let command = GroupCommand {
         shard: marker.partition,
         request: Request::EndTransaction(marker.end),
         version: 0,
-        client_id: nobody.clone(),
-        client_host: nobody,
+        client_id: empty.clone(),
+        client_host: empty,
         connection: None,
         standing: Standing::Waived,
         room: None,
@@ -209,8 +209,8 @@ impl Told {
     }
 }
 
-/// A partition that the image does not know is gone: whoever leads the transaction's coordinator has seen all of the
-/// metadata that was there when the partition joined.
+/// A partition that is not in the image is deleted: the leader of the transaction's coordinator has seen all of the
+/// metadata from before the partition joined.
 fn place(node: &Node, partitions: Vec<TopicPartition>) -> Placed {
     let image = node.cluster.image.load();
     let mut placed = Placed::default();

@@ -214,7 +214,7 @@ impl Directory {
         for some in there.chunks(ASIDE_AT_ONCE) {
             let mut log_dir = self.lock();
             for &(name, topic) in some {
-                // Whoever began a partition of that name in the meantime has put this one aside.
+                // A new partition of that name has quarantined this one in the meantime.
                 if is_its(&log_dir, name, topic)? {
                     let renamed = log_dir.rename_forgotten(name, random_uuid())?;
                     aside.extend(renamed.map(|path| (path, topic)));
@@ -320,7 +320,7 @@ impl Directories {
     ) -> Result<Option<PathBuf>, StorageError> {
         let path = self.list[directory].path.join(name.to_string());
         let mut log_dir = self.list[directory].lock();
-        // A move notes the copy in the checkpoints before it gives it the name; nobody who copies files by hand does.
+        // A move notes the copy in the checkpoints before it renames it; a copy made by hand has no such entry.
         if log_dir.high_watermark(name).is_some() {
             tracing::info!(partition = %name, "{} is a copy of an interrupted move", path.display());
             return log_dir.rename_to_future(name, random_uuid());

@@ -1,12 +1,13 @@
 //! How much may still be written in each log directory: asked of the file system now and then, counted in between.
 //!
-//! core/storage's `room.rs` says which level the figures mean. Here they are gathered so that a batch costs two
-//! additions: the file system is asked once a second, ten times a second while somebody is refused, and at once when
-//! what was let in since the last answer has used up what that answer allowed. Two directories on one file system see
+//! core/storage's `room.rs` turns the figures into a level. They are gathered here, so that a batch costs two
+//! additions. The file system is asked once a second, ten times a second while producers are refused, and at once
+//! when the bytes admitted since the last answer have used up its allowance. Two directories on one file system see
 //! the same figures.
 //!
-//! What the file system cannot say shows when a write meets it (a quota, no more inodes, somebody else's files between
-//! two looks): [`Room::hit`] shuts the directory for everybody, and a second later the next writer tries.
+//! A write can fail for reasons that the file system does not report (a quota, no more inodes, another process's
+//! files between two looks). Then [`Room::hit`] refuses every writer to the directory, and a second later the next
+//! one tries.
 //!
 //! Where producers are refused here, others lead, if there are any; where nothing can be written, they do not wait for
 //! this broker either ([`Room::impairs`], node/log_dirs/impaired_partitions.rs).
@@ -29,7 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub const MIN_FREE: &str = "log.dir.min.free.bytes";
 /// Between two questions to the file system.
 const LOOK_MS: u64 = 1_000;
-/// The same while somebody is refused.
+/// The same while producers are refused.
 const LOOK_WHILE_SHORT_MS: u64 = 100;
 /// How long a directory is shut after a write found it full.
 const SHUT_MS: u64 = 1_000;
@@ -38,8 +39,8 @@ const SHUT_MS: u64 = 1_000;
 const LATE_MS: u64 = 1_000;
 /// A directory says at most so often that it is short of room.
 const SAY_MS: u64 = 60_000;
-/// So long there must have been room before this broker may lead again from a directory: longer where a write found no
-/// room that the figures showed, since nobody sees that end.
+/// How long the directory must have had room before this broker may lead again: longer if a write found no room that
+/// the figures showed, since the figures do not show the end of that.
 const LEAD_AFTER_MS: u64 = 10_000;
 const LEAD_AFTER_HIT_MS: u64 = 60_000;
 /// So long after a write found no room others do not wait for what lies here: it comes into no ISR.
@@ -137,8 +138,8 @@ impl Room {
         self.uncounted.fetch_sub(signed(bytes), Ordering::Relaxed);
     }
 
-    /// A write found the disk full, whatever the figures say. Where it was the process or the system that had no
-    /// descriptor or no memory for it, nobody is shut out: what is open goes on.
+    /// A write found the disk full, whatever the figures say. If the process or the system lacked a descriptor or
+    /// memory, no producer is refused: open partitions continue.
     pub fn hit(&self, error: &StorageError, now: MonotonicMs) {
         if let StorageError::Exhausted(_) = error {
             return self.say_exhausted(error, now);
@@ -147,7 +148,7 @@ impl Room {
         let shows_room = self.shows_room();
         let is_late = match self.level() {
             Level::Open => now.0 < self.late_until_ms.load(Ordering::Relaxed),
-            // The figures were short, and nobody has looked at them since there was room.
+            // The figures were short, and have not been read since there was room.
             Level::Low | Level::Full => !self.is_unseen.load(Ordering::Relaxed),
         };
         if shows_room && is_late {
@@ -226,7 +227,7 @@ impl Room {
         before != bytes
     }
 
-    /// Asks the file system, if nobody has for a while.
+    /// Asks the file system, if the last answer is old enough.
     pub fn look_if_due(&self, now: MonotonicMs) {
         self.look_if(now, 0, || self.is_due(now));
     }
@@ -252,7 +253,7 @@ impl Room {
         let space = match self.disk.space(&self.path) {
             Ok(space) => space,
             Err(error) => {
-                // Whoever writes meets the same trouble and says what becomes of the directory.
+                // The next write meets the same error, and decides about the directory.
                 tracing::debug!(%error, "free room is not known");
                 self.left.store(i64::MAX, Ordering::Relaxed);
                 self.next_look_ms.store(now.0 + LOOK_MS, Ordering::Relaxed);

@@ -1,9 +1,9 @@
 //! One thread for each log directory that makes small appends durable: it owns the directory's only journal, writes
 //! what workers hand in with one synced write for all of them, and says what is to be laid into segments.
 //!
-//! While a round is being written the next one gathers in the queue: that is the group commit. Nobody waits for company
-//! while the thread is idle. Workers wake it only where it sleeps, and are woken once for each round. A worker that has
-//! been the only one for a while writes small rounds by itself, while the thread sleeps on
+//! While one round is written the next one gathers in the queue: group commit. An idle thread does not linger.
+//! Workers wake the thread only if it sleeps, and it wakes each of them once for each round. A worker that has been
+//! the only writer for a while writes small rounds itself, without waking the thread
 //! ([`JournalHandle::submit_or_write`], alone.rs).
 //!
 //! Segments are brought up to the journal by the workers that own them: [`LayOrder`]s go out, come back through
@@ -18,8 +18,8 @@
 //! 1. `Durable` is reported after the write of the round has returned, while the directory is online
 //! 2. entries of one partition are written in the order in which its worker handed them in
 //! 3. after a failed write nothing more is reported as durable: the directory is offline for good
-//! 4. one round is written at a time, whoever writes it: the writer is behind a lock, and a worker takes it only while
-//!    the thread is parked
+//! 4. one round is written at a time: the writer is behind a lock, and a worker takes it only while the thread is
+//!    parked
 //!
 //! Produce path 4½ of 5. Before: partition_worker/appends/journaled.rs, which hands in. After:
 //! partition_worker/appends/journaled.rs, which answers.
@@ -103,7 +103,7 @@ struct Queue {
     laid: Vec<Arc<JournalPartition>>,
     /// A bit for each worker that has handed in what is here.
     workers: u64,
-    /// The thread sleeps until it is told.
+    /// The thread sleeps until it is woken.
     is_parked: bool,
     /// A worker writes a round; it wakes the thread if anything is left to do then.
     is_written_by_worker: bool,
@@ -236,8 +236,8 @@ impl JournalHandle {
         }
     }
 
-    /// Whether so much waits that no more appends should be taken. Whoever hears so is told of room
-    /// ([`super::mailbox::Report`]).
+    /// Whether so much waits that workers should take no more appends. The journal reports to them when there is
+    /// room again ([`super::mailbox::Report`]).
     pub fn is_over(&self) -> bool {
         if self.shared.waiting_bytes.load(Ordering::Relaxed) <= QUEUE_BYTES_MAX {
             return false;

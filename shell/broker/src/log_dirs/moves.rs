@@ -62,7 +62,7 @@ pub struct Moves {
 #[derive(Debug, Default)]
 struct State {
     moves: BTreeMap<PartitionKey, Move>,
-    /// Copies that nobody wants any more: the directory's place, and their path.
+    /// Copies that are no longer needed: the directory's place, and their path.
     discarded: Vec<(usize, PathBuf)>,
     /// Where partitions shall begin that are not here yet.
     preferred: HashMap<TopicPartition, usize>,

@@ -1,11 +1,11 @@
-//! A fetch that waits for data: registered with the partitions it reads, woken once they have enough, asked of nobody
-//! in between.
+//! A fetch that waits for data: registered with the partitions that it reads, and woken once they have enough,
+//! without polling in between.
 //!
-//! The fetch (on its connection's worker) makes one [`Waiter`] for its whole wait. Each partition's owner notes it when
-//! it is read and too little is there ([`Waiters::register`]) and counts towards it when records become readable
-//! ([`Waiters::arrived`]). Whoever reads what is committed waits for the last stable offset: an open transaction's
-//! records count for nothing, and its end wakes, whatever the marker weighs. A fetch that is over leaves its entries
-//! behind; they are swept when a partition's list doubles.
+//! The fetch (on its connection's worker) makes one [`Waiter`] for its whole wait. Each partition's owner registers
+//! it after a read that found too little ([`Waiters::register`]), and counts towards it when records become readable
+//! ([`Waiters::arrived`]). A read_committed consumer waits for the last stable offset: records of an open
+//! transaction do not count, and its end wakes the fetch, however small the marker. A completed fetch leaves its
+//! entries behind; they are swept when a partition's list doubles.
 
 use barnabas_replica::Committed;
 use std::sync::Arc;

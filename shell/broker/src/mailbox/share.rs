@@ -105,7 +105,7 @@ pub enum ShareDeclined {
     /// Its state could not be read.
     NotLoaded(ErrorCode),
     Refused(ShareRefusal),
-    /// Nobody of the group has fetched from it, as far as this leader knows.
+    /// No member of the group has fetched from it, as far as this leader knows.
     Unknown,
 }
 
@@ -119,7 +119,7 @@ impl ShareDeclined {
         }
     }
 
-    /// What is told beside the code.
+    /// The error message beside the code.
     pub fn message(self) -> Option<String> {
         match self {
             Self::Refused(refusal) => Some(refusal.to_string()),

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn leader_of_a_former_life_alarms_nobody() {
+    fn leader_of_a_former_life_raises_no_alarm() {
         let events = ClusterEvents::default();
         let below = PartitionChange::BelowMinIsr { is_planned: false, needed: 2 };
         events.happened(&event(0, 1, below), Here { serves: false, ..ME });

@@ -1,9 +1,9 @@
 //! What happens again and again, and is to be said at once but not each time: the first time, and from then on once a
 //! minute with the number of times in between.
 //!
-//! Without a clock of its own: the caller says what time it is. Bounded: [`KEYS_MAX`] things at once have a place of
-//! their own, until they have been silent for [`AGAIN`]. All others share one, so that of any number no more is said
-//! than one line more.
+//! Without a clock of its own: the caller passes the time. Bounded: [`KEYS_MAX`] keys at once have entries of their
+//! own, until they have been silent for [`AGAIN`]. All others share one entry, so that they log one line more in
+//! all.
 //!
 //! Used by quorum_worker/peers.rs, requests/quorum/identity_mismatch.rs and server/lifecycle.rs, of nodes that are not
 //! of this cluster or not who they say; by partition_worker/replication/repair.rs, of leaders whose records are
@@ -15,7 +15,7 @@ use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Who has been told something, is told again after so long; and who was silent for so long, is new.
+/// A key is logged again after so long; a key that was silent for so long counts as new.
 pub const AGAIN: Duration = Duration::from_secs(60);
 /// IdentityMismatches may come from any number of addresses.
 const KEYS_MAX: usize = 64;
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_time_is_said_and_then_one_a_minute_with_a_count() {
+    fn first_event_is_logged_and_then_one_a_minute_with_a_count() {
         let (seldom, start) = (LogRateLimit::default(), barnabas_clock::now());
         let said =
             |key: &'static str, at_ms: u64| seldom.happened(&key, start + Duration::from_millis(at_ms));
@@ -161,7 +161,7 @@ mod tests {
         // 30 a second for a minute and a half.
         let of_a: Vec<Unsaid> = (1..2_700).filter_map(|time| said("a", time * 1_000 / 30)).collect();
         assert_eq!(of_a, [Unsaid(1_799)]);
-        assert_eq!(said("b", 90_000), Some(Unsaid(0)), "another one is told at once");
+        assert_eq!(said("b", 90_000), Some(Unsaid(0)), "another key is logged at once");
         assert_eq!(Unsaid(1_799).to_string(), " (1799 more since this was last said)");
         assert_eq!(Unsaid(0).to_string(), "");
     }

@@ -1,4 +1,4 @@
-//! A topic's effective settings, in the words of whoever applies them.
+//! A topic's effective settings, in the types of the crates that use them.
 //!
 //! The values come from core/metadata (broker settings, then the topic's own); this file only turns them around.
 

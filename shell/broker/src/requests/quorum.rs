@@ -1,8 +1,8 @@
 //! What comes in on a controller's listener from brokers and other controllers: the quorum's own requests, those of
 //! brokers, and clients' requests that a broker passes on.
 //!
-//! Requests of the quorum go to this node's member, whoever leads. Those of brokers are answered by the active
-//! controller alone: others say NOT_CONTROLLER, and the broker looks for it elsewhere.
+//! Requests of the quorum go to this node's member, leader or not. Only the active controller answers those of
+//! brokers: others return NOT_CONTROLLER, and the broker tries the next one.
 //!
 //! Source: Kafka `ControllerApis`, `EnvelopeUtils`; KIP-590, KIP-595.
 

@@ -176,7 +176,7 @@ impl Session {
         if any < self.patience || self.share_connection.get().is_some() {
             return None;
         }
-        // Nobody else can do its work; or one of several can, and is not to do everybody's.
+        // Either no other worker can do its work, or several can, and it must not take all connections.
         let connections = |worker| self.node.workers.metering.connections(worker);
         let goes = same >= self.patience || connections(owner) <= connections(self.worker) + UNEVEN_MAX;
         goes.then_some(owner)

@@ -60,7 +60,7 @@ impl BrokerLinks {
         Some(link)
     }
 
-    /// The link ends, and with it what is under way, once nobody holds it any more.
+    /// The link ends, with its requests in flight, once all holders have dropped it.
     fn forget(&self, broker: BrokerId, purpose: Purpose) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&(broker, purpose));
     }

@@ -2,10 +2,10 @@
 //! the topic is made if need be, records are copied if the group says so, and written as a producer's are, with
 //! `acks=all`.
 //!
-//! What may pass (nobody leads the partition, the topic is not known everywhere yet) is tried again, as often and as
-//! long as Kafka does; after that, and where something is amiss that only the operator can put right, the records are
-//! archived without having been written, as in Kafka. A leader that changes in between sends what it finds on its way
-//! again: a letter is written once, or, rarely, more often.
+//! Errors that may pass (the partition has no leader, the topic is not known everywhere yet) are retried as often
+//! and as long as in Kafka. After that, and for errors that only the operator can fix, the records are archived
+//! without a dead letter, as in Kafka. If the leader changes in between, the new one sends the letters that it finds
+//! unfinished: a letter is written once, or, rarely, more often.
 //!
 //! Bounded: one errand for each share partition at a time, of as many records as the group may hold locked; a read of
 //! the source takes [`READ_BYTES`], and copies no more than the topic takes in one batch.
@@ -133,7 +133,7 @@ fn source_name(node: &Node, source: PartitionKey) -> Text {
     topic.map_or_else(|| Text::from(source.topic.to_string()), |topic| topic.name.clone())
 }
 
-/// Where the letters go, looked up anew for each batch as settings may change; the topic is made if it is not there.
+/// The topic of the dead letters, looked up for each batch as settings may change, and created if it does not exist.
 async fn find(
     node: &Node,
     group: &Text,
@@ -170,7 +170,7 @@ async fn create(node: &Node, request: CreateTopicsRequest, topic: &Text) -> Resu
     let code = made.map_or(ErrorCode::UnknownTopicOrPartition, |made| ErrorCode::from_code(made.error_code));
     match code {
         ErrorCode::None => Ok(true),
-        // Somebody else was faster: it is there, or about to be.
+        // Another broker was faster: the topic exists, or is about to.
         ErrorCode::TopicAlreadyExists => Ok(true),
         ErrorCode::ThrottlingQuotaExceeded => Ok(false),
         code => Err(Undelivered::NotCreated { topic: topic.clone(), code }),

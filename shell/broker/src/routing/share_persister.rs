@@ -4,9 +4,9 @@
 //! A question to a shard of this node is a message to the worker that owns its partition of `__share_group_state`; one
 //! to a shard that another broker leads goes there over a link (keys 83 to 87, share_persister/remote.rs).
 //!
-//! What may pass by itself (no topic yet, no leader, a shard that moves) is tried again for a while before its error is
-//! told. Questions about one share-partition reach the shard in the order in which they were begun, unless one of them
-//! has to be tried again: whoever needs an order asks one after the other.
+//! Errors that may pass (no topic yet, no leader, a shard that moves) are retried for a while before they are
+//! returned. Requests for one share-partition reach the shard in the order in which they began, unless one is
+//! retried: callers that need an order send one after the other.
 //!
 //! Asked by: partition_worker/share (read, write), requests/share/groups.rs (initialize, delete, summaries).
 //! After: coordinator_worker.rs, core/coordinator/src/share_state/shard.rs.
@@ -71,12 +71,12 @@ pub async fn initialize(
     done(ask(node, ShareStateRequest::Initialize { key, state_epoch, start_offset }).await)
 }
 
-/// The state, for the leader of the partition; whoever led it in an earlier epoch can write no more. Its `state_epoch`
-/// is what `write` is to say. A start offset of [`Offset::NONE`]: the reader decides where to begin
+/// The state, for the leader of the partition; earlier leader epochs can no longer write. Its `state_epoch` is the
+/// one that `write` has to pass. A start offset of [`Offset::NONE`]: the reader decides where to begin
 /// (`share.auto.offset.reset`).
 ///
 /// # Errors
-/// FENCED_LEADER_EPOCH: somebody leads it in a later epoch. INVALID_REQUEST: nobody has set it up. Else as for
+/// FENCED_LEADER_EPOCH: the partition has a newer leader epoch. INVALID_REQUEST: it is not initialized. Else as for
 /// [`initialize`].
 pub async fn read(
     node: &Node,
@@ -93,8 +93,8 @@ pub async fn read(
 /// Writes down what has changed; done when it is on disk.
 ///
 /// # Errors
-/// FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH: the state is to be read again, or somebody else leads the partition.
-/// INVALID_REQUEST: nobody has set it up. Else as for [`initialize`].
+/// FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH: read the state again, or the partition has a newer leader.
+/// INVALID_REQUEST: it is not initialized. Else as for [`initialize`].
 pub async fn write(node: &Node, key: SharePartitionKey, write: WriteState) -> Result<(), ErrorCode> {
     let WriteState { state_epoch, leader_epoch, start_offset, delivery_complete_count, batches } = write;
     let request = ShareStateRequest::Write {
@@ -116,8 +116,8 @@ pub async fn delete(node: &Node, key: SharePartitionKey) -> Result<(), ErrorCode
     done(ask(node, ShareStateRequest::Delete { key }).await)
 }
 
-/// Where a share-partition stands, without its batches. A start offset of [`Offset::NONE`]: nobody has begun to read,
-/// or it is not set up.
+/// The position of a share-partition, without its batches. A start offset of [`Offset::NONE`]: no member has read
+/// from it, or it is not initialized.
 ///
 /// # Errors
 /// As for [`initialize`].
@@ -210,7 +210,7 @@ async fn ask(node: &Node, request: ShareStateRequest) -> ShareStateResponse {
     ask_once(node, request).await
 }
 
-/// Asks wherever the shard is now, and tells whatever is said.
+/// Sends the request to the shard's current leader, and returns any answer.
 pub async fn ask_once(node: &Node, request: ShareStateRequest) -> ShareStateResponse {
     match place(node, &request) {
         Ok((_, BrokerId::NONE)) => request.refuse(ErrorCode::CoordinatorNotAvailable),
@@ -220,7 +220,7 @@ pub async fn ask_once(node: &Node, request: ShareStateRequest) -> ShareStateResp
     }
 }
 
-/// Asks a shard of this node, and tells whatever is said: for another broker's question, which is asked again there.
+/// Sends another broker's request to a shard of this node, and returns any answer: the other broker retries.
 pub async fn ask_here(node: &Node, request: ShareStateRequest) -> ShareStateResponse {
     match place(node, &request) {
         Ok((shard, leader)) if leader == node.identity.broker_id => ask_shard(node, shard, request).await,

@@ -216,7 +216,7 @@ fn check_kraft(config: &NodeConfig, disk: &dyn Disk, places: &[Place]) -> Result
     Ok(())
 }
 
-/// A directory that holds partitions has lost its `meta.properties`: it is somebody's data, not a new node's.
+/// A directory that holds partitions has lost its `meta.properties`: it has data, so it is not a new node's.
 fn check_empty(place: &Place) -> Result<(), Failure> {
     let Some(found) = &place.partition else { return Ok(()) };
     Err(format!(
@@ -244,7 +244,7 @@ fn not_formatted(config: &NodeConfig, place: &Place, known: Option<&Text>) -> St
     }
     let is_dynamic = config.is_controller && !config.has_static_voters();
     match known {
-        // A voter that has lost its disk is none until it is added anew: it must not begin a quorum of its own.
+        // A voter that has lost its disk is no voter until it is added again: it must not start a quorum of its own.
         Some(cluster) => format!(
             "it is not formatted, and the node's other log directories are of cluster {cluster}. If its disk is not mounted, mount \
              it and start again; if its disk was replaced, format it for that cluster and start again: \

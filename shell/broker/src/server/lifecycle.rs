@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Between heartbeats while something is to change: the broker waits to be unfenced, or to be let go.
+/// Between heartbeats while the broker waits to be unfenced, or for its controlled shutdown.
 const SOON: Duration = Duration::from_millis(20);
 /// How often a controller looks whether the cluster still knows it.
 const REGISTERED_CHECK: Duration = Duration::from_secs(5);
@@ -38,7 +38,7 @@ const REGISTERED_CHECK: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_millis(200);
 /// How long a broker that stops waits for its partitions to find other leaders.
 const GOODBYE_PATIENCE: Duration = Duration::from_secs(30);
-/// The same, while no controller answers: nobody leads the quorum, perhaps since the whole cluster stops.
+/// The same, while no controller answers: the quorum has no leader, perhaps because the whole cluster stops.
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// What is known of the broker's standing. Cheap to clone.
@@ -109,7 +109,7 @@ impl Lifecycle {
     }
 }
 
-/// Whether there is nobody whom this broker's coming and going concerns.
+/// Whether the cluster has no other node.
 fn is_alone(node: &Node) -> bool {
     let image = node.cluster.image.load();
     let others = image.cluster.brokers().any(|broker| broker.id != node.identity.broker_id);

@@ -40,7 +40,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// After so long without a leader of the metadata quorum, somebody should look.
+/// How long the metadata quorum may have no leader before the operator should look.
 const LEADER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is known of the node before it is a member.

@@ -8,9 +8,8 @@ const WAIT: Duration = Duration::from_millis(500);
 /// How long a start waits for room in one directory while others could serve.
 const WAIT_BESIDE_OTHERS: Duration = Duration::from_secs(30);
 
-/// At the start, before anybody is served: tries again until there is room. Nothing of what is tried is lost
-/// meanwhile, and
-/// nobody has to start the node a second time. Where other directories could serve, only for a while.
+/// At the start, before any client is served: retries until there is room. Nothing is lost meanwhile, and the
+/// operator need not start the node a second time. If other directories could serve, it waits only for a while.
 ///
 /// # Errors
 /// What `work` ends with; a full disk where the node is to stop, or others wait for it.

@@ -83,7 +83,8 @@ pub fn start_journals(node: &Arc<Node>) -> Vec<JoinHandle<()>> {
     threads
 }
 
-/// See [`replay::settle`]. Once the journals are read: they are synced by themselves, and somebody waits for that.
+/// See [`replay::settle`]. Runs after the journals are read: syncing them is a separate step, which the start waits
+/// for.
 pub fn start_settling(node: &Arc<Node>) -> Vec<JoinHandle<()>> {
     let mut threads = Vec::new();
     for (index, directory) in node.log_dirs.directories.iter().enumerate().filter(|(_, dir)| dir.is_online())

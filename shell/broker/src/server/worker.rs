@@ -32,7 +32,7 @@ const IDLE_CHECK_EVERY: Duration = Duration::from_secs(5);
 /// counts.
 const TIMERS_LATE_MAX: Duration = Duration::from_millis(200);
 
-/// Runs worker `id` until its mailbox closes or it is told to stop.
+/// Runs worker `id` until its mailbox closes or it is stopped.
 ///
 /// # Errors
 /// The system gives no event queue.

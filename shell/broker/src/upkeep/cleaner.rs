@@ -11,8 +11,8 @@
 //! | `cleaner/pace.rs` | how fast may it go on, and whether it has to stop |
 //!
 //! Always true:
-//! 1. a partition that nobody writes to costs nothing: only those whose log has grown since are looked at, and after a
-//!    start those whose newest segment begins past the directory's `cleaner-offset-checkpoint`
+//! 1. an idle partition costs nothing: the cleaner looks only at logs that have grown since the last pass, and after
+//!    a start at those whose newest segment begins past the directory's `cleaner-offset-checkpoint`
 //! 2. the recovery-point checkpoint reaches past what is swapped, so that recovery never takes compaction's holes for
 //!    lost segments
 //! 3. `cleaner-offset-checkpoint` is written after the names of the new segments are durable
@@ -37,7 +37,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Directories are looked through for partitions that nobody has opened: at the start and this often.
+/// How often directories are searched for partitions that are not open; also at the start.
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 /// After an error that may pass (no room, a change of leaders), a partition is left alone this long.
 const REST_AFTER_ERROR: Duration = Duration::from_secs(60);

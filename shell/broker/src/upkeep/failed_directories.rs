@@ -1,4 +1,4 @@
-//! A log directory that fails while the node runs: who is told.
+//! Reports a log directory that fails while the node runs.
 
 use crate::mailbox::Report;
 use crate::node::Node;

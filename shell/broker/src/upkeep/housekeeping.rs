@@ -1,8 +1,8 @@
 //! What is done now and then, on one thread of low priority: checkpoints, retention, files whose time to go has come.
 //!
-//! Workers do the part that concerns their partitions when they are asked (partition_worker/upkeep.rs); the checkpoint
-//! files, which belong to directories and not to partitions, are written on this thread (upkeep/checkpoints.rs), and
-//! here the directories are looked through for what nobody has opened (housekeeping/sweep.rs).
+//! Workers do the part that concerns their partitions on request (partition_worker/upkeep.rs). This thread writes
+//! the checkpoint files, which belong to directories and not to partitions (upkeep/checkpoints.rs), and searches the
+//! directories for partitions that are not open (housekeeping/sweep.rs).
 
 mod sweep;
 

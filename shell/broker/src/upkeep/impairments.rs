@@ -1,4 +1,5 @@
-//! When the controller is told from where this broker must not lead, and which of its copies are damaged.
+//! Reports to the controller from which log directories this broker must not lead, and which of its replicas are
+//! damaged.
 //!
 //! Neighbours: node/log_dirs/impaired_partitions.rs and full.rs, which know it; placement/reports.rs, which sends it;
 //! core/quorum's `controller/impaired.rs`, which acts on it.
@@ -49,8 +50,8 @@ fn what_follows(impairs: Impairs, is_short: bool) -> &'static str {
     }
 }
 
-/// Tells the controller, if anything has changed since it was told. Once a second, and by whoever does not want to
-/// wait that long.
+/// Reports to the controller, if anything has changed since the last report. Called once a second, and at once for
+/// urgent changes.
 pub fn say(node: &Node) {
     if node.log_dirs.impaired.has_changed.swap(false, Ordering::AcqRel) {
         tell(node);
@@ -71,7 +72,7 @@ pub fn watch(node: &Node) {
 fn tell(node: &Node) {
     let image = node.cluster.image.load();
     if image.cluster.broker_count() <= 1 {
-        // Nobody else could lead.
+        // No other broker could lead.
         return;
     }
     let serves = image

@@ -1,7 +1,7 @@
 //! The thread that copies: one piece of each move in turn, at the lowest priority, at the pace that is set.
 //!
-//! It alone makes, fills and removes `-future` directories after the start. It waits for the partitions' owners; nobody
-//! waits for it. It speaks with them in the words of mailbox/moves.rs.
+//! It alone makes, fills and removes `-future` directories after the start. It waits for the partitions' owners; no
+//! thread waits for it. Its messages are in mailbox/moves.rs.
 
 mod pace;
 
@@ -171,7 +171,7 @@ impl Mover {
             }
             Ok(Fits::No) => {
                 self.copies.insert(key, copying);
-                return self.begin_anew(key, each);
+                return self.start_over(key, each);
             }
             Err(error) => {
                 self.copies.insert(key, copying);
@@ -239,7 +239,7 @@ impl Mover {
         };
         let mut copy = LogCopy::new(place, FilePool::new(directory.disk.clone(), FILES_OPEN));
         if each.goes_on {
-            // What was compacted since it was begun, nobody knows.
+            // Compaction since the move began is not in the copy.
             let image = self.node.cluster.image.load();
             let config = crate::node::topic_settings::log_config(&self.node, &image, &each.name.topic);
             copy.resume(config, self.node.clock.wall())?;
@@ -259,7 +259,7 @@ impl Mover {
                 }
                 return Turn::Waits;
             }
-            CopyVerdict::BeginAgain => return self.begin_anew(key, each),
+            CopyVerdict::BeginAgain => return self.start_over(key, each),
             CopyVerdict::DirectoryFailed => self.node.directory_failed(each.to, error),
             CopyVerdict::Over => {
                 tracing::error!(partition = %each.name, %error, "the move failed; the replica stays in \
@@ -270,7 +270,7 @@ impl Mover {
         Turn::Over
     }
 
-    fn begin_anew(&mut self, key: PartitionKey, each: &Move) -> Turn {
+    fn start_over(&mut self, key: PartitionKey, each: &Move) -> Turn {
         tracing::info!(partition = %each.name, "the copy was restarted from the beginning");
         self.give_up(key, each);
         if let Err(error) = begin(&self.node, key, each.name.clone(), each.to) {

@@ -72,8 +72,8 @@ pub fn discard_stale(directory: &Directory) -> Result<(), StorageError> {
     Ok(remove_files(&*directory.disk, &directory.path, None)?)
 }
 
-/// Reads the journal of one directory, if there is one. What is left in it afterwards waits in memory; the rest is
-/// synced in segments, or nobody's.
+/// Reads the journal of one directory, if there is one. Batches of partitions that are opened later wait in memory;
+/// the rest is synced in segments, or belongs to no topic.
 ///
 /// # Errors
 /// The directory cannot be served: its journal is damaged or belongs elsewhere, or the machine refuses.
@@ -81,7 +81,7 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, OpenError>
     let directory = &node.log_dirs.directories[index];
     let begun = barnabas_clock::now();
     let Some(mut recovered) = read_journal(directory, directory.id)? else { return Ok(None) };
-    // Before its bytes count as somebody's.
+    // Before its bytes are counted for a partition.
     recovered.keep(|replay| is_known(node, replay.partition.topic_id));
     let image = node.cluster.image.load();
     let waits = |replay: &PartitionReplay| {
@@ -133,8 +133,8 @@ pub fn replay_rest(node: &Node, index: usize, recovered: &mut Recovered) -> Resu
 /// cut or a removal that the killed process did and did not sync looks done to this one, which has nothing to sync
 /// then; without this, power that goes hours later would take it back.
 ///
-/// Nobody waits for it but the end of the node: a log that is opened before it is through, and written to, sees to
-/// itself (`OpenFrom::is_unsettled`).
+/// Only the end of the node waits for it: a log that is opened before and written to settles itself
+/// (`OpenFrom::is_unsettled`).
 ///
 /// # Errors
 /// The system gives no thread.
@@ -188,7 +188,7 @@ fn replay_now(node: &Node, index: usize, partitions: &[PartitionReplay]) -> Resu
     }
 }
 
-/// What belongs to a topic that was deleted is nobody's, unless the metadata log has lost its end.
+/// Records of a deleted topic are dropped, unless the metadata log has lost its end.
 fn is_known(node: &Node, topic: TopicId) -> bool {
     node.cluster.image.load().topics.by_id(topic).is_some() || node.peers.controller.log_was_cut()
 }

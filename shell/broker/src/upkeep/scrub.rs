@@ -13,7 +13,7 @@
 //!
 //! Always true:
 //! 1. nothing is changed, cut or deleted here, whatever is found
-//! 2. a damaged place is named once at ERROR, by file, byte and offset, whoever finds it; and counted
+//! 2. each damaged place is logged once at ERROR, with file, byte and offset, and counted
 //! 3. a partition in which damage was found checks again what it reads, and heals itself from another replica
 //!    (partition_worker/replication/repair.rs)
 
@@ -165,8 +165,8 @@ fn note_damaged(node: &Node, directory: &Directory, noted: &mut BTreeSet<String>
         return;
     }
     let begun_ms = node.clock.wall().0;
-    let anew = || Progress { begun_ms, at: Some((String::new(), -1)), ..Progress::default() };
-    write_progress(node, directory, &read_progress(directory).unwrap_or_else(anew));
+    let from_start = || Progress { begun_ms, at: Some((String::new(), -1)), ..Progress::default() };
+    write_progress(node, directory, &read_progress(directory).unwrap_or_else(from_start));
     *noted = damaged;
 }
 

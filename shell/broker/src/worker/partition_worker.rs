@@ -5,10 +5,10 @@
 //! `acks=1` and `acks=all` are answered when the journal's round is durable. With `log.ack.durability=written` batches
 //! are written into segments instead and answered at once.
 //!
-//! Partitions are opened when they are first asked for: after a start nothing is read before somebody wants it.
+//! Partitions are opened on first use: after a start nothing is read without a request.
 //!
 //! Always true:
-//! 1. only this worker touches its partitions; it waits for nobody
+//! 1. only this worker touches its partitions; it waits for no other thread
 //! 2. a partition that failed stays failed until the process ends, and costs one line in the log
 //! 3. with `written`, unsynced bytes that no producer waits for are handed to the committer within ten seconds
 //!
@@ -42,7 +42,7 @@ use crate::node::peers::planted::{self, Mistake};
 use crate::upkeep::impairments;
 use crate::upkeep::scrub;
 use crate::worker::replica::Hosted;
-use crate::worker::tickets::{NOBODY, Opened, Tickets};
+use crate::worker::tickets::{NO_TICKET, Opened, Tickets};
 use appends::await_metadata::Early;
 use appends::journaled::Journaled;
 use appends::rounds::{carry_out, surroundings};
@@ -97,7 +97,7 @@ pub struct PartitionWorker {
     /// When the first of them came.
     moment: Option<Moment>,
     lists: BatchLists,
-    /// Partitions whose unsynced bytes nobody waits for.
+    /// Partitions with unsynced bytes for which no request waits.
     lazy: Vec<PartitionKey>,
     /// Partitions in which producers wait for `acks=all`.
     awaited: Vec<PartitionKey>,
@@ -245,7 +245,7 @@ impl PartitionWorker {
     fn append(&mut self, command: AppendCommand) {
         let opened = command.reply.map(|reply| self.tickets.open(command.items.len(), reply));
         for item in command.items {
-            let ticket = opened.map_or(NOBODY, |opened| self.tickets.ticket(opened, item.slot));
+            let ticket = opened.map_or(NO_TICKET, |opened| self.tickets.ticket(opened, item.slot));
             if let Some(item) = self.hold_early(item, ticket, command.acks, command.deadline) {
                 self.append_item(item, ticket, command.acks, command.deadline);
             }

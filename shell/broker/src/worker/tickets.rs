@@ -1,7 +1,7 @@
 //! Who waits for which append: requests with several batches on this worker, answered when the last one is decided.
 //!
-//! A ticket names a request's place, the batch within it, and the place's generation, so that a late answer for a
-//! request that was answered otherwise (its write failed) reaches nobody else.
+//! A ticket names a request's place, the batch within it, and the place's generation. So a late answer for a request
+//! that was answered already (its write failed) does not reach another request.
 
 use crate::mailbox::{AppendOutcome, Declined};
 use barnabas_metrics::{AppendTimes, RoundTimes, Stamp};
@@ -14,8 +14,8 @@ const SLOT_BITS: u32 = 24;
 /// More requests than this never wait on one worker: each holds at least its frame of the memory budget.
 const PLACES_MAX: usize = 1 << PLACE_BITS;
 
-/// A ticket that nobody waits for.
-pub const NOBODY: Ticket = Ticket(u64::MAX);
+/// The ticket of a batch without a waiting request.
+pub const NO_TICKET: Ticket = Ticket(u64::MAX);
 
 #[derive(Debug, Default)]
 struct Place {
@@ -70,9 +70,9 @@ impl Tickets {
         Ticket(generation | (opened.place as u64) << SLOT_BITS | u64::from(slot & ((1 << SLOT_BITS) - 1)))
     }
 
-    /// One batch is decided. A ticket that nobody holds any more is ignored.
+    /// Sets one batch's outcome. A ticket of an earlier generation is ignored.
     pub fn answer(&mut self, ticket: Ticket, result: Result<Acked, Declined>) {
-        if ticket == NOBODY {
+        if ticket == NO_TICKET {
             return;
         }
         let place = (ticket.0 >> SLOT_BITS) as usize & (PLACES_MAX - 1);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_whether_the_disk_here_or_another_replica_came_last() {
+    fn result_names_the_slower_of_the_own_disk_and_the_followers() {
         let round = RoundTimes { begun: Stamp(20), durable: Stamp(30) };
         let mut tickets = Tickets { turn: Stamp(10), round, ..Tickets::default() };
         for (is_round_told, decided) in [(true, 30), (false, 50)] {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_reaches_nobody_else() {
+    fn late_answer_does_not_reach_another_request() {
         let mut tickets = Tickets::default();
         let (reply, _first) = oneshot::channel();
         let opened = tickets.open(1, reply);
@@ -180,6 +180,6 @@ mod tests {
         assert!(second.try_recv().is_err());
         tickets.answer(tickets.ticket(opened, 0), acked(2));
         assert!(second.try_recv().is_ok());
-        tickets.answer(NOBODY, acked(3));
+        tickets.answer(NO_TICKET, acked(3));
     }
 }

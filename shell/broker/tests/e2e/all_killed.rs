@@ -95,7 +95,7 @@ fn cut_last_segment(folder: &Path) {
     file.set_len(100).expect("cut");
 }
 
-/// The node that was killed with the others has lost a part of what it had acknowledged: whoever has it leads.
+/// The node that was killed with the others has lost a part of what it had acknowledged: a node that has it leads.
 #[test]
 fn damaged_replica_is_not_left_to_lead() {
     let settings =

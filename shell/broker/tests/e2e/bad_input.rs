@@ -44,7 +44,7 @@ fn garbage_costs_one_connection_and_one_line() {
         assert!(client.is_closed(), "{what}");
         assert!(is_alive(&node), "{what}");
     }
-    // The two lengths above the limit, APIs that are not served, versions of Metadata: each kind is said once.
+    // The two lengths above the limit, unknown APIs, unknown versions of Metadata: each kind is logged once.
     let kinds = [
         "negative length",
         "speaks HTTP",

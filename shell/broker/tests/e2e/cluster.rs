@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// With these nothing is noticed by waiting for it while a test lasts: neither that the leader of the quorum answers no
 /// more, nor that a broker is silent. What is noticed all the same was told by closed connections.
-const NOBODY_WAITS: &str = "controller.quorum.fetch.timeout.ms=600000\nbroker.session.timeout.ms=600000";
+const LONG_TIMEOUTS: &str = "controller.quorum.fetch.timeout.ms=600000\nbroker.session.timeout.ms=600000";
 
 struct Cluster {
     nodes: BTreeMap<i32, TestNode>,
@@ -147,7 +147,7 @@ fn leaders(client: &mut Client, topic: &str) -> BTreeMap<i32, usize> {
 }
 
 fn survives_its_leader(voters: Voters) {
-    let mut cluster = Cluster::start_with(voters, NOBODY_WAITS);
+    let mut cluster = Cluster::start_with(voters, LONG_TIMEOUTS);
     // Created by whichever node is asked, spread over all of them, and known to all.
     for asked in 1..=3 {
         let name = format!("by-{asked}");
@@ -167,7 +167,7 @@ fn survives_its_leader(voters: Voters) {
     let leader = cluster.leader(1);
     assert!([2, 3].iter().all(|&node| cluster.leader(node) == leader), "one leader");
 
-    // The active controller dies. Another one leads though nobody waits for a silent one.
+    // The active controller dies. Another one leads without any timeout.
     let killed = Instant::now();
     cluster.nodes.get_mut(&leader).expect("it is there").kill();
     let others: Vec<i32> = (1..=3).filter(|&node| node != leader).collect();
@@ -180,7 +180,7 @@ fn survives_its_leader(voters: Voters) {
     // It comes back, follows, and serves again.
     cluster.nodes.get_mut(&leader).expect("it is there").launch();
     cluster.await_brokers(&[1, 2, 3], &[1, 2, 3]);
-    assert_eq!(cluster.leader(leader), next, "coming back takes nobody's place");
+    assert_eq!(cluster.leader(leader), next, "coming back does not take the lead");
     assert_eq!(create(&mut cluster.client(leader), 7, "again", 6, 1), 0);
     for node in 1..=3 {
         eventually("partitions on all three", || leaders(&mut cluster.client(node), "again").len() == 3);
@@ -210,7 +210,7 @@ fn a_planned_stop_hands_over_and_half_a_quorum_is_waited_out() {
 
     // A second one goes: the last one serves what it has, and creates nothing.
     cluster.nodes.get_mut(&others[1]).expect("there").kill();
-    assert_eq!(metadata(&mut cluster.client(others[0])).brokers.len(), 2, "nobody can say that it is gone");
+    assert_eq!(metadata(&mut cluster.client(others[0])).brokers.len(), 2, "nothing shows that it is gone");
     let waiting = {
         let mut client = cluster.client(others[0]);
         std::thread::spawn(move || create(&mut client, 7, "when-there-are-two-again", 2, 1))
@@ -354,7 +354,7 @@ fn a_node_that_was_away_for_long_or_lost_its_disk_is_given_a_snapshot() {
 fn brokers_and_controllers_may_be_processes_of_their_own() {
     let id = random_uuid();
     let controller_port = free_port();
-    let voters = format!("controller.quorum.voters=1@127.0.0.1:{controller_port}\n{NOBODY_WAITS}");
+    let voters = format!("controller.quorum.voters=1@127.0.0.1:{controller_port}\n{LONG_TIMEOUTS}");
     let mut controller = prepared(None, 1, "controller", (0, controller_port), &id, &voters, &[]);
     controller.launch_unawaited();
     let mut brokers: BTreeMap<i32, TestNode> = [11, 12]
@@ -373,8 +373,8 @@ fn brokers_and_controllers_may_be_processes_of_their_own() {
         let described = describe_quorum(&mut cluster.client(11), 2);
         described.topics[0].partitions[0].observers.len() == 2
     });
-    // The broker that is killed is missed though its session goes on, and may come back under its own name though
-    // nobody let it end.
+    // The controller fences the killed broker although its session has not timed out. The broker may register again
+    // although its old session was never ended.
     let mut cluster = cluster;
     cluster.nodes.get_mut(&12).expect("there").kill();
     cluster.await_brokers(&[11], &[11]);

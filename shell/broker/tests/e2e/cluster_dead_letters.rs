@@ -84,7 +84,7 @@ fn values(cluster: &Cluster, topic: &str) -> Option<Vec<String>> {
 }
 
 #[test]
-fn letters_go_to_whoever_leads_their_topic() {
+fn letters_go_to_the_leader_of_their_topic() {
     let cluster = Cluster::start(SETTINGS);
     create(&cluster, "orders", 1, &[]);
     create(&cluster, "dlq.orders", 2, &[("errors.deadletterqueue.group.enable", "true")]);

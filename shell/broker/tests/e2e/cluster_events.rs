@@ -94,7 +94,7 @@ fn unregistered_broker_is_named_by_the_survivors() {
 
 /// Nothing was led by it that another replica could lead: the controller fences it at once.
 #[test]
-fn broker_that_stops_cleanly_and_leads_nothing_alarms_nobody() {
+fn clean_stop_of_a_broker_without_leaderships_logs_no_warning() {
     let mut cluster = Cluster::start("auto.leader.rebalance.enable=false");
     cluster.create("orders", 3);
     let before = Before::now(&cluster);

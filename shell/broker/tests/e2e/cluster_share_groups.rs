@@ -207,7 +207,7 @@ fn a_share_groups_state_is_on_other_brokers_and_outlives_its_coordinator() {
     let shards: BTreeSet<i32> = (0..PARTITIONS).map(of_partition).collect();
     assert!(shards.len() > 1, "all state is on one broker: {shards:?}");
 
-    // From here on: whoever fetches first begins at the end.
+    // From here on: the first fetch begins at the end.
     let mut members = sessions(&cluster);
     assert_eq!(members.len(), 3);
     eventually("all share-partitions have begun", || {

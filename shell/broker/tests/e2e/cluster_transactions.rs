@@ -1,6 +1,6 @@
 //! Transactions over three brokers: who coordinates is another broker than who leads, and dies.
 //!
-//! What was committed is there, once; what was aborted, or never decided, is not; what was answered holds whoever is
+//! Committed records are there, once; aborted or undecided ones are not; every answer holds, whichever broker is
 //! killed.
 
 use crate::harness::cluster::{
@@ -29,7 +29,7 @@ const COMMIT: bool = true;
 const ABORT: bool = false;
 const PARTITIONS: i32 = 6;
 
-/// A producer that goes on as a client does, whoever dies.
+/// A producer that retries as a client does, whichever broker dies.
 struct Txn<'a> {
     id: &'a str,
     /// Of the client: `transaction.version`.
@@ -51,7 +51,7 @@ impl<'a> Txn<'a> {
         cluster.await_coordinator(TRANSACTION, self.id)
     }
 
-    /// Asks the coordinator, whoever that is, until it says yes or no.
+    /// Asks the current coordinator, until it answers yes or no.
     fn coordinated(&self, cluster: &Cluster, what: &str, mut attempt: impl FnMut(i32) -> Option<i16>) -> i16 {
         until(what, || attempt(cluster.coordinator(TRANSACTION, self.id)?).filter(|code| !comes_back(*code)))
     }
@@ -220,7 +220,7 @@ fn values(cluster: &Cluster, partition: i32) -> Vec<String> {
     read(&mut cluster.nodes[&node].client(), "t", partition, true)
 }
 
-/// `None`: nobody knows yet, since the partition has just found its leader.
+/// `None`: unknown so far, since the partition has just got its leader.
 fn end_offset(cluster: &Cluster, node: i32, partition: i32, committed: bool) -> Option<i64> {
     let wanted = ListOffsetsPartition { partition_index: partition, timestamp: -1, ..Default::default() };
     let topic = ListOffsetsTopic { name: "t".into(), partitions: vec![wanted], ..Default::default() };
@@ -321,7 +321,7 @@ fn the_coordinators_broker_is_killed_within_transactions() {
 
 /// Kills at any moment, of any broker, under a producer that goes on as a client does.
 #[test]
-fn transactions_are_whole_whoever_is_killed_and_when() {
+fn transactions_are_whole_whichever_broker_is_killed() {
     const KILLS: u64 = 6;
     let mut cluster = Cluster::start(SETTINGS);
     cluster.create("t", PARTITIONS);
@@ -416,7 +416,7 @@ fn a_silent_broker_holds_up_no_transaction_once_it_is_fenced() {
 }
 
 #[test]
-fn what_nobody_ends_is_aborted_by_the_next_coordinator() {
+fn abandoned_transaction_is_aborted_by_the_next_coordinator() {
     let mut cluster = Cluster::start(SETTINGS);
     cluster.create("t", PARTITIONS);
     let mut txn = Txn::begin(&cluster, "lost", 2);
@@ -482,7 +482,7 @@ fn no_producer_id_is_given_out_twice() {
         take(&cluster, node, &mut all, 700);
         count += 700;
     }
-    // Whoever is killed gives none of its old ones.
+    // A coordinator that takes over gives none of the old ones.
     for victim in 1..=3 {
         cluster.kill(victim);
         for node in (1..=3).filter(|&node| node != victim) {

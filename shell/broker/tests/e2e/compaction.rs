@@ -412,7 +412,7 @@ fn what_cannot_be_compacted_is_named_and_the_others_go_on() {
 }
 
 #[test]
-fn deleted_records_leave_the_disk_though_nobody_opens_the_partition() {
+fn deleted_records_leave_the_disk_of_an_unopened_partition() {
     use barnabas_wire::messages::DeleteRecordsRequest;
     use barnabas_wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
     let mut node = TestNode::start_with(&["log.cleaner.backoff.ms=1000000"]);

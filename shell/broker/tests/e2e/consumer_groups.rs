@@ -61,7 +61,7 @@ fn a_large_groups_target_is_made_beside_the_requests_and_outlives_a_restart() {
         ConsumerGroupHeartbeatRequest { subscribed_topic_names: Some(vec!["large".into()]), ..join("g") };
     let first = beat(&mut client, &request, |told| told.error_code == 0);
     assert_eq!((first.member_epoch, count(&first.assignment)), (1, 0), "{first:?}");
-    // What it is to have is told once it is there; nothing is asked for again but how things are.
+    // The assignment is sent once it is complete; later heartbeats send only changes.
     let light = ConsumerGroupHeartbeatRequest {
         group_id: "g".into(),
         member_id: "m".into(),

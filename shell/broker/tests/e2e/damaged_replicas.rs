@@ -1,5 +1,5 @@
-//! A byte changes in a sealed segment of one of three replicas: the copy is made whole from another's, nobody who reads
-//! or writes notices, and what was acknowledged is there.
+//! A byte changes in a sealed segment of one of three replicas: the replica is repaired from another one, clients
+//! notice nothing, and every acknowledged record is there.
 
 use crate::harness::replicas::{
     Cluster, PARTITIONS, Producers, append_patiently, eventually, judge, leaders,
@@ -90,7 +90,7 @@ fn heals(at_leader: bool) -> (i32, i32) {
 #[test]
 fn a_damaged_follower_is_made_whole_from_its_leader() {
     let (before, after) = heals(false);
-    assert_eq!(before, after, "nobody else had to lead");
+    assert_eq!(before, after, "the leader stays");
 }
 
 #[test]

@@ -169,9 +169,9 @@ fn without_copies_a_letter_says_where_the_record_stood() {
     assert!(node.stop().success());
 }
 
-/// The topic is not to be used: the records are archived, the operator is told once, and the group goes on.
+/// The topic cannot be used: the records are archived, the log has one line about it, and the group continues.
 #[test]
-fn a_topic_that_takes_none_holds_nobody_up() {
+fn an_unusable_dead_letter_topic_does_not_block_the_group() {
     let mut node = TestNode::start();
     let mut client = node.client();
     client.create_topic("orders", 1, &[]);

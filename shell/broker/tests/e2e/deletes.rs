@@ -1,4 +1,4 @@
-//! Deleting topics with many written partitions: all of it goes, also after a kill, and nobody else notices.
+//! Deleting topics with many written partitions: all files go, also after a kill, and other topics are not affected.
 
 use crate::harness::three_dirs::{all_values, eventually, produce};
 use crate::harness::{Client, TestNode, batch};
@@ -102,7 +102,7 @@ fn a_large_topic_goes_while_another_is_written_and_may_come_back_at_once() {
         delete(&mut client, "large");
         eventually("no folder has its name", || traces(&node, "large", "") == 0);
         eventually("no checkpoint names it", || checkpointed(&node, "large") == 0);
-        // Once more, and this time nobody waits.
+        // Once more, this time without waiting.
         client.create_topic("large", PARTITIONS, &[]);
         begin(&mut client, "large", PARTITIONS);
         delete(&mut client, "large");

@@ -189,7 +189,7 @@ fn connections_beyond_the_limit_are_closed_and_the_others_go_on() {
             .is_ok_and(|mut client| client.try_call(ApiVersionsRequest::default(), 0).is_some())
     };
     while !is_served() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "nobody is let in any more");
+        assert!(begun.elapsed() < Duration::from_secs(10), "no connection is accepted any more");
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(node.stop().success());

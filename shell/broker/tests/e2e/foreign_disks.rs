@@ -23,7 +23,7 @@ fn files(below: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 fn another_nodes_disk_is_refused_and_left_as_it_is() {
     let mut cluster = Three::start();
     assert_eq!(create(&mut cluster.client(1), 7, "t", 3, 3), 0);
-    // Somebody mixes up the disks of nodes 2 and 3.
+    // The disks of nodes 2 and 3 are exchanged.
     for node in [2, 3] {
         assert!(cluster.nodes.get_mut(&node).expect("there").stop_expecting_trouble().success());
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 const PARTITIONS: i32 = 6;
 const FULL: i32 = 2;
-/// What is said on WARN and ERROR.
+/// The lines at WARN and ERROR.
 const EXPECTED: [&str; 2] = ["nearly full", "log.dir.min.free.bytes="];
 /// The balance looks every second whether the preferred leaders could lead.
 const SETTINGS: &str = "offsets.topic.num.partitions=6\nauto.leader.rebalance.enable=true\n\
@@ -22,7 +22,7 @@ fn keep_free(cluster: &Cluster, bytes: Option<&str>) {
     assert_eq!(client.alter_config(1, (BROKER, &FULL.to_string()), "log.dir.min.free.bytes", bytes), 0);
 }
 
-/// One record for a partition, to whoever leads it, until it is acknowledged.
+/// Sends one record for a partition to its leader, until it is acknowledged.
 fn produce(cluster: &Cluster, index: i32) {
     until("an acknowledgement", || {
         let data = PartitionProduceData { index, records: Some(batch(&["a"])), ..Default::default() };

@@ -203,7 +203,7 @@ fn the_page_tells_the_lag_that_the_protocol_tells() {
     assert_eq!((state("classic", "Empty"), state("consumer", "Stable")), (3.0, 1.0));
     assert_eq!(page["kafka_server_group_coordinator_metrics_offset_count"], 9.0);
 
-    // After a restart nobody asks for the groups; the page finds them all the same.
+    // After a restart no client has asked for the groups; the page finds them all the same.
     assert!(node.stop().success());
     node.launch();
     let until = Instant::now() + Duration::from_secs(20);

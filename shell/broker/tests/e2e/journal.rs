@@ -314,7 +314,7 @@ fn a_damaged_journal_takes_its_directory_offline() {
 /// Its directory is also the metadata log's, so that the node cannot go on: who came during the start is not told a
 /// word of an image that nothing stands behind.
 #[test]
-fn a_start_that_ends_with_a_damaged_journal_serves_nobody() {
+fn a_start_that_ends_with_a_damaged_journal_serves_no_client() {
     let mut node = TestNode::start();
     let mut client = node.client();
     client.create_topic("t", 1, &[]);
@@ -361,7 +361,7 @@ fn delete_topic(client: &mut Client, name: &str) {
 }
 
 #[test]
-fn kills_in_a_row_before_anything_is_laid_lose_and_double_nothing() {
+fn kills_in_a_row_before_any_write_back_lose_and_double_nothing() {
     let mut node = TestNode::start();
     let mut client = node.client();
     client.create_topic("kept", 40, &[]);

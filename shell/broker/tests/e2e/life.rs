@@ -198,7 +198,7 @@ fn data_without_its_meta_properties_is_not_taken_for_a_new_node() {
 }
 
 #[test]
-fn a_node_whose_log_lines_nobody_takes_goes_on() {
+fn a_node_with_a_blocked_standard_output_goes_on() {
     let dir = TempDir::new();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
     let listeners = "listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0";
@@ -405,7 +405,7 @@ fn values_that_cannot_be_are_refused_with_key_value_range_and_unit() {
 }
 
 #[test]
-fn what_is_in_force_is_said_at_the_start() {
+fn effective_settings_are_logged_at_the_start() {
     let mut node = TestNode::start_with(&["log.open.files.max=100", "log.cache.bytes=1048576"]);
     let log = node.log();
     for words in [

@@ -186,7 +186,7 @@ fn a_directory_that_fails_while_the_node_serves_takes_only_its_own_partitions_wi
 }
 
 /// `barnabas leader-election … --election-type UNCLEAN` for one partition.
-fn begin_anew(port: u16, topic: &str, partition: i32) -> String {
+fn start_over(port: u16, topic: &str, partition: i32) -> String {
     let server = format!("127.0.0.1:{port}");
     let words = ["leader-election", "--bootstrap-server", &server, "--election-type", "unclean"];
     let of = ["--topic", topic, "--partition", &partition.to_string()];
@@ -228,7 +228,7 @@ fn what_lay_on_a_disk_that_was_replaced_begins_anew_only_when_the_operator_says_
     rig.node.launch();
     let mut client = rig.node.client();
     assert_eq!(produce(&mut client, "t", lost[0], "while"), STORAGE_ERROR);
-    let said = begin_anew(rig.node.port, "t", lost[0]);
+    let said = start_over(rig.node.port, "t", lost[0]);
     assert_eq!(
         said.trim(),
         format!("Successfully completed leader election (UNCLEAN) for partitions t-{}", lost[0])
@@ -292,7 +292,7 @@ fn a_replaced_disk_of_a_node_with_a_file_is_formatted_and_its_partitions_given_u
     let mut client = node.client();
     assert_eq!(produce(&mut client, "t", 0, "while"), STORAGE_ERROR);
     assert!(node.log().contains("1 partitions (such as t-0) stay offline"), "{}", node.log());
-    begin_anew(port, "t", 0);
+    start_over(port, "t", 0);
     eventually("it takes records", || produce(&mut client, "t", 0, "after") == 0);
     assert_eq!(values(&mut client, topic, 0).expect("records"), ["after"]);
     assert!(node.stop_expecting_trouble().success());

@@ -208,8 +208,8 @@ fn a_partition_is_given_up_on_the_operators_word() {
     assert!(node.stop_expecting_trouble().success());
 }
 
-/// A folder that was put there from elsewhere, or whose `partition.metadata` is not its own any more: what the journal
-/// holds is kept, and nothing begins anew in the place of records that nobody else has.
+/// A folder from elsewhere, or one with another partition's `partition.metadata`: the journal's batches are kept,
+/// and the partition does not start empty in the place of records that no other replica has.
 fn a_foreign_folder(end: impl Fn(&mut TestNode)) {
     let mut node = TestNode::start();
     node.client().create_topic("t", 1, &[]);
@@ -226,7 +226,7 @@ fn a_foreign_folder(end: impl Fn(&mut TestNode)) {
     let own = std::fs::read_to_string(&metadata).expect("partition.metadata");
     std::fs::write(&metadata, "version: 0\ntopic_id: gmTyNkbDRWqmoHl3e6EX7Q").expect("is written");
     node.launch();
-    assert_eq!(produce(&mut node.client(), 0), Err(STORAGE_ERROR), "it does not begin anew");
+    assert_eq!(produce(&mut node.client(), 0), Err(STORAGE_ERROR), "it does not start empty");
     assert!(node.log().contains("a topic that is not known"), "{}", node.log());
     node.stop_expecting_trouble();
     let stray = std::fs::read_dir(node.data()).expect("lists").map(|entry| entry.expect("an entry").path());
@@ -241,7 +241,7 @@ fn a_foreign_folder(end: impl Fn(&mut TestNode)) {
 }
 
 #[test]
-fn a_folder_of_a_topic_that_nobody_knows_takes_no_records_with_it() {
+fn a_folder_of_an_unknown_topic_takes_no_records_with_it() {
     a_foreign_folder(TestNode::kill);
 }
 

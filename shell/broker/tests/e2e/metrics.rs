@@ -1,5 +1,5 @@
-//! Where the time goes, of a running node: the page of metrics and its grammar, phases against the latency that a
-//! client sees, `barnabas hotspots`, and whoever speaks to the endpoint as nobody should.
+//! The metrics of a running node: the page and its grammar, phases against the latency that a client sees, `barnabas
+//! hotspots`, and malformed requests to the endpoint.
 
 use crate::harness::patience::until;
 use crate::harness::quorum::{create, eventually, metadata, prepared, random_uuid};
@@ -100,7 +100,7 @@ impl Page {
         let is_of_family = endings.iter().any(|ending| format!("{family}{ending}") == name);
         assert!(is_name(name) && is_of_family, "{line} in {family}");
         let value: f64 = value.parse().expect("a number");
-        // Whom nobody leads says -1, as Kafka does.
+        // Partitions without a leader say -1, as in Kafka.
         let least = if name == "kafka_server_raft_metrics_current_leader" { -1.0 } else { 0.0 };
         assert!(value.is_finite() && value >= least, "{line}");
         if let Some(labels) = series.strip_prefix(name).filter(|labels| !labels.is_empty()) {
@@ -231,7 +231,7 @@ fn phases_add_up_to_the_latency_that_a_client_sees() {
 }
 
 #[test]
-fn a_consumers_wait_is_told_from_its_reading() {
+fn a_consumers_wait_is_separate_from_its_reading() {
     let mut metered = Metered::start();
     let mut client = metered.node.client();
     client.create_topic("read", 1, &[]);
@@ -301,7 +301,7 @@ fn fetch_sessions_are_counted_as_kafka_counts_them() {
 }
 
 #[test]
-fn every_metric_of_an_idle_node_is_told_and_none_by_partition() {
+fn an_idle_node_shows_every_metric_and_none_by_partition() {
     let mut metered = Metered::start();
     metered.node.client().create_topic("many", 500, &[]);
     let page = metered.page("");
@@ -352,7 +352,7 @@ fn a_cluster_tells_of_followers_their_isrs_and_its_quorum() {
         page.samples.get(&fetches("FetchFollower")).is_some_and(|&count| count >= 2.0).then_some(page)
     });
     assert_eq!(page.get(&fetches("FetchFollower")), page.get(&fetches("Fetch")));
-    assert!(!page.samples.contains_key(&fetches("FetchConsumer")), "nobody consumes");
+    assert!(!page.samples.contains_key(&fetches("FetchConsumer")), "there is no consumer");
     let raft = |page: &Page, of: &str| page.get(&format!("kafka_server_raft_metrics_{of}"));
     let active = until("all name one leader", || {
         let named: BTreeSet<i32> =
@@ -421,7 +421,7 @@ fn client_ids_are_bounded_and_may_be_anything() {
 }
 
 #[test]
-fn nobody_who_speaks_oddly_does_harm() {
+fn malformed_requests_to_the_endpoint_do_no_harm() {
     let mut metered = Metered::start();
     let status = |answer: String| answer.split(' ').nth(1).unwrap_or("none").to_owned();
     assert_eq!(status(metered.say(b"GET / HTTP/1.1\r\n\r\n")), "404");

@@ -1,6 +1,5 @@
-//! Partitions move between three log directories at random while idempotent producers write into them, and the node is
-//! killed at random points: every acknowledged record is there once, in its order, and nobody has to put anything
-//! right.
+//! Partitions move between three log directories at random while idempotent producers write into them, and the node
+//! is killed at random points: every acknowledged record is there once, in its order, without any repair by hand.
 //!
 //! `BARNABAS_MOVE_KILLS` sets the number of kills; the short form is a handful.
 
@@ -226,9 +225,9 @@ fn nothing_is_lost_or_doubled_by_moves_that_are_cut_off() {
     }
     let moved = node.log().matches("moved to ").count();
     let cut_off = node.log().matches("a copy of an interrupted move").count();
-    let anew = node.log().matches("the copy was restarted").count();
+    let restarted = node.log().matches("the copy was restarted").count();
     eprintln!(
-        "{kills} kills, {moved} moves ({cut_off} cut off between renames, {anew} anew), acknowledged {acknowledged:?}"
+        "{kills} kills, {moved} moves ({cut_off} cut off between renames, {restarted} restarted), acknowledged {acknowledged:?}"
     );
     assert!(moved > 0 && acknowledged.iter().all(|&count| count > 0));
     assert!(node.stop().success());

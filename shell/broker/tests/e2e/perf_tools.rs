@@ -249,7 +249,7 @@ fn odd_flags_are_refused_in_a_line() {
         assert!(!told.is_success && told.err.contains(refusal), "{words}: {}", told.err);
         assert!(!told.err.contains("panicked"), "{words}: {}", told.err);
     }
-    // A record that no request can hold is told of at once, and so is a partition that is not there.
+    // A record that is too large and a partition that does not exist are reported at once.
     let told = run(&node, &format!("{produce} --record-size 2000000"));
     assert!(!told.is_success && told.err.contains("max.request.size"), "{}", told.err);
     let told = run(&node, &format!("{produce} --record-size 1 --spread 99"));
@@ -258,7 +258,7 @@ fn odd_flags_are_refused_in_a_line() {
 }
 
 #[test]
-fn what_the_broker_refuses_is_told_and_what_follows_goes_on() {
+fn refusals_are_reported_and_later_records_are_sent() {
     let mut node = TestNode::start();
     let told = run(
         &node,

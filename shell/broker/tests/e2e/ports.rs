@@ -68,7 +68,7 @@ fn advertised_port_follows_an_override_of_listeners() {
 }
 
 #[test]
-fn unformatted_broker_is_told_to_take_the_clusters_id() {
+fn unformatted_broker_names_the_clusters_id_in_its_error() {
     let dir = TempDir::new();
     let file = dir.path().join("server.properties");
     let text = properties(dir.path()).replace("broker,controller", "broker");

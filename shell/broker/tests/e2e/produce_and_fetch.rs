@@ -377,10 +377,10 @@ fn an_end_in_the_middle_of_producing_loses_nothing_acknowledged() {
     }
 }
 
-/// Files that are gone are not an empty partition: nobody is told that it ends at 0, and nothing is written at 0 again.
-/// The topic can be deleted and made again.
+/// Missing files are not an empty partition: the broker reports no end offset of 0, and writes nothing at 0 again.
+/// The topic can be deleted and created again.
 #[test]
-fn a_partition_whose_files_are_gone_does_not_begin_anew() {
+fn a_partition_whose_files_are_gone_does_not_start_empty() {
     let mut node = TestNode::start();
     let mut client = node.client();
     client.create_topic("lost", 1, &[]);

@@ -1,5 +1,5 @@
-//! Transactions in partitions that are replicated: whoever leads, after whatever end of the leader before, shows
-//! readers of committed records the same, and says which transactions were aborted.
+//! Transactions in replicated partitions: every leader, however the one before ended, shows read_committed consumers
+//! the same records and the same aborted transactions.
 //!
 //! The test is its own coordinator: it writes transactional batches and markers to the partition's leader.
 
@@ -10,9 +10,9 @@ use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduc
 use barnabas_wire::messages::write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic};
 use barnabas_wire::messages::{ProduceRequest, ResponseBody, WriteTxnMarkersRequest};
 
-/// Nobody is asked whether a transaction is open.
+/// Without verification at the coordinator.
 const SETTINGS: &str = "transaction.partition.verification.enable=false";
-/// What followers may get of it in the answer to a fetch that waits is nobody's concern.
+/// Followers' results in the answer to a waiting fetch do not matter here.
 const UNREPLICATED: &str = "unreplicated";
 const COMMIT: bool = true;
 const ABORT: bool = false;

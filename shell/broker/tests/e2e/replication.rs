@@ -1,5 +1,5 @@
-//! Three processes hold the same records: what was acknowledged is there whoever dies, and all replicas are equal in
-//! the end.
+//! Three processes hold the same records: acknowledged records survive the death of any of them, and all replicas
+//! are equal in the end.
 //!
 //! Producers write to topics of replication factor 3 with `acks=all` and `min.insync.replicas=2` while brokers are
 //! killed and come back. Each acknowledgement names an offset; in the end that very record lies at that offset, on
@@ -16,7 +16,7 @@ use barnabas_wire::messages::{DeleteRecordsRequest, ResponseBody};
 use std::time::Duration;
 
 #[test]
-fn nothing_acknowledged_is_lost_whoever_is_killed() {
+fn acknowledged_records_survive_the_kill_of_any_broker() {
     let mut cluster = Cluster::start();
     let topic = cluster.create("kept");
     cluster.await_in_sync("kept", 3);
@@ -36,7 +36,7 @@ fn nothing_acknowledged_is_lost_whoever_is_killed() {
     println!("{count} records acknowledged through 6 kills; longest gap {longest:?}");
     assert!(count > 500, "{count}");
     judge(&cluster, "kept", topic, &all);
-    // Whoever else leads has the same.
+    // Any other leader has the same.
     cluster.judge_on_all("kept", topic, &all);
     let cuts: usize =
         cluster.nodes.values().map(|node| node.log().matches("truncated the log from").count()).sum();
@@ -140,7 +140,7 @@ fn set(client: &mut Client, of: (i8, &str), (key, value): (&str, &str)) {
 }
 
 #[test]
-fn what_a_move_brings_is_told_of_while_it_lasts() {
+fn progress_of_a_reassignment_is_shown_while_it_lasts() {
     // A batch at a time, so that a throttle holds from the first one on.
     let small = "replica.fetch.max.bytes=1024\nreplica.fetch.response.max.bytes=1024";
     let cluster = Cluster::start_with(None, &["data"], small);
@@ -175,7 +175,7 @@ const REFILLS: &str = "they are fetched again from the leaders";
 fn a_replaced_disk_is_filled_again_from_the_leaders() {
     let mut cluster = Cluster::start();
     let topic = cluster.create("kept");
-    // One replica each: nobody else has what lay on broker 2.
+    // One replica each: no other broker has the records of broker 2.
     cluster.client(1).create_topic("alone", PARTITIONS, &[]);
     cluster.await_in_sync("kept", 3);
     cluster.await_in_sync("alone", 1);
@@ -198,7 +198,7 @@ fn a_replaced_disk_is_filled_again_from_the_leaders() {
     eventually("they are offline", others_are_led);
     let all = producers.stop();
     cluster.judge_on_all("kept", topic, &all);
-    // Whoever was killed last has what is its own again; these stay offline.
+    // The broker that was killed last has its own records again; these stay offline.
     let led = || leaders(&mut cluster.client(2), "alone").len();
     eventually("all others are led", || led() >= PARTITIONS as usize - on_2);
     assert_eq!(led(), PARTITIONS as usize - on_2);
@@ -295,7 +295,7 @@ fn records_are_deleted_once_all_replicas_have_deleted_them() {
     signal(&cluster.nodes[&still], "-CONT");
     assert_eq!(delete_records(&mut client, "short", 20, 20_000), Ok(20));
     cluster.await_in_sync("short", 3);
-    // Whoever leads begins there, also after a kill.
+    // Each leader begins there, also after a kill.
     for victim in 1..=3 {
         cluster.nodes.get_mut(&victim).expect("there").kill();
         let asked = 1 + victim % 3;

@@ -1,5 +1,5 @@
-//! Bytes of a cold segment change while the node runs and nobody reads: the scrub names the place, it is never served,
-//! and what lies around it is.
+//! Bytes of a cold segment change while the node runs and no client reads it: the scrub logs the place, the damage
+//! is never served, and the records around it are.
 
 use crate::harness::patience::eventually;
 use crate::harness::{Client, TestNode, batch};
@@ -44,7 +44,7 @@ fn fetch(client: &mut Client, from: i64) -> (ErrorCode, Vec<i64>) {
 }
 
 #[test]
-fn damage_that_nobody_reads_is_found_and_named_and_never_served() {
+fn damage_in_a_cold_segment_is_found_named_and_never_served() {
     let mut node = TestNode::start_with(&["log.scrub.interval.ms=1000"]);
     let mut client = node.client();
     client.create_topic(TOPIC, 1, &[("internal.segment.bytes", "4000")]);

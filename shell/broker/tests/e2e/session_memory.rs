@@ -40,7 +40,7 @@ fn fetch_sessions_stay_within_their_part_of_the_budget() {
     }
     // A session of 2,000 partitions takes more than a hundred bytes for each, and all have 2 MiB.
     assert!((1..=10).contains(&with_session), "{with_session} sessions of 2,000 partitions");
-    // Whoever wants little has a session.
+    // A small session fits.
     assert!(fetch(&mut node.client(), "t", 1).session_id > 0);
     let grown = node.rss_bytes().saturating_sub(base);
     assert!(grown <= 16 * MIB, "{} MiB more", grown / MIB);
@@ -78,7 +78,7 @@ fn share_sessions_stay_within_their_part_of_the_budget() {
     // A session of 5,000 partitions takes more than twenty bytes for each, and all have 2 MiB.
     assert!((1..=20).contains(&with_session), "{codes:?}");
     assert!(codes[with_session..].iter().all(|&code| code == SHARE_SESSION_LIMIT_REACHED), "{codes:?}");
-    // Whoever wants little has a session.
+    // A small session fits.
     assert_eq!(share_fetch(&mut client, "small", 1), 0);
     // What sessions took comes back with their connection.
     drop(client);

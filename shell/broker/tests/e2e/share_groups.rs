@@ -130,7 +130,7 @@ fn members_share_partitions_and_their_state_outlives_a_kill() {
     let ResponseBody::ShareGroupDescribe(response) = client.call(request, 1) else { panic!("no group") };
     assert_eq!((&*response.groups[0].group_state, response.groups[0].members.len()), ("Stable", 2));
 
-    // The members leave; somebody moves the start, and deletes the group.
+    // The members leave; an administrator moves the start offset, and deletes the group.
     for (member, epoch) in [("a", 3), ("b", 3)] {
         assert_eq!(heartbeat(&mut client, member, epoch, None).error_code, 0);
         assert_eq!(heartbeat(&mut client, member, -1, None).error_code, 0);
@@ -145,7 +145,7 @@ fn members_share_partitions_and_their_state_outlives_a_kill() {
         AlterShareGroupOffsetsRequest { group_id: GROUP.into(), topics: vec![named], ..Default::default() };
     let ResponseBody::AlterShareGroupOffsets(response) = client.call(alter, 0) else { panic!("not altered") };
     assert_eq!((response.error_code, response.responses[0].partitions[0].error_code), (0, 0));
-    assert_eq!(write(&mut client, topic, 2, 10), 124, "whoever led it before writes no more");
+    assert_eq!(write(&mut client, topic, 2, 10), 124, "the former leader writes no more");
     let now = offsets(&mut client);
     assert_eq!(
         now.iter().map(|each| (each.1, each.2)).collect::<Vec<_>>(),
@@ -174,7 +174,7 @@ fn what_a_deleted_topic_had_is_forgotten() {
         assert!(Instant::now() < until, "the group still has offsets");
         std::thread::sleep(Duration::from_millis(20));
     }
-    // One of the same name is another one, and is set up anew.
+    // A new group of the same name is initialized again.
     client.create_topic("t", 2, &[]);
     std::thread::sleep(Duration::from_millis(1_100));
     let until = Instant::now() + Duration::from_secs(10);

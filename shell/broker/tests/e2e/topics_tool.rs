@@ -1,5 +1,5 @@
-//! `barnabas topics` on three nodes: what `--describe` shows of replicas that are missed, what is said while half of
-//! the quorum is gone, and what the nodes' logs say of an unclean election.
+//! `barnabas topics` on three nodes: what `--describe` shows of missing replicas, its messages while half of the
+//! quorum is down, and the nodes' log lines about an unclean election.
 //!
 //! With `KAFKA_CLASSPATH` set to Kafka's jars (kafka-tools and what it needs), Apache's own `kafka-topics` runs
 //! beside ours on the same nodes, and both must print the same lines; without it that part says so and is left out.
@@ -126,7 +126,7 @@ fn create_without_a_controller(node: &TestNode, mend: impl FnOnce()) {
 }
 
 #[test]
-fn describe_shows_what_is_missed_in_apaches_words_and_who_waits_for_a_controller_is_told_so() {
+fn describe_shows_missing_replicas_and_a_missing_controller() {
     let mut cluster = Three::start();
     create(&cluster, 1, "t", &[2, 3, 1], "2");
     let both = |rest: &str| [0, 1].map(|index| row("t", index, rest)).to_vec();
@@ -227,7 +227,7 @@ fn an_unclean_election_is_named_in_every_log_and_eligible_leaders_are_shown_befo
     cluster.nodes.get_mut(&3).expect("there").launch();
     let gone = "Leader: none\tReplicas: 2,3\tIsr: \tElr: 2\tLastKnownElr: 2";
     let gone = [0, 1].map(|index| row("t", index, gone)).to_vec();
-    eventually("nobody leads", || rows(&cluster.nodes[&1], "t") == gone);
+    eventually("there is no leader", || rows(&cluster.nodes[&1], "t") == gone);
     let ours = described(&cluster.nodes[&1], "t");
     assert_eq!(ours[1..], [gone.clone(), gone.clone(), Vec::new(), gone]);
     if let Some(theirs) = by_apache(&cluster.nodes[&1], "t") {

@@ -1,5 +1,5 @@
-//! Transactions from end to end, over the wire: what is committed is read, what is not is not, and whoever comes too
-//! late is told.
+//! Transactions from end to end, over the wire: committed records are readable, others are not, and late producers
+//! are refused.
 
 use crate::harness::txn::{PATIENCE, Producer, end_offset, read};
 use crate::harness::{Client, TestNode, now_ms};
@@ -43,11 +43,7 @@ fn what_is_committed_is_read_and_what_is_aborted_is_not() {
         let mut client = topic(&node, "t", 2);
         let mut producer = Producer::ready(&node, "payments", version);
         assert_eq!(producer.write("t", 0, &["a", "b"]), 0);
-        assert_eq!(
-            read(&mut client, "t", 0, false),
-            ["a", "b"],
-            "nothing is hidden from whoever reads everything"
-        );
+        assert_eq!(read(&mut client, "t", 0, false), ["a", "b"], "read_uncommitted consumers see everything");
         assert_eq!(read(&mut client, "t", 0, true), [""; 0], "it is open");
         assert_eq!((end_offset(&mut client, "t", 0, true), end_offset(&mut client, "t", 0, false)), (0, 2));
         assert_eq!(producer.end(COMMIT), 0);
@@ -209,7 +205,7 @@ fn batches_that_are_sent_one_after_the_other_keep_their_order() {
 }
 
 #[test]
-fn whoever_comes_last_holds_the_transactional_id() {
+fn the_newest_producer_holds_the_transactional_id() {
     for version in [1, 2] {
         let mut node = TestNode::start();
         let mut client = topic(&node, "t", 1);
@@ -410,7 +406,7 @@ fn an_administrator_ends_a_transaction_that_hangs() {
         assert_eq!(partitions[1].error_code, 3, "UNKNOWN_TOPIC_OR_PARTITION");
         partitions[0].error_code
     };
-    assert_eq!(told(marker(-1, 7), 1), -1, "a marker of nobody cannot be written");
+    assert_eq!(told(marker(-1, 7), 1), -1, "a marker without a producer cannot be written");
     assert_eq!(told(marker(found.producer_epoch - 1, 7), 1), 47, "INVALID_PRODUCER_EPOCH");
     let mut of_version_2 = marker(found.producer_epoch, 7);
     of_version_2.markers[0].transaction_version = 2;
@@ -474,7 +470,7 @@ fn brokers_ask_about_many_transactions_at_once() {
 }
 
 #[test]
-fn a_transactional_id_that_nobody_uses_is_forgotten() {
+fn an_unused_transactional_id_expires() {
     let mut node = TestNode::start_with(&[
         "transactional.id.expiration.ms=200",
         "transaction.remove.expired.transaction.cleanup.interval.ms=50",

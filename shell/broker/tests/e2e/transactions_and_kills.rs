@@ -1,5 +1,5 @@
-//! A node that is killed in each phase of a transaction, and starts again: what was answered holds, what was decided is
-//! carried out though nobody asks, what was open goes on or times out.
+//! A node that is killed in each phase of a transaction, and starts again: answers hold, decisions are carried out
+//! without a request, open transactions continue or time out.
 
 use crate::harness::txn::{LATER, PATIENCE, Producer, end_offset, read, retried};
 use crate::harness::{Client, TestNode};

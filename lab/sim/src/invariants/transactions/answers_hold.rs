@@ -1,5 +1,4 @@
-//! What a client is told of its producer id, its epoch or its transaction's end rests on what no election can take
-//! back.
+//! A client's producer id, epoch and the end of its transaction rest on records that no election can revert.
 
 use barnabas_base::{ProducerEpoch, ProducerId};
 use barnabas_coordinator::TransactionResponse;

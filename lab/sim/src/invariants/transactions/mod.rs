@@ -58,7 +58,7 @@ pub(crate) struct Ledger {
     holders: BTreeMap<Text, ProducerId>,
     standings: BTreeMap<ProducerId, Standing>,
     decided: BTreeSet<(ProducerId, ProducerEpoch, bool)>,
-    /// Nobody writes below this epoch any more.
+    /// No producer may write below this epoch any more.
     fenced: BTreeMap<ProducerId, ProducerEpoch>,
     /// The last epoch that each partition has seen.
     seen: BTreeMap<(ReplicaKey, ProducerId), ProducerEpoch>,
@@ -153,7 +153,7 @@ impl Ledger {
         aborted_is_hidden::check(self, key, read)
     }
 
-    /// A client is told something.
+    /// A client gets an answer.
     pub fn told(
         &self,
         client: usize,

@@ -1,5 +1,5 @@
-//! Nobody writes under an epoch once a later one was given out or the transaction of the earlier one is ended; and no
-//! batch gets into a transaction that is another attempt's.
+//! No producer writes under an epoch once a later one was given out or its transaction has ended; and no batch gets
+//! into a transaction of another attempt.
 
 use barnabas_partition::ReplicaKey;
 

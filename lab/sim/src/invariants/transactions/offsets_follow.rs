@@ -1,4 +1,4 @@
-//! A group is told offsets of committed transactions only, and in the end the last of them.
+//! A group gets offsets of committed transactions only, and in the end the last of them.
 
 use super::{Ledger, Violation};
 use crate::batch::Value;

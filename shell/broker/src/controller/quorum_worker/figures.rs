@@ -85,7 +85,7 @@ mod tests {
         look(Some(1), 3, 0, 1);
         look(Some(1), 5, 3, 4);
         look(Some(1), 5, 5, 10);
-        // Whoever leads no more does not learn when that was committed.
+        // A former leader does not learn when the record was committed.
         look(Some(1), 9, 5, 20);
         look(None, 9, 5, 30);
         look(Some(3), 10, 5, 40);

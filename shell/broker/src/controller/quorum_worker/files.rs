@@ -301,7 +301,7 @@ impl MetadataFiles {
         }
     }
 
-    /// Gives the reserve's room to whoever writes next.
+    /// Releases the reserve's room for the next write.
     ///
     /// # Errors
     /// The file system refuses.
@@ -346,7 +346,7 @@ impl MetadataFiles {
         SnapshotFiles { disk: self.disk.clone(), dir: self.dir.clone() }
     }
 
-    /// Lets go of what a snapshot stands for.
+    /// Deletes the part of the log that a snapshot covers.
     ///
     /// # Errors
     /// As for any write.

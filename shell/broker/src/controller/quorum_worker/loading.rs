@@ -25,7 +25,7 @@ impl QuorumWorker {
             None => response,
             Some(Read::Log { from, end, bytes_max }) => response.fill(self.files.read(from, end, bytes_max)?),
             Some(Read::Snapshot { id, position, bytes_max }) => {
-                // One that has just been deleted: no answer closes the connection, and the follower asks anew.
+                // The snapshot has just been deleted: no answer closes the connection, and the follower asks again.
                 let Some(piece) = self.files.read_snapshot(id, position, bytes_max)? else { return Ok(()) };
                 response.fill(piece)
             }

@@ -35,7 +35,7 @@ const MAILBOX_PAUSE: Duration = Duration::from_millis(2);
 /// Links that are kept: voters, the addresses to begin with, and some that have changed.
 const LINKS_MAX: usize = 64;
 
-/// A link, and whom it was last used for: an address to begin with is nobody's until somebody is known to be there.
+/// A link, and the node that it was last used for: a bootstrap address has no node until a node has answered there.
 struct Line {
     link: Link,
     whose: Arc<AtomicI32>,
@@ -48,7 +48,7 @@ pub(super) struct Peers {
     sender: SyncSender<Message>,
     settings: LinkSettings,
     patience: Duration,
-    /// Of a node that is no controller: nobody else may have its id.
+    /// For a node that is no controller: its id must be unique.
     alone_with_id: Option<(BrokerId, Shutdown)>,
     /// Those that were said to be of another cluster.
     foreign: Arc<LogRateLimit<Address>>,
@@ -240,7 +240,7 @@ async fn exchange(
     })
 }
 
-/// A broker alone that is told that it leads the quorum is not meant: a controller has its id.
+/// An answer that names this broker as the quorum's leader means another node: a controller with the same id.
 fn refuse_double(response: &Response, link: &Link, alone_with_id: Option<&(BrokerId, Shutdown)>) {
     let (Response::Vote { head, .. }
     | Response::BeginEpoch(head)
@@ -262,8 +262,8 @@ fn refuse_double(response: &Response, link: &Link, alone_with_id: Option<&(Broke
     }
 }
 
-/// A member of another cluster is no member: somebody has mixed up addresses. Its refusal does not say which cluster it
-/// is of.
+/// A node of another cluster answers at a member's address, so an address is configured wrongly. Its refusal does
+/// not contain its cluster id.
 async fn note_foreign(link: &Link, here: &Here, patience: Duration, unsaid: Unsaid) {
     /// Controllers, as KIP-919 has them; before its version 1 a controller's listener is not asked.
     const CONTROLLERS: i8 = 2;

@@ -1,4 +1,4 @@
-//! The metadata log's files on a machine that tears, rots and fills up, and what is said of that.
+//! The metadata log's files on torn, corrupt and full disks, and the log lines about it.
 
 use super::MetadataFiles;
 use barnabas_base::{Offset, TimestampMs};
@@ -44,7 +44,7 @@ fn the_reserve_lets_a_full_disk_take_more_and_comes_back_with_room() {
 }
 
 #[tokio::test]
-async fn who_asks_for_a_topic_is_told_that_its_record_waits_for_room() {
+async fn create_topics_is_refused_while_the_metadata_log_has_no_room() {
     use crate::node::peers::controller::{ActiveController, ControllerHandle, NotTaken};
     use barnabas_base::{Text, Uuid};
     use barnabas_net::links::LinkThread;

@@ -37,9 +37,9 @@ const WAITING_MAX: usize = 10_000;
 pub(super) trait Hosted: Debug + Sized {
     /// The topic whose partitions hold its records.
     const TOPIC: &'static str;
-    /// It has work to do that nobody asks for, and so is loaded though nobody asks.
+    /// The shard has work without any request, and so is loaded without one.
     const LOADS_UNASKED: bool;
-    /// It is told of each of its batches where that is, and not only of the last one that is safe.
+    /// The shard learns the offset of each of its batches, not only of the last durable one.
     const WANTS_PLACES: bool;
     /// A request with the place for its answer.
     type Command: Debug;
@@ -126,7 +126,7 @@ pub(super) struct Host<S: Hosted> {
     retry_at: Option<MonotonicMs>,
     /// When shards that are being loaded go on, where they wait for their partitions.
     look_again_at: Option<MonotonicMs>,
-    /// The shards' next deadline; `None`: to be asked for anew.
+    /// The shards' next deadline; `None`: to be computed again.
     deadline: Option<Option<MonotonicMs>>,
 }
 
@@ -435,7 +435,7 @@ impl<S: Hosted> Host<S> {
         }
     }
 
-    /// Lets go of the shards whose partitions are led elsewhere now, or again.
+    /// Drops the shards whose partitions have another leader or a new leader epoch.
     pub fn unload_lost(&mut self, partitions: &mut PartitionWorker) {
         let is_lost = |(key, shard): &(&PartitionKey, &Shard<S>)| {
             let epoch = match shard {
@@ -457,7 +457,7 @@ impl<S: Hosted> Host<S> {
         }
     }
 
-    /// Loads for a while: one shard after the other, those first for which somebody waits.
+    /// Loads for a while: one shard after the other, first those with waiting requests.
     fn load_some(&mut self, partitions: &mut PartitionWorker) {
         let begun = barnabas_clock::now();
         while let Some(key) = self.next_to_load() {

@@ -6,8 +6,8 @@ use crate::mailbox::{Command, Mailbox, PartitionKey};
 use barnabas_coordinator::Job;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// Jobs that wait. A shard hands out at most two for each of its groups; a job that finds no place is given up, and
-/// handed out anew when a member is heard of next.
+/// Jobs that wait. A shard hands out at most two for each of its groups. A job without a place is dropped, and
+/// handed out again with the next heartbeat of a member.
 const JOBS_MAX: usize = 256;
 
 type Handed = (PartitionKey, Job);

@@ -7,9 +7,9 @@ use barnabas_base::name;
 use barnabas_coordinator::GroupCounts;
 
 impl CoordinatorWorker {
-    /// Answers at once. Whoever asks for names has the shards loaded that nobody has needed yet, to be seen next time.
+    /// Answers at once. A request that names groups starts the loading of their shards; a later request sees them.
     pub fn look(&mut self, ask: GroupAsk) {
-        // Whoever asked may be gone.
+        // The caller may be gone.
         match ask {
             GroupAsk::Names(reply) => {
                 for key in self.led_here(name::CONSUMER_OFFSETS) {

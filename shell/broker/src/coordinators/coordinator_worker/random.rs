@@ -10,7 +10,7 @@ pub(super) struct Randoms {
 }
 
 impl Randoms {
-    /// One that nobody has had.
+    /// A new one.
     pub fn next(&mut self) -> [u8; 16] {
         if self.left.is_empty() {
             let mut bytes = [0; 16 * AT_ONCE];

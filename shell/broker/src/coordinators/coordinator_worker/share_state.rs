@@ -105,7 +105,7 @@ impl Hosted for ShareStateShard {
 
     fn refuse(command: ShareStateAsk, error: ErrorCode) {
         let refusal = command.request.refuse(error);
-        // Whoever is gone does not hear its answer.
+        // The caller may be gone.
         let _ = command.reply.send(refusal);
     }
 

@@ -1,8 +1,8 @@
 //! What a shard appends in one turn of its worker, on the way into one batch of its log.
 //!
-//! A batch of the log costs as much as a dozen records: its header, its checksum, its place in the journal's round, its
-//! answer. While one round is being written the next one's requests gather in the worker's mailbox, so the more there
-//! is to do, the more each batch holds. Nobody waits for company: what is gathered is handed in when the turn ends.
+//! A batch of the log costs as much as a dozen records: its header, its checksum, its place in the journal's round,
+//! its answer. During one round the requests for the next one gather in the worker's mailbox, so batches grow with
+//! the load. There is no linger: the gathered records are appended when the turn ends.
 //!
 //! Not gathered: batches of a producer's transaction and markers, which are batches of their own in Kafka's format.
 //!

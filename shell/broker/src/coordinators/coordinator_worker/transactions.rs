@@ -127,7 +127,7 @@ impl Hosted for TransactionShard {
 
     fn refuse(command: TransactionAsk, error: ErrorCode) {
         let refusal = command.request.refuse(error);
-        // Whoever is gone does not hear its answer.
+        // The caller may be gone.
         let _ = command.reply.send(refusal);
     }
 

@@ -21,7 +21,8 @@ use tokio::sync::oneshot;
 /// Partitions of one transaction in one request.
 const PARTITIONS_MAX: usize = 5_000;
 
-/// Brings one marker to partitions that a broker leads; the outcome of each of them. NETWORK_EXCEPTION: nobody knows.
+/// Sends one marker to partitions that another broker leads; returns the outcome of each. NETWORK_EXCEPTION:
+/// unknown.
 pub async fn bring(
     node: &Arc<Node>,
     shard: PartitionKey,
@@ -101,7 +102,7 @@ impl MarkerParcel {
             let code = of(&at);
             (at, code)
         });
-        // Whoever asked is gone if the node is stopping.
+        // The caller is gone if the node is stopping.
         drop(self.reply.send(outcomes.collect()));
     }
 }

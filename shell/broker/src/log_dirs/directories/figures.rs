@@ -111,8 +111,8 @@ impl Figures {
         self.lock().placed.iter().map(|(&key, &directory)| (key, directory)).collect()
     }
 
-    /// Follows the image that was just published: what is assigned is counted there, and no longer as placed. Whoever
-    /// finds a partition not placed and looks at the image after that, sees where it is assigned.
+    /// Follows the image that was just published: assigned partitions are counted there, and no longer as placed. A
+    /// reader that finds a partition not placed and then looks at the image sees where it is assigned.
     pub fn follow(
         &self,
         before: &Image,

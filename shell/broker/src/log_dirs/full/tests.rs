@@ -49,7 +49,7 @@ fn producers_come_back_when_there_is_clearly_more() {
     assert!(producer(&room, 1, 0));
     room.settle(MIB as u64);
     disk.set_capacity(90 << 20);
-    assert!(producer(&room, 1, 10), "somebody else took the room, which nobody has noticed yet");
+    assert!(producer(&room, 1, 10), "another process took the room, which the figures do not show yet");
     room.settle(MIB as u64);
     assert!(!producer(&room, 1, LOOK_MS));
     disk.set_capacity(120 << 20);
@@ -99,7 +99,7 @@ fn others_lead_until_there_has_been_room_for_a_while() {
     // A quota: the figures show room, and no write finds any.
     room.hit(&StorageError::Full(PathBuf::from("/data/t-0")), MonotonicMs(20_000));
     assert_eq!(told(20_000), Some(Impairs::Writing), "nor does anybody wait for what lies here");
-    assert!(producer(&room, 1, 20_000 + SHUT_MS), "somebody tries");
+    assert!(producer(&room, 1, 20_000 + SHUT_MS), "the next writer tries");
     assert_eq!(told(20_000 + FULL_AFTER_HIT_MS - 1), None);
     assert_eq!(told(20_000 + FULL_AFTER_HIT_MS), Some(Impairs::Leading));
     assert_eq!(told(20_000 + LEAD_AFTER_HIT_MS - 1), None);

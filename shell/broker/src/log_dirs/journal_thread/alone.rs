@@ -1,11 +1,10 @@
 //! Whether a worker had better write its round by itself.
 //!
-//! Where one worker at a time has something to write, two threads are woken for each round only to say "write this" and
-//! "it is written": a third of what a small request costs (lab/bench/JOURNAL.md). That worker can write itself and be
-//! done. It does nothing else meanwhile, so it does so only where the device is quick, the round is small, and nobody
-//! else came while the last rounds were written. Nor does it where its next round follows at once: a producer keeps
-//! several batches under way then, the thread would gather them, and a round that is spared is worth more than two
-//! threads that are not woken.
+//! If only one worker writes, each round wakes two threads just to say "write this" and "it is written": a third of
+//! the cost of a small request (lab/bench/JOURNAL.md). Instead the worker writes the round itself. It is blocked
+//! meanwhile, so it does so only if the device is fast, the round is small, and no other worker wrote during the
+//! last rounds. It also does not if its next round follows at once: then a producer keeps several batches in flight,
+//! the thread would gather them into fewer rounds, and a saved round is worth more than two saved wake-ups.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +12,8 @@ use std::time::{Duration, Instant};
 pub const BYTES_MAX: u64 = 128 << 10;
 /// A write that takes longer than this held its worker up.
 const SLOW: Duration = Duration::from_millis(3);
-/// What comes sooner than this after a round was on its way already while that was written. Whoever sends one batch at
-/// a time needs longer: its answer and its next batch both have to wake somebody.
+/// An append sooner than this after a round was already on its way while the round was written. A producer with one
+/// batch in flight takes longer: its answer and its next batch each wake a thread.
 const AT_ONCE: Duration = Duration::from_micros(80);
 /// Rounds of one worker alone before it may write, at least and at most.
 const ROUNDS_MIN: u32 = 8;

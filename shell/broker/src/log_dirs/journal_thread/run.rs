@@ -147,7 +147,7 @@ impl Writer {
         })
     }
 
-    /// Whether there is something to do that nobody hands in.
+    /// Whether there is work that no worker submits.
     pub(super) fn has_rest(&self) -> bool {
         let is_pressed = self.open.as_ref().is_some_and(|open| open.journal.is_pressed());
         is_pressed || !self.pending.is_empty() || !self.ranges.is_empty() || !self.laid.is_empty()
@@ -169,7 +169,7 @@ impl Writer {
         }
         let now = match by {
             By::Thread => self.now(),
-            // Nobody else comes.
+            // No other worker writes.
             By::Worker => Micros(u64::MAX),
         };
         let Some(open) = &mut self.open else { return Ok(Sleep::UntilTold) };
@@ -295,7 +295,7 @@ impl Writer {
         meter.journal_bytes.add(bytes);
         let now = Micros(u64::try_from(barnabas_clock::since(self.begun).as_micros()).unwrap_or(u64::MAX));
         if !(self.parts.is_online)() {
-            // A segment of this directory could not be synced meanwhile: nobody is told anything more.
+            // A segment of this directory could not be synced meanwhile: no further durable ends are reported.
             open.journal.fail();
         }
         let done = open.journal.round_durable(round, now);
@@ -368,7 +368,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The directory is offline: somebody else has said so.
+    /// The directory is offline, which another thread has logged.
     fn give_up(&mut self) {
         self.shared.fail();
         self.open = None;

@@ -14,7 +14,7 @@ const ROOT: &str = "/data";
 const DIRECTORY: DirectoryId = Uuid([7; 16]);
 const FILES: usize = 3;
 
-/// The journal's files on a disk that fails when it is told to.
+/// The journal's files on a disk that fails on demand.
 struct MemoryJournal(MemoryDisk);
 
 struct MemoryFiles(Vec<Arc<dyn DiskFile>>);

@@ -6,7 +6,7 @@
 //! directories, and for thousands of partitions takes longer than a worker may be away.
 //!
 //! Always true:
-//! 1. nobody renames a deleted partition's folder while its log may be open: files of logs are opened by name
+//! 1. a deleted partition's folder is not renamed while its log may be open: files of logs are opened by name
 //! 2. a partition of the same name does not begin before that
 //! 3. the journal hears that a partition is gone once its folder's new name is durable
 //! 4. a kill at any moment leaves what the next start finishes (housekeeping/sweep.rs): the metadata log knows of the
@@ -36,7 +36,7 @@ pub struct Closed {
 pub enum Then {
     /// They go at that time.
     Deleted(TimestampMs),
-    /// They stay, under a name that nobody asks for: other brokers got the replica while this node was down.
+    /// They stay, renamed as strays: other brokers got the replica while this node was down.
     Stray,
 }
 
@@ -125,9 +125,8 @@ impl DeletedTopics {
         self.count.load(Ordering::Acquire) > 0 && self.lock().leaving.contains_key(&topic)
     }
 
-    /// A partition is about to begin. Where a topic of its name is on its way out, what the checkpoints say under that
-    /// name is forgotten by whoever asks here, and by nobody later: from then on it is the new one's. Returns whether
-    /// that is so.
+    /// A partition is about to be created. If a topic of its name is being deleted, the caller drops that name's
+    /// checkpoint entries now: later ones are the new partition's. Returns whether that is so.
     pub fn begins(&self, name: &TopicPartition) -> bool {
         if self.count.load(Ordering::Acquire) == 0 {
             return false;

@@ -38,8 +38,8 @@ impl Deletions {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(deletion);
     }
 
-    /// What is due; in a directory that is short of room, everything: whoever still reads a file keeps it by its
-    /// handle.
+    /// The deletions that are due; in a directory that is short of room, all of them. Open readers keep the files by
+    /// their handles.
     pub fn take_due(&self, now: TimestampMs, is_short: impl Fn(usize) -> bool) -> Vec<Deletion> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting

@@ -1,13 +1,13 @@
 //! What this broker must not lead although it is alive: the controller gives it to other replicas in sync, where
 //! there are any.
 //!
-//! Three reasons. A log directory without room refuses producers (full.rs), and another replica may have room; where
-//! nothing at all can be written, the others are not to wait for this broker either. A copy in which damage was found
-//! cannot serve all of its records, which another copy can. A copy whose log cannot be opened is an *offline replica*:
-//! it serves nothing. Nothing of this is in the metadata log: each heartbeat says it, for as long as it lasts, and a
-//! change is said at once.
+//! Three reasons. A log directory without room refuses producers (full.rs), and another replica may have room; if
+//! the directory takes no bytes at all, other replicas should not wait for this broker either. A replica with damage
+//! cannot serve all of its records, and another replica can. A replica whose log cannot be opened is an *offline
+//! replica*: it serves nothing. The metadata log has none of this. Every heartbeat reports it as long as it lasts,
+//! and a change triggers a heartbeat.
 //!
-//! Always true: what is said is at most [`NAMED_MAX`] partitions; the others are said as those become whole.
+//! Always true: a heartbeat names at most [`NAMED_MAX`] partitions, and the others as those are repaired.
 //!
 //! Neighbours: impairments.rs, which says it; core/quorum's `controller/impaired.rs`, which acts on it.
 
@@ -39,8 +39,8 @@ struct Copies {
 }
 
 impl ImpairedPartitions {
-    /// This broker's copy is damaged: others shall lead. Returns whether that is new. It is said within a second, see
-    /// impairments.rs.
+    /// Notes that this broker's replica is damaged, so that another one leads. Returns whether that is new.
+    /// impairments.rs reports it within a second.
     pub fn damaged(&self, key: PartitionKey) -> bool {
         self.change(|copies| copies.damaged.insert(key))
     }

@@ -1,6 +1,6 @@
-//! What journals hold of partitions that nobody has asked for since the start. The batches stay in memory, where the
-//! start has read them, until the partition is opened: by whoever asks for it first, or because the journal wants it
-//! laid (partition_worker/lifecycle/waiting.rs).
+//! Batches of journals whose partitions have not been opened since the start. They stay in memory, where the start
+//! has read them, until a request opens the partition, or the journal orders them written back
+//! (partition_worker/lifecycle/waiting.rs).
 //!
 //! So a start after a kill takes as long as reading the journal, however many partitions that names.
 //!

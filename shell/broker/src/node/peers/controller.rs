@@ -50,9 +50,9 @@ pub enum Message {
         number: u64,
         response: Option<Box<PeerResponse>>,
     },
-    /// Nobody listens any more where a member was connected to.
+    /// A connect to a member's listener was refused after its connection closed.
     PeerGone(BrokerId),
-    /// A broker's connection was closed, and nobody listens where it did.
+    /// A broker's connection closed, and a connect to its listener was refused.
     BrokerGone {
         id: BrokerId,
         epoch: BrokerEpoch,

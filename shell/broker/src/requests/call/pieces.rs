@@ -188,7 +188,7 @@ fn make(source: Arc<Source>, mut large: Box<dyn InPieces>) -> JoinHandle<Made> {
         });
         let made = made.await;
         drop(turn);
-        // Cancelled: the node is stopping, and nobody waits for the answer.
+        // Cancelled: the node is stopping, and the caller is gone.
         made.unwrap_or_else(|_| (None, Ok(None)))
     })
 }

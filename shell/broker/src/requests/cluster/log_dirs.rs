@@ -261,7 +261,7 @@ fn add_unwritten(
             }
             let assigned = state.directory(node.identity.broker_id);
             let named = holding.iter().position(|entry| Some(entry.1.id) == assigned);
-            // Where it lies in a directory that is not there, nobody here knows anything of it.
+            // If it is stored in an unknown directory, this broker knows nothing about it.
             let nowhere = assigned.is_none_or(|id| id == DirectoryId::DIRECTORY_UNASSIGNED);
             let opened = place_of.get(&name);
             let lies = opened.and_then(|(at, _)| holding.iter().position(|entry| entry.0 == *at));

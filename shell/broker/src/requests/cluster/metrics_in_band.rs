@@ -1,12 +1,12 @@
 //! The metrics through the Kafka protocol, for `barnabas hotspots --bootstrap-server`: DescribeConfigs of a resource
 //! type of our own.
 //!
-//! Why not the metrics endpoint: it is off by default, listens elsewhere, and has no part in what protects the Kafka
-//! listeners; whoever may ask a broker for its configuration reaches it wherever they are. Why not a request of our
-//! own: an API key that Kafka gives to somebody else one day would have to be moved, and Apache Kafka closes the
-//! connection over one that it does not know, so that the tool could not say why. A resource type that it does not
-//! know, it refuses by name (INVALID_REQUEST). Kafka's types are powers of two, so that [`RESOURCE`] stays free; it is
-//! advertised nowhere, and clients that do not ask never see it.
+//! Why not the metrics endpoint: it is off by default, has another address, and does not share the access control of
+//! the Kafka listeners; a client that may read a broker's configuration reaches this one. Why not a request of our
+//! own: Kafka may assign the API key one day, and Apache Kafka closes the connection for an unknown API key, so that
+//! the tool could not report the reason. Apache Kafka refuses an unknown resource type with INVALID_REQUEST. Kafka's
+//! types are powers of two, so [`RESOURCE`] stays free; it is not advertised, and only clients that request it see
+//! it.
 //!
 //! The answer is the page of the endpoint with all buckets ([`Detail::is_fine`]), cut into configs of some lines each,
 //! since a value is at most 32 KiB long; their order is the page's. When ACLs are there it wants what describing the

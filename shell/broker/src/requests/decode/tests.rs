@@ -73,7 +73,7 @@ async fn large_requests_claim_what_they_take_before_they_take_it() {
     let threads = Unpacking::new(1);
     let beside = Beside { threads: &threads, address: ADDRESS };
     let mut claims: Vec<Claim> = (0..10).map(|_| claim_of(&budget, 60_000)).collect();
-    // The pass is taken: whoever finds no room waits.
+    // The pass is taken: a request without room waits.
     let mut pass = claim_of(&budget, 1);
     let mut whole = pin!(pass.grow_to(100 << 20));
     assert!(poll(whole.as_mut()).is_ready());

@@ -6,8 +6,9 @@
 //! send again (`retry.backoff.ms`, 100 ms by default), and one that does not retry fails. So the former leader is a
 //! client of its successor for a moment ([`FORWARD_FOR`]).
 //!
-//! Of batches that name their producer and are part of no transaction alone ([`Part::is_repeatable`]): the new leader
-//! may have one already, as it followed, and knows it again then. A batch that nobody signed might be written twice.
+//! Only batches with a producer id and outside of transactions ([`Part::is_repeatable`]): the new leader may have
+//! replicated the batch already, and recognises it as a duplicate. A batch without a producer id might be written
+//! twice.
 //!
 //! Always true:
 //! 1. batches of one connection for one partition reach the new leader in their order: each waits until those before it
@@ -80,7 +81,7 @@ pub fn may_forward(call: &Call, image: &barnabas_metadata::Image) -> bool {
     image.cluster.broker_count() > 1 && call.client.client_id.as_deref() != Some(CLIENT_ID)
 }
 
-/// Hands on what others lead by now, and says what came of it. What nobody takes stays refused.
+/// Forwards batches to their new leaders and sets their outcomes. Batches without a new leader stay refused.
 pub async fn forward(
     call: &Call,
     turn: &Turn,
@@ -143,7 +144,7 @@ pub async fn forward(
     }
 }
 
-/// Takes out the batches that go to one broker now. What goes nowhere is dropped: its producer is told.
+/// Takes out the batches for one broker. Batches without a leader are dropped; their producers keep the refusal.
 fn next(call: &Call, left: &mut Vec<Kept>) -> Option<(BrokerId, Vec<Kept>)> {
     let node = &call.session.node;
     let (image, now) = (node.cluster.image.load_full(), node.clock.monotonic());

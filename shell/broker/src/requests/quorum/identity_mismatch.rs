@@ -1,6 +1,6 @@
-//! Nodes that are not whom this one expects: members of another cluster, and a second process under a broker's id. They
-//! are refused where their request is judged; here the operator is told, with both sides named, and not each time
-//! ([`LogRateLimit`]): they ask again and again, many times a second.
+//! Nodes with an unexpected identity: members of another cluster, and a second process with a broker's id. Their
+//! requests are refused elsewhere; this module logs it for the operator with both identities, at a limited rate
+//! ([`LogRateLimit`]), since such nodes retry many times a second.
 
 use crate::node::Node;
 use crate::requests::call::Call;

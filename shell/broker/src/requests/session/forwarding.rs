@@ -76,8 +76,8 @@ impl Turn {
         Self { session: session.clone(), number }
     }
 
-    /// Waits until nothing is under way that was sent before for one of these partitions. Nobody needs to wake it:
-    /// whenever an answer is there, the connection polls those behind it as well.
+    /// Waits until no earlier request for one of these partitions is in flight. No wake-up is needed: with each
+    /// answer the connection polls the requests behind it as well.
     pub async fn comes(&self, keys: &[PartitionKey]) {
         poll_fn(|_| {
             let under_way = self.session.forwarding.under_way.borrow();

@@ -1,9 +1,9 @@
 //! ShareFetch and ShareAcknowledge: the sessions, what is acknowledged, and records from the owners of partitions,
 //! waited for if there are none.
 //!
-//! A fetch asks the owners one after another, each for as many records as are still wanted: an owner that acquires
-//! records takes them from everybody else, so that nothing is acquired that may be too much. Whoever finds nothing
-//! waits with all of them (mailbox/share/waiters.rs).
+//! A fetch asks the owners one after another, each for as many records as are still wanted: acquired records are
+//! unavailable to other members, so the fetch must not acquire too many. A fetch that finds nothing waits with all
+//! owners (mailbox/share/waiters.rs).
 //!
 //! Share path 2½ of 5. Before: connection.rs. After: core/api/src/k78_share_fetch.rs, partition_worker/share.rs.
 
@@ -287,13 +287,13 @@ impl Fetching {
         records
     }
 
-    /// Whoever waits behind this fetch is to look at what it leaves: the owners from `at` on.
+    /// Wakes the next waiting fetch to look at the records that this one left: the owners from `at` on.
     fn pass_on(&self, at: usize) {
         for (owner, parts) in &self.owners[at..] {
             let group = self.work.key.group.clone();
             let partitions = parts.iter().map(|part| partition_key(&part.part)).collect();
             let command = ShareCommand::Pass { group, partitions };
-            // A worker with a full mailbox does not sleep, and whoever waits looks by itself when its time is over.
+            // A worker with a full mailbox does not sleep, and a waiting fetch looks again when its wait ends.
             self.call.session.node.workers.mailboxes[*owner].try_send(Command::Share(Box::new(command)));
         }
     }

@@ -44,8 +44,8 @@ pub struct Wish {
 /// Whether the transaction may be written to these partitions, in their order: what their batches stand on, or the
 /// coordinator's refusal.
 ///
-/// Partitions on which the transaction is open need nobody's word. The coordinator is asked about the others in one
-/// request.
+/// Partitions on which the transaction is open need no verification. One request asks the coordinator about the
+/// others.
 ///
 /// # Source
 /// Kafka 4.4 `ReplicaManager.maybeSendPartitionsToTransactionCoordinator`.

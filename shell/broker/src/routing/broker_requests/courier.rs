@@ -2,9 +2,9 @@
 //! requests to it are under way already, waits and goes in one request with all that waits.
 //!
 //! Always true:
-//! 1. for each broker the queue and the requests under way are bounded; whoever hands in more waits
-//! 2. a parcel is delivered once, or dropped (the broker was fenced, the node stops), which its sender notices: whoever
-//!    waits for its answer finds nobody there
+//! 1. for each broker the queue and the requests in flight are bounded; callers wait at the bound
+//! 2. a parcel is delivered once, or dropped (the broker was fenced, the node stops); then its reply channel closes,
+//!    which the caller notices
 //! 3. two parcels of the same name never travel in one request: answers tell parcels apart by their names
 //!
 //! Source: the shape is that of Kafka 4.4's `AddPartitionsToTxnManager` and `TransactionMarkerChannelManager`, which
@@ -36,7 +36,7 @@ pub trait Parcel: Debug + Send + Sized + 'static {
     type Name: Eq + Hash;
     fn name(&self) -> Self::Name;
     fn size(&self) -> usize;
-    /// Asks, and tells the senders. `None`: nobody knows how to reach the broker.
+    /// Sends the request and passes the answers to the callers. `None`: the broker has no known address.
     fn deliver(
         node: Arc<Node>,
         link: Option<Link>,

@@ -1,9 +1,8 @@
 //! Questions about share-partitions to shards that another broker leads (keys 83 to 87), one share-partition at a time,
 //! several under way on one connection. They arrive in the order in which they are sent.
 //!
-//! Where a connection is lost nobody knows whether a question was worked on; each of them may be asked again: what was
-//! written is written once more with the same outcome, as the writer waits for one answer before it writes something
-//! else.
+//! After a lost connection it is unknown whether a request was executed, and each may be sent again: a repeated
+//! write has the same outcome, as the writer waits for one answer before the next write.
 //!
 //! Source: Kafka 4.4 `PersisterStateManager`.
 
@@ -28,7 +27,7 @@ use std::sync::Arc;
 /// From this version on WriteShareGroupState says how many records are done with.
 const COUNT_SINCE: i16 = 1;
 
-/// Asks the broker that leads the shard, and tells whatever is said. NETWORK_EXCEPTION: nobody knows.
+/// Sends the request to the broker that leads the shard, and returns any answer. NETWORK_EXCEPTION: unknown outcome.
 pub async fn ask(node: &Node, broker: BrokerId, request: ShareStateRequest) -> ShareStateResponse {
     let Some(link) = node.peers.broker_links.to(node, broker, Purpose::ShareState) else {
         return request.refuse(ErrorCode::CoordinatorNotAvailable);

@@ -80,8 +80,8 @@ fn note_written(
     Ok((listed, without_folder))
 }
 
-/// A partition that lies here though the metadata log does not say where (an older Kafka's), or names a directory that
-/// is not online here: it is told, before the next directory fails.
+/// A partition that is stored here although the metadata log names no directory (an older Kafka's), or one that is
+/// not online here. It is reported, before the next directory fails.
 fn unassigned_key(node: &Node, directory: &Directory, entry: &PartitionDir) -> Option<PartitionKey> {
     let TopicPartition { topic, partition } = &entry.topic_partition;
     let image = node.cluster.image.load();
@@ -96,7 +96,7 @@ fn unassigned_key(node: &Node, directory: &Directory, entry: &PartitionDir) -> O
 fn finish_deletions(node: &Node, at: usize, deleted: &[(TopicPartition, TopicId)]) {
     let directory = &node.log_dirs.directories[at];
     let names: Vec<(&TopicPartition, TopicId)> = deleted.iter().map(|(name, topic)| (name, *topic)).collect();
-    // Their folders were there a moment ago: whoever renamed one since has seen to its entries.
+    // Their folders existed a moment ago: a thread that has renamed one since has removed its entries as well.
     match directory.put_aside(&names, |_| false, |_| true) {
         Ok(aside) => {
             let now = node.clock.wall();

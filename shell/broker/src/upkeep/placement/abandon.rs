@@ -1,6 +1,6 @@
-//! Beginning a partition anew without its records, on the operator's word: an empty file
-//! `barnabas-abandon-TOPIC-PARTITION` in the log directory. Where that name would be longer than file systems take, and
-//! in any other case too, the topic's id may stand for its name.
+//! Abandons a partition's records: it starts empty at the operator's request, an empty file
+//! `barnabas-abandon-TOPIC-PARTITION` in the log directory. The topic's id may replace its name in any case, and
+//! must if the file's name would be too long for the file system.
 //!
 //! A partition whose files are damaged or gone stays offline, since what was acknowledged lay there. To delete the
 //! topic would take its other partitions with it. So where that file lies, the partition's directory is put aside as a
@@ -20,11 +20,11 @@ const NAME: &str = "barnabas-abandon-";
 
 /// The log directories in which the operator has asked for it.
 pub fn where_asked(node: &Node, name: &TopicPartition, topic: TopicId) -> Vec<usize> {
-    let is_told = |directory: &Directory| {
-        // One that cannot be asked is found out by whoever needs it.
+    let is_requested = |directory: &Directory| {
+        // A directory that cannot be read is reported where it is used.
         directory.is_usable() && told(directory, name, topic).is_some()
     };
-    (0..node.log_dirs.directories.len()).filter(|at| is_told(&node.log_dirs.directories[*at])).collect()
+    (0..node.log_dirs.directories.len()).filter(|at| is_requested(&node.log_dirs.directories[*at])).collect()
 }
 
 /// Does it in one of them.

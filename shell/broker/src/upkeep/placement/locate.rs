@@ -36,7 +36,7 @@ impl Place {
     }
 }
 
-/// Why a partition has no place: KAFKA_STORAGE_ERROR for whoever asks.
+/// Why a partition has no place: requests get KAFKA_STORAGE_ERROR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nowhere {
     /// It lies, or may lie, in a directory that is offline, or waits for the metadata log. Asked again, the answer may
@@ -125,7 +125,7 @@ fn forget_predecessor(directories: &Directories, name: &TopicPartition) -> Resul
     while let Some((at, _)) = vanished(directories, name) {
         let mut log_dir = directories[at].lock();
         log_dir.forget(name);
-        // Whoever puts that topic aside writes them too, and complains.
+        // The code that quarantines that topic writes them too, and logs the error.
         log_dir.write_checkpoints().map_err(|_| Nowhere::Offline)?;
     }
     Ok(())
@@ -209,7 +209,7 @@ pub fn is_deleted(node: &Node, topic: TopicId) -> bool {
     node.log_dirs.written.was_deleted(topic) || node.log_dirs.deleted.is_leaving(topic)
 }
 
-/// The folder of a topic that nobody knows, where one of ours should be.
+/// The folder of an unknown topic, where one of ours should be.
 pub fn foreign(directory: &Path, found: TopicId, name: &TopicPartition, topic: TopicId) -> StorageError {
     StorageError::WrongOwner {
         place: directory.join(name.to_string()).join(METADATA_NAME),
@@ -274,7 +274,7 @@ fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) ->
     }
 }
 
-/// Whether nobody else has what lay here: it must not begin anew.
+/// Whether no other replica has the records that were stored here: it must not start empty.
 fn is_only_copy(node: &Node, name: &TopicPartition, topic: TopicId) -> bool {
     let image = node.cluster.image.load();
     let row = image.topics.by_id(topic).and_then(|topic| topic.partition(name.partition));
@@ -287,8 +287,8 @@ fn reached(log_dir: &LogDir, name: &TopicPartition) -> Offset {
     log_dir.recovery_point(name).max(high_watermark)
 }
 
-/// Where a partition that lies nowhere once lay: a directory whose checkpoints say that it held records there, up to
-/// which offset. Such a partition has lost its files; it must not begin anew.
+/// For a partition without files: a directory whose checkpoints say that it held records there, and up to which
+/// offset. Such a partition has lost its files; it must not start empty.
 pub fn vanished(directories: &Directories, name: &TopicPartition) -> Option<(usize, Offset)> {
     let mut online = directories.iter().enumerate().filter(|(_, directory)| directory.is_online());
     online.find_map(|(index, directory)| {

@@ -17,8 +17,8 @@
 //! Before: the registration, by which the controller knows which directories there are. After: locate.rs, which finds
 //! the new place. node/log_dirs/lost.rs remembers what is not settled.
 //!
-//! Source: KIP-858; Kafka `LogManager.getOrCreateLog`, which begins anew whatever it does not find while all
-//! directories are online, an only replica included.
+//! Source: KIP-858; Kafka `LogManager.getOrCreateLog`, which creates every missing log while all directories are
+//! online, even that of an only replica.
 
 use super::reports;
 use crate::log_dirs::directories::{Directories, Directory, is_reserved};
@@ -38,9 +38,9 @@ const NAMES_SAID: usize = 3;
 enum Fate {
     /// It may be fetched from its leader.
     Refilled,
-    /// The same, once somebody leads.
+    /// The same, once the partition has a leader.
     Waits,
-    /// Nobody else has what it had.
+    /// No other replica has its records.
     Alone,
     /// It may lie in a directory that could not be read.
     Unread,
@@ -89,7 +89,7 @@ pub fn look(node: &Node, image: &Image, changes: &Changes) {
         for (partition, row) in topic.partitions() {
             let Some(fate) = fate(node, row) else { continue };
             let id = row.directory(node.identity.broker_id).unwrap_or_default();
-            // As it is said: those that wait are refilled in the end.
+            // In the log, those that wait count as refilled, as they will be.
             let said = if fate == Fate::Waits { Fate::Refilled } else { fate };
             found.entry((said, id)).or_default().add(|| format!("{}-{partition}", topic.name));
             if fate != Fate::Unread {

@@ -1,9 +1,9 @@
 //! What this broker tells the controller of its log directories: which partition lies where, which directories have
 //! failed, which are cordoned (KIP-858, KIP-1066). And what follows if it cannot tell.
 //!
-//! A partition is given its directory when the image that first knows it is published, not when it is first written to:
-//! so the metadata log knows within a moment where each partition lies, and a directory that is gone takes no others
-//! with it. What was not taken by the controller is told again once a second.
+//! A partition gets its directory when the first image with it is published, not with its first write: so the
+//! metadata log soon names the directory of each partition, and a missing directory affects no others. Assignments
+//! that the controller did not accept are sent again once a second.
 //!
 //! Source: Kafka `AssignmentsManager`, `BrokerLifecycleManager.propagateDirectoryFailure`, `DynamicLogConfig`.
 
@@ -171,7 +171,7 @@ pub fn watch(node: &Node) {
     }
 }
 
-/// A directory that is gone (its disk was taken out, its mount point is empty) is noticed though nobody writes to it.
+/// Notices a missing directory (its disk was removed, its mount point is empty) without waiting for a write to it.
 fn notice_missing(node: &Node) {
     for (at, directory) in
         node.log_dirs.directories.iter().enumerate().filter(|(_, directory)| directory.is_online())

@@ -4,16 +4,16 @@
 //! has sent (apply_fetched.rs) is durable before it is asked for what comes next, which is the follower's
 //! acknowledgement.
 //!
-//! Partitions that this broker follows are opened as soon as the image names them, a few in a turn, since nobody else
-//! asks for them.
+//! Partitions that this broker follows are opened as soon as the image names them, a few in a turn, since no request
+//! opens them.
 //!
 //! Always true:
 //! 1. a replica asks from where all that it has is durable (by
 //!    [`Partition::fetch_position`](barnabas_partition::Partition::fetch_position))
 //! 2. what a leader sends is appended by the worker that owns the replica, while it follows that leader in that epoch
 //!    (apply_fetched.rs)
-//! 3. while a journal has too much to write, nobody is asked; while what room it has is for producers, nobody is asked
-//!    for what is not in sync
+//! 3. while a journal has too much to write, nothing is fetched for it; while its room is reserved for producers,
+//!    only in-sync replicas fetch
 //!
 //! Neighbours: replica/fetch_connection.rs, which asks; apply_fetched.rs, which takes what is answered; truncation.rs,
 //! which cuts what the leader does not have; changes.rs, which says whom to follow.
@@ -44,7 +44,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// After a first error. Producers wait for whoever has just been elected to hear of it.
+/// After a first error. Producers wait while a new leader does not know of its election yet.
 const BACKOFF_MIN: DurationMs = DurationMs(10);
 /// How long a request waits for partitions whose records are being synced.
 const PATIENCE: DurationMs = DurationMs(10);
@@ -84,7 +84,7 @@ pub(super) struct Following {
     /// When it is looked whether the quota of throttled replicas still is exceeded, and who is not in sync may be asked
     /// for.
     throttled_until: Option<MonotonicMs>,
-    /// Nobody is asked before this, and for what is not in sync nobody before that.
+    /// No fetch before the first time, and none for out-of-sync replicas before the second.
     not_before: MonotonicMs,
     bulk_not_before: MonotonicMs,
     /// Partitions may be opened.
@@ -119,7 +119,7 @@ impl Following {
         }
     }
 
-    /// Whether nobody is followed.
+    /// Whether this worker follows no partition.
     pub fn is_idle(&self) -> bool {
         self.fetchers.is_empty()
             && self.connections.is_empty()
@@ -146,7 +146,7 @@ impl Following {
         self.fetchers.get_mut(at)
     }
 
-    /// A fetcher that has it anew does not know of its throttle.
+    /// A fetcher that has just taken over the partition does not know of its throttle.
     fn set_throttled(&mut self, key: PartitionKey, is_throttled: bool) {
         if is_throttled && let Some(fetcher) = self.fetchers.of(key.into()) {
             fetcher.set_throttled(key.into(), true);
@@ -196,8 +196,8 @@ impl PartitionWorker {
         self.follow_what_is_mine(&image);
     }
 
-    /// Goes on with what is followed; to be called after each turn. Returns whether there is more to do at once. Costs
-    /// nothing where nobody is followed.
+    /// Continues fetching; called after each turn. Returns whether there is more to do at once. Costs nothing if no
+    /// partition is followed.
     pub fn replicate(&mut self) -> bool {
         self.wake_followers();
         self.tell_who_is_in_sync();
@@ -300,7 +300,7 @@ impl PartitionWorker {
         !self.following.to_open.is_empty()
     }
 
-    /// Asks whoever the image names for what comes next, or nobody.
+    /// Fetches from the leader that the image names, or from none.
     pub(super) fn turn_to_leader(&mut self, key: PartitionKey, row: &Row) {
         let me = self.node.identity.broker_id;
         let Self { replicas, following, node, leading, .. } = self;
@@ -414,7 +414,7 @@ impl PartitionWorker {
         self.connection(at, address).fetch(follower, plan, timeout);
     }
 
-    /// The connection of this fetcher, made anew where its leader has another address now.
+    /// The connection of this fetcher; a new one if the leader's address has changed.
     fn connection(&mut self, at: FetcherId, address: Address) -> &FetcherConnection {
         let Self { following: Following { connections, settings, .. }, node, id, .. } = self;
         let open =
@@ -446,7 +446,7 @@ impl PartitionWorker {
         self.repair(key);
         let Self { replicas, following, .. } = self;
         let Some(replica) = replicas.get(&key).filter(|replica| !replica.partition.is_failed()) else {
-            // It met a full disk, and is made anew from its log.
+            // It met a full disk, and is opened again from its log.
             following.fetchers.unfollow(key.into());
             following.settle_later(key);
             return;
@@ -486,7 +486,7 @@ impl PartitionWorker {
         if let Some(connection) = connection {
             connection.find_ends(&follower, key.into(), topic, *asked);
         }
-        // If nobody answers it is asked for again.
+        // Without an answer, the request is sent again.
         if let Some(fetcher) = following.fetchers.of(key.into()) {
             fetcher.delayed(key.into(), now);
         }

@@ -11,7 +11,7 @@
 //! Always true:
 //! 1. writes of one share partition are sent one after another, in the order in which they came to be; those that came
 //!    while one was under way are sent together
-//! 2. what comes back for a share partition that was made anew meanwhile is not believed
+//! 2. an answer for an earlier instance of a share partition is ignored
 //! 3. what is given up is written to the group's dead letters, where it has some, before it is archived
 //!    (share/letters.rs)
 //!
@@ -75,7 +75,7 @@ struct Share {
 #[derive(Debug)]
 enum Stage {
     Loading,
-    /// The state could not be read: the next fetch is told, and the one after that tries again.
+    /// The state could not be read: the next fetch gets the error, and the one after that tries again.
     Failed(ShareDeclined),
     Active(Box<Active>),
 }
@@ -87,14 +87,14 @@ struct Active {
     queue: Vec<(WriteId, StateWrite)>,
     is_writing: bool,
     letters: Letters,
-    /// Nobody of the group is here any more: it goes when everything is written.
+    /// The group has no members any more: the share partition is dropped once everything is written.
     is_leaving: bool,
     /// As the last read had it, to guess how much to read.
     bytes_per_record: usize,
 }
 
 impl Active {
-    /// Nothing of it is under way that somebody will hear of.
+    /// No answer is outstanding.
     fn is_idle(&self) -> bool {
         self.machine.pending() == 0 && self.letters.are_done()
     }
@@ -260,7 +260,7 @@ impl PartitionWorker {
         }
     }
 
-    /// Forgets a share partition. Whoever waits for something to be written is told to look for its leader.
+    /// Drops a share partition. Requests that wait for a write are answered NOT_LEADER_OR_FOLLOWER.
     fn drop_share(&mut self, key: &ShareKey) {
         let Some(Share { stage: Stage::Active(share), .. }) = self.shares.map.remove(key) else { return };
         let mut effects = Vec::new();
@@ -312,7 +312,7 @@ impl PartitionWorker {
         }
     }
 
-    /// The node stops: nobody is answered any more.
+    /// The node stops: requests are no longer answered.
     pub(super) fn drop_shares(&mut self) {
         let keys: Vec<ShareKey> = self.shares.map.keys().cloned().collect();
         keys.iter().for_each(|key| self.drop_share(key));
@@ -335,7 +335,8 @@ impl Shares {
         }
     }
 
-    /// Answers one acknowledgement; the command with its last. A member's release has nobody who waits.
+    /// Answers one acknowledgement; the last one completes the command. The release of a member has no waiting
+    /// caller.
     fn answer(&mut self, ticket: Ticket, result: Result<(), ShareDeclined>) {
         let Some((number, slot)) = self.waiting.remove(&ticket) else { return };
         let Some(answer) = self.answers.get_mut(&number) else { return };

@@ -71,7 +71,7 @@ impl PartitionWorker {
         checkpoints
     }
 
-    /// Partitions that nobody has asked for yet, and in which something has become too old or too much.
+    /// Partitions that are not open and in which retention applies.
     pub(super) fn retain_unopened(&mut self, keys: &[PartitionKey]) {
         for &key in keys {
             // Refusals are about leadership and damage: nothing is retained then.
@@ -114,7 +114,8 @@ impl PartitionWorker {
         }
     }
 
-    /// Closes every log: what is staged is laid, what is dirty is synced here. Nobody else is served any more.
+    /// Closes every log: staged batches are written back, dirty files are synced here. No request is served any
+    /// more.
     pub(super) fn close(&mut self) -> Vec<Checkpointed> {
         self.finish_round();
         self.close_all_deleted();
@@ -228,7 +229,7 @@ impl PartitionWorker {
         }
         if error.is_passing() {
             tracing::warn!(partition = %name, %error, "log was not closed cleanly; the next start recovers it");
-            // Nothing has failed, but nobody may vouch for the directory either.
+            // Nothing has failed, but the directory cannot be vouched for either.
             self.node.log_dirs.directories[directory].fail();
         } else {
             tracing::error!(partition = %name, %error, "log was not closed cleanly; the next start recovers it");

@@ -43,12 +43,12 @@ impl Behind {
         self.has_changed.set(true);
     }
 
-    /// It follows nobody any more.
+    /// The partition has no leader to follow any more.
     pub fn forget(&mut self, key: PartitionKey) {
         self.set(key, 0);
     }
 
-    /// Shows it to whoever adds the workers up.
+    /// Adds it to the worker's metrics.
     pub fn count(&self, cells: &WorkerCells) {
         if self.has_changed.replace(false) {
             cells.behind_most.set(self.by_records.last_key_value().map_or(0, |(&records, _)| records));
@@ -62,7 +62,7 @@ mod tests {
     use barnabas_base::{PartitionIndex, TopicId};
 
     #[test]
-    fn the_furthest_behind_is_told_until_it_has_caught_up_or_follows_nobody() {
+    fn furthest_behind_is_reported_until_it_has_caught_up_or_stops_following() {
         let (mut behind, cells) = (Behind::default(), WorkerCells::default());
         let key =
             |partition| PartitionKey { topic: TopicId::default(), partition: PartitionIndex(partition) };

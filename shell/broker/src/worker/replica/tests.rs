@@ -79,7 +79,8 @@ fn a_leader_without_company_refuses_and_who_comes_back_empty_catches_up() {
         expected.extend(sent);
     }
     cluster.kill(2);
-    // Whoever has everything is in sync, dead or not, until there is more (the controller fences the dead).
+    // A replica that has everything stays in sync, dead or not, until the leader appends (the controller fences dead
+    // brokers).
     let sent = values("leader", 1);
     cluster.produce(1, topic, 0, 1, &sent).expect("acknowledged");
     expected.extend(sent);
@@ -129,7 +130,7 @@ fn loses_what_only_the_leader_had(planted: Option<Mistake>) -> bool {
     let topic = cluster.create_topic(1, 1, &[1, 2], &[1, 2]);
     let link = cluster.connect(1);
     assert_eq!(cluster.produce_over(&link, topic, 0, -1, &values("both", 3)), Ok(0));
-    // The second hears nothing any more, and counts as in sync until somebody says otherwise.
+    // The second gets no more answers, and counts as in sync until the controller removes it.
     cluster.kill(2);
     let answer = cluster.produce_within(500, &link, topic, (0, -1), &values("leader", 1));
     assert_eq!(answer.err(), planted.is_none().then_some(ErrorCode::RequestTimedOut));

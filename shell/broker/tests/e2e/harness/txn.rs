@@ -82,7 +82,7 @@ impl Producer {
         });
     }
 
-    /// Comes back until it is told yes or no.
+    /// Retries until the answer is yes or no.
     pub fn init(&mut self) -> i16 {
         retried(&LATER, || (self.init_once(), ())).0
     }
@@ -174,7 +174,7 @@ impl Producer {
         code
     }
 
-    /// Writes as its version does, and comes back when it is told to.
+    /// Writes as its version does, and retries on retriable errors.
     pub fn write(&mut self, topic: &str, partition: i32, values: &[&str]) -> i16 {
         if self.version < 2 {
             let added = self.add(topic, &[partition]);
@@ -182,7 +182,7 @@ impl Producer {
                 return added;
             }
         }
-        // NOT_ENOUGH_REPLICAS is what an older client is told where the coordinator is busy.
+        // Older clients get NOT_ENOUGH_REPLICAS while the coordinator is busy.
         let later = [14, 15, 16, 19, 51];
         retried(&later, || (self.write_as(self.produce_version(), topic, partition, values), ())).0
     }

@@ -1,4 +1,4 @@
-//! What is told of the metadata quorum on the metrics page: written by the quorum's thread alone, read by the exporter.
+//! The metrics of the metadata quorum: written by the quorum's thread alone, read by the exporter.
 
 use barnabas_base::Offset;
 use barnabas_metrics::histogram::{Histogram, Scale};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 pub struct Figures {
     /// From a leader's append to its commitment.
     pub commits: Histogram,
-    /// From nobody's lead to somebody's.
+    /// The time without a leader.
     pub elections: Histogram,
     pub high_watermark: AtomicI64,
     pub voters: AtomicU64,

@@ -1,8 +1,8 @@
 //! Where requests for the controller go, wherever it is: into this node's quorum thread, or over a link to the node
 //! that leads.
 //!
-//! Every broker takes the same way, one whose own process is the active controller included: the request is handed to
-//! the quorum's thread, which takes it or hands it back. While nobody leads, whoever asks waits, within bounds.
+//! Every broker uses this handle, even one whose own process is the active controller: the quorum's thread takes the
+//! request or hands it back. Without a leader the request waits, within bounds.
 //!
 //! Before: requests/cluster/admin.rs and all that the broker says in its own name. After: quorum_worker.rs here,
 //! forward.rs elsewhere.
@@ -30,7 +30,7 @@ use tokio::time::{timeout, timeout_at};
 
 /// Requests that wait for the controller; more are told that it is busy.
 const REQUESTS_MAX: usize = 4096;
-/// What the broker says in its own name and nobody waits for, at once.
+/// The broker's own requests without a waiting caller, at once.
 const SAID_MAX: usize = 64;
 /// How long a request is tried while controllers come and go. Below the 30 s that Kafka's clients wait.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -51,7 +51,7 @@ pub enum NotTaken {
     NoRoom,
     /// The active controller will not take it in this form: Kafka's code for why.
     Refused(ErrorCode),
-    /// Nobody led the metadata quorum in time, or nobody who led could be reached.
+    /// The metadata quorum had no leader in time, or the leader could not be reached.
     NoController,
     /// It stopped leading with the request under way, which may come about or not.
     Unknown,
@@ -165,7 +165,7 @@ impl ControllerHandle {
         self.shared.active.subscribe()
     }
 
-    /// Who leads the quorum now; [`BrokerId::NONE`] while nobody is known to.
+    /// The quorum's leader; [`BrokerId::NONE`] while it is unknown.
     pub fn leader(&self) -> BrokerId {
         self.shared.active.borrow().leader.unwrap_or(BrokerId::NONE)
     }
@@ -266,8 +266,8 @@ impl ControllerHandle {
                     Reply::Back(back) => body = back,
                 }
             } else if active.address.is_some() {
-                // One that is silent and has lost its office is not waited for: what it may have heard is said again to
-                // its successor.
+                // A controller that is silent and no longer the leader is not waited for: the request is sent to its
+                // successor, even if the former leader may have received it.
                 let succeeded = |now: &ActiveController| now.leader.is_some() && now.leader != active.leader;
                 let answer = tokio::select! {
                     biased;
@@ -347,7 +347,7 @@ impl ControllerHandle {
         }
     }
 
-    /// Asks for topics in the broker's own name. Nobody waits: whoever needs them asks again.
+    /// Requests topics in the broker's own name. There is no answer: the client that needs them asks again.
     pub fn auto_create(&self, request: CreateTopicsRequest) {
         if self.shared.is_full.load(Ordering::Relaxed) && self.is_active() {
             tracing::debug!("topics were not created: the metadata log's disk is full");
@@ -358,7 +358,7 @@ impl ControllerHandle {
         }
     }
 
-    /// Says something in the broker's own name; nobody waits for the answer.
+    /// Sends a request in the broker's own name without waiting for the answer.
     ///
     /// # Errors
     /// [`NotTaken::Busy`]: to be said again.

@@ -51,7 +51,7 @@ impl Arriving {
         self.has_changed.set(true);
     }
 
-    /// Shows it to whoever adds the workers up.
+    /// Adds it to the worker's metrics.
     pub fn count(&self, cells: &WorkerCells) {
         if self.has_changed.replace(false) {
             cells.arriving.set(self.lacks.len() as u64);
@@ -76,7 +76,8 @@ struct Pace {
 }
 
 impl Arrivals {
-    /// About how long it takes until all are here. `None`: nobody is on the way, or nothing has come yet.
+    /// About how long it takes until all replicas are in sync. `None`: none is catching up, or no bytes have arrived
+    /// yet.
     pub fn seconds_left(&self) -> Option<u64> {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner).seconds_left()
     }

@@ -1,8 +1,8 @@
 //! What replication may take on this broker: as a leader of throttled replicas, and as a follower of throttled ones
 //! (KIP-73).
 //!
-//! Two quotas for the whole node, shared by its workers (core/partition's `throttle` does the sums). Which replicas are
-//! throttled stands in each topic's settings; nobody looks at a quota for any other. Who is in sync is never held up.
+//! Two quotas for the whole node, shared by its workers (core/partition's `throttle` does the sums). Each topic's
+//! settings name its throttled replicas; the quotas apply to no others. In-sync replicas are never throttled.
 //!
 //! `leader.replication.throttled.rate` and `follower.replication.throttled.rate` are dynamic settings of brokers, as
 //! Kafka's reassignment tool sets them.
@@ -31,7 +31,7 @@ pub struct Throttles {
 #[derive(Debug)]
 pub struct Quota {
     rate_key: &'static str,
-    /// Without a bound nobody counts.
+    /// Without a bound nothing is counted.
     is_bounded: AtomicBool,
     throttle: Mutex<Throttle>,
 }

@@ -27,7 +27,7 @@ async fn an_address_with_many_jobs_delays_another_by_one() {
 }
 
 #[tokio::test]
-async fn a_job_that_nobody_waits_for_keeps_its_turn_until_it_ends() {
+async fn abandoned_job_keeps_its_turn_until_it_ends() {
     let unpacking = Unpacking::new(1);
     let running = Arc::new(AtomicUsize::new(0));
     let most = Arc::new(AtomicUsize::new(0));

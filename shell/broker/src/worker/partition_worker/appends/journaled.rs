@@ -205,7 +205,7 @@ impl PartitionWorker {
         self.journaled.entries[directory].push(entry);
     }
 
-    /// An order that is answered otherwise than by a sync: the partition is gone, or was synced by somebody else.
+    /// Completes an order without a sync of its own: the partition is closed, or another sync has covered it.
     pub fn laid_otherwise(&mut self, directory: usize, partition: Arc<JournalPartition>) {
         self.journaled.laid[directory].push(partition);
     }

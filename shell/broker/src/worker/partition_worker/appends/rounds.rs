@@ -76,9 +76,9 @@ impl PartitionWorker {
         }
     }
 
-    /// Drops a partition that is made anew from its log. What of it is in files is synced first: an order to lay may
-    /// rest on that.
-    pub fn let_go(&mut self, key: PartitionKey) {
+    /// Drops a partition, to open it again from its log. Its bytes in files are synced first: a write-back order may
+    /// rest on them.
+    pub fn drop_replica(&mut self, key: PartitionKey) {
         if self.lay_all(key).is_err() {
             // What is staged alone would be lost with it. It stays, and refuses everything.
             return;
@@ -87,7 +87,7 @@ impl PartitionWorker {
         let directory = replica.directory;
         let of = &self.node.log_dirs.directories[directory];
         let sync = |dirty: Dirty| dirty.sync(&*of.disk, of.file_system.as_ref()).map_err(StorageError::from);
-        // A ticket that is out may not be synced yet, and nobody would wait for it.
+        // An open ticket may not be synced yet, and no sync would complete it.
         let noted = match replica.sync.is_in_flight {
             true => replica.log.note_unsynced_again(&mut self.files[directory]),
             false => Ok(()),
@@ -182,7 +182,7 @@ impl PartitionWorker {
                     }
                 }
                 Effect::ReadFailed(error) => self.read_failed(key, &error),
-                Effect::Reopen => self.let_go(key),
+                Effect::Reopen => self.drop_replica(key),
                 other => unreachable!("carried out at once: {other:?}"),
             }
         }
@@ -240,7 +240,7 @@ pub fn carry_out(
         match effect {
             Effect::Answer { ticket, answer } => tickets.answer(*ticket, *answer),
             Effect::Readable { bytes, committed } => hosted.arrived(*bytes, *committed),
-            // Seen by whoever caused it (followers.rs).
+            // The code that caused it handles it (followers.rs).
             Effect::AlterIsr => {}
             Effect::SyncCovers(end) => hosted.extend_request(*end),
             Effect::SyncEnds => hosted.end_request(),

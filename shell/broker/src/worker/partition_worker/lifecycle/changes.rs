@@ -43,7 +43,7 @@ impl PartitionWorker {
                 continue;
             }
             if topic.created && change.image.cluster.broker_count() <= 1 {
-                // Whoever has one of its partitions open found it in this image, and nobody follows anybody.
+                // An open partition of it was found in this image, and this broker follows no leader for it.
                 continue;
             }
             for &partition in &topic.partitions {

@@ -124,7 +124,7 @@ impl PartitionWorker {
         });
     }
 
-    /// Lets go of a partition. Returns whose journal, and by which name, is to hear of it once its folder is put aside.
+    /// Closes a deleted partition. Returns its journal and its name there, to report once its folder is quarantined.
     fn close_deleted(
         &mut self,
         topic: TopicId,

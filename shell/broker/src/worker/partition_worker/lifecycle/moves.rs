@@ -16,7 +16,7 @@ use barnabas_storage::StorageError;
 
 impl PartitionWorker {
     pub fn take_move(&mut self, command: MoveCommand) {
-        // Whoever asked may have ended.
+        // The caller may have ended.
         match command {
             MoveCommand::Begin { key, to, reply } => drop(reply.send(self.begin_move(key, to))),
             MoveCommand::Read { key, from, max_bytes, reply } => {

@@ -29,8 +29,9 @@ impl PartitionWorker {
             if !replica.partition.is_failed() || !directory.is_online() {
                 return Ok(());
             }
-            // It met a full disk and holds what is nowhere else in segments yet. Made anew once that is laid.
-            self.let_go(key);
+            // It met a full disk and holds batches that no segment has yet. It is opened again once they are written
+            // back.
+            self.drop_replica(key);
             if self.replicas.contains_key(&key) {
                 return Err(Declined::Full);
             }
@@ -45,7 +46,7 @@ impl PartitionWorker {
         self.open_known(key)
     }
 
-    /// Opens a partition that is not open, whoever leads it.
+    /// Opens a partition that is not open, as leader or follower.
     pub fn open_known(&mut self, key: PartitionKey) -> Result<(), Declined> {
         if self.replicas.contains_key(&key) {
             return Ok(());

@@ -1,6 +1,5 @@
-//! Partitions of which the journal of an earlier process still holds something (node/log_dirs/unreplayed.rs): brought
-//! together with their logs when
-//! they are opened, whoever asks for that.
+//! Partitions with batches in the journal of an earlier process (node/log_dirs/unreplayed.rs). They are replayed
+//! into their logs when the partition is opened.
 //!
 //! A partition that cannot be opened must not hold the journal for good: what waits for it is kept in a file of its own
 //! then (replay.rs), and the partition stays offline.

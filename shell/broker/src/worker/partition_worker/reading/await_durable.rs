@@ -1,8 +1,8 @@
 //! Readers see what was acknowledged before they asked, with `acks=1` and `acks=0` too.
 //!
-//! Only what is durable is shown to readers. A producer that went on without an answer (`acks=0`) and then reads, or
-//! tells somebody to, would look in vain until the journal's round is written. So a read (or a question about the end)
-//! waits here until everything that was promised when it arrived is durable.
+//! Readers see only durable records. A producer that does not wait for an answer (`acks=0`) and then reads, or has
+//! another client read, would find nothing before the journal's round is written. So a read (or a request for the
+//! end offset) waits here until all records that were accepted before it are durable.
 //!
 //! Always true: a reader waits for one end, taken when it arrived, so that a steady producer cannot keep it waiting.
 

@@ -195,7 +195,8 @@ impl PartitionWorker {
         }
     }
 
-    /// Brokers were registered anew, fenced, or may serve again: the high watermark does not wait for who cannot join.
+    /// Brokers were registered again, fenced or unfenced: the high watermark does not wait for brokers that cannot
+    /// join the ISR.
     pub fn brokers_changed(&mut self, image: &Image, brokers: &BTreeSet<BrokerId>) {
         if self.leading.check_at.is_none() {
             return;

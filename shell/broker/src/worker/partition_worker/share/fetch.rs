@@ -104,7 +104,7 @@ impl PartitionWorker {
             return Ok(None);
         }
         let Some(share) = self.shares.get_active(key) else { return Ok(None) };
-        // Somebody is here again.
+        // The group has a member again.
         share.is_leaving = false;
         let Some((from, wish)) = next_read(&mut share.machine, &bounds, command, share.bytes_per_record)
         else {
@@ -174,7 +174,7 @@ impl PartitionWorker {
         let next_lock = share.machine.next_deadline();
         self.shares.note_lock(next_lock);
         if acquired.is_empty() {
-            // All of it was aborted, or is somebody's: what comes after may be read.
+            // All of it was aborted or acquired already: the fetch may read on.
             if found.has_more {
                 self.wake_share_later(&key, command);
             }
@@ -183,7 +183,7 @@ impl PartitionWorker {
         ShareRead { records: around(&found, &acquired), acquired }
     }
 
-    /// Nothing was acquired of what was read, and there is more: whoever asked asks again at once.
+    /// Nothing that was read could be acquired, and there is more: the caller asks again at once.
     fn wake_share_later(&mut self, key: &ShareKey, command: &ShareFetchCommand) {
         if self.has_more(key, command.isolation)
             && let Some(waiter) = &command.waiter

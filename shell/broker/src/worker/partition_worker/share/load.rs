@@ -60,7 +60,7 @@ impl PartitionWorker {
         };
         self.shares.map.insert(key.clone(), Share { number, stage });
         self.carry_out_share(key, effects);
-        // Whoever waits looks again: one gets what there is, or all are told why nothing is.
+        // Waiting fetches look again: one acquires what there is, or all get the error.
         if let Some(replica) = self.replicas.get_mut(&key.partition) {
             match self.shares.map.get(key).map(|share| &share.stage) {
                 Some(Stage::Active(_)) => replica.share_waiters.wake_next(&key.group),

@@ -13,7 +13,7 @@ use barnabas_storage::{CleanBounds, StorageError};
 
 impl PartitionWorker {
     pub fn clean(&mut self, command: CleanCommand) {
-        // Answers that nobody waits for any more are dropped.
+        // Answers without a waiting caller are dropped.
         match command {
             CleanCommand::Look { partitions, reply } => {
                 let look = |(partition, clean_to)| {

@@ -520,7 +520,7 @@ impl Broker {
             is_reserved: false,
         };
         let (mailboxes, inboxes): (Vec<_>, Vec<_>) = (0..WORKERS).map(|_| Mailbox::new()).unzip();
-        // Nobody hears what is asked of it.
+        // Requests to it are not answered.
         let (links, links_thread) = LinkThread::start().expect("a thread");
         let here = Arc::new(Here { cluster_id: Text::from(CLUSTER), listener: Text::from("CONTROLLER") });
         let (controller, _) = ControllerHandle::new(directory_id, 1, links.clone(), here);

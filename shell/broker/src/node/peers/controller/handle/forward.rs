@@ -86,8 +86,8 @@ impl ControllerHandle {
 /// What came of an Envelope.
 enum Unpacked {
     Answer(ResponseBody),
-    /// Nobody looked at what is in it, and nobody will: the version is none of the controller's, or the broker may not
-    /// pass it on.
+    /// The controller cannot read the content, and no retry helps: it does not support the version, or this broker
+    /// may not forward requests.
     Refused(ErrorCode),
 }
 

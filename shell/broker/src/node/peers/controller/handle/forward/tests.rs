@@ -1,4 +1,4 @@
-//! What goes into an Envelope can be read by whoever gets it, in the version that its header names.
+//! The content of an Envelope is readable in the version that its header names.
 
 use super::*;
 use barnabas_wire::encode_response;
@@ -33,7 +33,7 @@ fn an_answer_is_read_in_the_version_that_was_asked_in() {
 }
 
 #[test]
-fn a_refusal_that_lasts_is_told_from_one_that_passes() {
+fn lasting_refusals_differ_from_passing_ones() {
     let said = |code: ErrorCode| {
         let answer = EnvelopeResponse { error_code: code.code(), ..EnvelopeResponse::default() };
         unpack(answer, ApiKey::DeleteTopics, 6, &here())

@@ -6,7 +6,7 @@
 //! |---|---|---|---|
 //! | begin | the owner | [`Replica::begin_move`] | nothing has changed |
 //! | copy, piece by piece | the mover | [`Replica::read_durable_piece`], [`LogCopy::put`] | [`CopyVerdict`] |
-//! | catch up, between two rounds | the owner | [`Replica::may_finish_move`], [`Replica::catch_up`] | go on, or drop the copy |
+//! | catch up | the owner | [`Replica::may_finish_move`], [`Replica::catch_up`] | go on, or drop the copy |
 //! | take the name | the owner | [`LogCopy::promote`] | as for catching up; the next start finds the name |
 //! | leave | the owner | [`Replica::move_to`], rename the old folder, [`Replica::moved`] | [`Replica::fail`] |
 //!

@@ -124,7 +124,7 @@ impl Replica {
         if to <= self.partition.log_start() {
             return;
         }
-        if to > self.log.laid_end() && self.write_back_all(around).is_err() {
+        if to > self.log.segment_end() && self.write_back_all(around).is_err() {
             return;
         }
         self.partition.advance_log_start(to, &mut around.outbox.decisions);

@@ -58,7 +58,7 @@
 //! - *[`Effect::Sync`]:* call [`Replica::take_sync`]; sync its files, then its directories; call
 //!   [`Replica::synced`]. One sync of a replica at a time. A failed sync fails the directory.
 //! - *The journal orders a write-back:* call [`Replica::write_back_as_ordered`]. On [`Effect::WriteBackDone`] call
-//!   `Journal::laid`.
+//!   `Journal::written_back`.
 //! - *The leader has answered a follower:* call [`Replica::apply_fetched`], [`Replica::apply_marks`],
 //!   [`Replica::finish_round`]. Fetch again after [`Effect::FollowOn`].
 //! - *The follower has to truncate:* call [`Replica::truncation_at`], [`Replica::want_truncation`]; its entry
@@ -70,10 +70,10 @@
 //! - *[`Effect::Reopen`]:* write back all that can be, sync, drop the replica. Open it when a request needs it.
 //! - *[`Effect::DirectoryFailed`]:* call [`Replica::fail`] for all replicas of the directory. Write nothing more to it.
 //!
-//! **The journal** (core/storage's `journal`) takes entries of one partition in the order in which its replica pushed
-//! them. A `Range` entry is submitted only once the journal has nothing else of that partition: all before it is synced
-//! in the segments, so `Journal::take_lay` and `Journal::laid` discharge it. A round's ends are reported after its
-//! write has been synced, never before.
+//! **The journal** (core/storage's `journal`) takes entries of one partition in the order in which its replica
+//! pushed them. A `Range` entry is submitted only once the journal has nothing else of that partition: all before it
+//! is synced in the segments, so `Journal::take_write_back` and `Journal::written_back` discharge it. A round's ends
+//! are reported after its write has been synced, never before.
 //!
 //! **A crash** may come between any two calls. After it the start above finds every batch that was acknowledged, and
 //! nothing that a durable truncation entry has cut.

@@ -345,7 +345,7 @@ impl Replica {
     pub fn move_to(&mut self, to: usize, log: Log, files: &mut FilePool, outbox: &mut Outbox) -> LeftBehind {
         let directory = std::mem::replace(&mut self.directory, to);
         let mut old = std::mem::replace(&mut self.log, log);
-        let unwritten_bytes = old.unlaid_bytes();
+        let unwritten_bytes = old.staged_bytes();
         old.abandon(files);
         self.journal.direct_from = Some(self.log.start());
         self.sync.restart(&mut outbox.effects);

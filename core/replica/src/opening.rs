@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use barnabas_base::{Offset, TimestampMs, TopicPartition};
 use barnabas_partition::{LogEnds, Partition, ReplicaKey};
-use barnabas_storage::journal::{JournalError, JournalPartition, LayOp, PartitionReplay};
+use barnabas_storage::journal::{JournalError, JournalPartition, PartitionReplay, WriteBackOp};
 use barnabas_storage::{
     DiskErrorKind, FilePool, Log, LogConfig, LogDir, LogPlace, OpenFrom, Opened, StorageError, TailMemory,
     quarantine,
@@ -245,8 +245,8 @@ fn stage(log: &mut Log, unreplayed: &PartitionReplay) -> Result<(), OpenError> {
     let mut batches = Vec::new();
     for step in unreplayed.steps(log.end())? {
         match step {
-            LayOp::Append { records, .. } => batches.push(records),
-            LayOp::Truncate { .. } | LayOp::Restart { .. } | LayOp::Remove => {
+            WriteBackOp::Append { records, .. } => batches.push(records),
+            WriteBackOp::Truncate { .. } | WriteBackOp::Restart { .. } | WriteBackOp::Remove => {
                 unreachable!("the start replays what does more than append, before any partition is opened")
             }
         }
@@ -272,7 +272,7 @@ fn load(
     indexed: Indexed,
 ) -> Result<Offset, StorageError> {
     let end = log.end();
-    let segments_end = log.laid_end();
+    let segments_end = log.segment_end();
     let (from, entries) = if log.is_on_disk() {
         log.read_producer_snapshot(files, end)?.unwrap_or((log.first_segment_base(), Vec::new()))
     } else {

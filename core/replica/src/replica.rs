@@ -106,7 +106,7 @@ impl Replica {
         max_timestamp: TimestampMs,
         now: TimestampMs,
     ) -> bool {
-        let before = self.round.bytes as u64 + self.log.unlaid_bytes();
+        let before = self.round.bytes as u64 + self.log.staged_bytes();
         let bytes = u32::try_from(before + bytes as u64).unwrap_or(u32::MAX);
         self.log.is_on_disk() && self.log.roll_is_due(bytes, last_offset, max_timestamp, now)
     }

@@ -125,7 +125,7 @@ impl Replica {
             return Ok(Truncated::default());
         };
         assert!(step == Step::CheckpointsLowered, "checkpoints are lowered before the log is truncated");
-        let before = self.log.unlaid_bytes();
+        let before = self.log.staged_bytes();
         let delete = match cut {
             Cut::Nothing => None,
             Cut::To(base) if is_repair => self.log.give_up_segments(files, base, now)?,
@@ -140,7 +140,7 @@ impl Replica {
         if let Some((_, ordered)) = &mut self.journal.write_back {
             *ordered = (*ordered).min(self.log.end());
         }
-        Ok(Truncated { delete, dropped_bytes: before.saturating_sub(self.log.unlaid_bytes()) })
+        Ok(Truncated { delete, dropped_bytes: before.saturating_sub(self.log.staged_bytes()) })
     }
 
     /// Reads the state of the log that was truncated. The replica goes on. Returns whether damage went with what was

@@ -9,7 +9,7 @@
 //! 2. a `Range` is handed in only when the log is synced up to its end
 //! 3. what the cache of recent batches forgets is in segments
 //!
-//! Neighbours: `append`, which stages; core/storage's `Log::lay`;
+//! Neighbours: `append`, which stages; core/storage's `Log::write_back`;
 //! shell/broker/src/worker/partition_worker/appends/journaled.rs, which takes the orders.
 
 use std::sync::Arc;
@@ -39,10 +39,10 @@ impl Replica {
     /// # Errors
     /// A full disk, with the log unchanged; or the directory has failed. An effect reports either to the caller too.
     pub fn write_back(&mut self, end: Offset, around: &mut Surroundings<'_>) -> Result<u64, StorageError> {
-        if self.log.laid_end() >= end {
+        if self.log.segment_end() >= end {
             return Ok(0);
         }
-        match self.log.lay(around.files, end, around.now.wall) {
+        match self.log.write_back(around.files, end, around.now.wall) {
             Ok(written) => {
                 let effects = &mut around.outbox.effects;
                 effects.push(Effect::WroteBack { end: written.end, bytes: written.bytes });

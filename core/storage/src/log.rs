@@ -2,27 +2,28 @@
 //!
 //! Batches that are validated and numbered take one of two ways. *Staged* batches ([`Log::stage`]) are in memory
 //! (the log's *tail*, tail.rs), become durable with the directory's journal, and are *written back* to the segments
-//! later, many at once ([`Log::lay`]). *Appended* batches ([`Log::append`]) go into the segment at once. Either way,
-//! [`Log::take_dirty`] returns what has to be synced before the segments count as durable, so that one thread can
-//! sync many logs in one round and report back ([`Log::mark_synced`]). Reads use segments and tail together, without
-//! a visible difference. Nothing exists on disk before the first append or write-back.
+//! later, many at once ([`Log::write_back`]). *Appended* batches ([`Log::append`]) go into the segment at once.
+//! Either way, [`Log::take_dirty`] returns what has to be synced before the segments count as durable, so that one
+//! thread can sync many logs in one round and report back ([`Log::mark_synced`]). Reads use segments and tail
+//! together, without a visible difference. Nothing exists on disk before the first append or write-back.
 //!
-//! Does not decide: offsets, the high watermark, producers' sequences (core/partition), when to lay
+//! Does not decide: offsets, the high watermark, producers' sequences (core/partition), when to write back
 //! (core/storage/src/journal) and when to sync (the worker).
 //!
 //! ```text
-//! 0 ───── start ────────────── recovery_point ─────── laid_end ──────── end
+//! 0 ───── start ────────────── recovery_point ─────── segment_end ──────── end
 //!           │ segments, synced       │ segments, written  │ staged        │
 //!                           │ in memory as well, for readers              │
 //! ```
 //!
 //! Always true:
-//! 1. `start ≤ end`, `recovery_point ≤ laid_end ≤ end`
+//! 1. `start ≤ end`, `recovery_point ≤ segment_end ≤ end`
 //! 2. all bytes and names below `recovery_point` were covered by a sync that succeeded
 //! 3. segments follow one another in rising order of base offset; only the last one is written to
 //! 4. what is acknowledged as durable lies below `recovery_point` or in the journal, whatever the directory's
 //!    checkpoint file says yet
-//! 5. the segments that a log has after its batches were laid are those that it would have, had they been appended
+//! 5. the segments that a log has after its batches were written back are those that it would have, had they been
+//!    appended
 //!
 //! After a crash the checkpoint file vouches for less than 4: it is written now and then, so it names a lower bound
 //! of what was synced. Damage below it is damage to synced data, and stops the log ([`StorageError::Damaged`]). Past
@@ -73,8 +74,8 @@ pub use memory::TailMemory;
 pub use replace::{CleanBounds, CompactionDebt};
 pub use time_search::TimedBatch;
 pub use types::{
-    Appended, BatchesRead, Dirty, FoundTimestamp, Laid, LogPlace, LogPosition, OpenFrom, Opened, Staged,
-    StagedRecords, SyncTicket, TailCut,
+    Appended, BatchesRead, Dirty, FoundTimestamp, LogPlace, LogPosition, OpenFrom, Opened, Staged,
+    StagedRecords, SyncTicket, TailCut, WrittenBack,
 };
 
 /// One partition's log. See the file's header.
@@ -85,7 +86,7 @@ pub struct Log {
     config: Arc<LogConfig>,
     start: Offset,
     /// The end of the segments. What is staged lies behind it, in `tail`.
-    laid_end: Offset,
+    segment_end: Offset,
     recovery_point: Offset,
     epochs: LeaderEpochs,
     /// The epochs are not written down as they are.
@@ -173,7 +174,7 @@ impl Log {
             place,
             config,
             start,
-            laid_end: start,
+            segment_end: start,
             recovery_point: start,
             epochs: LeaderEpochs::default(),
             epochs_changed: false,
@@ -205,7 +206,7 @@ impl Log {
 
     /// The offset that the next record gets.
     pub fn end(&self) -> Offset {
-        self.tail.as_ref().and_then(|tail| tail.staged_end()).unwrap_or(self.laid_end)
+        self.tail.as_ref().and_then(|tail| tail.staged_end()).unwrap_or(self.segment_end)
     }
 
     /// Everything below is durable in the segments.
@@ -241,8 +242,8 @@ impl Log {
 
     /// Bytes of all records: those in segments and those that are staged.
     pub fn size_bytes(&self) -> u64 {
-        let laid: u64 = self.segments.iter().map(|segment| u64::from(segment.size)).sum();
-        laid + self.unlaid_bytes()
+        let written_back: u64 = self.segments.iter().map(|segment| u64::from(segment.size)).sum();
+        written_back + self.staged_bytes()
     }
 
     pub fn segment_count(&self) -> usize {
@@ -257,7 +258,7 @@ impl Log {
 
     /// The base offset of the segment that is written to.
     pub fn active_segment_base(&self) -> Offset {
-        self.segments.last().map_or(self.laid_end, |segment| segment.base)
+        self.segments.last().map_or(self.segment_end, |segment| segment.base)
     }
 
     /// Whether the log exists on disk.

@@ -4,8 +4,9 @@
 //! the metadata log written, and a node killed in that moment must come up again. So producers are refused while there
 //! is still room for all of that, and let in again by themselves when there is clearly more.
 //!
-//! Pure: the shell asks the file system and counts what it let in (shell/broker/src/log_dirs/full.rs). The bytes that
-//! were let in and are not in the file system's own count yet (a journal's, not yet laid into segments) count as used.
+//! Pure: the shell asks the file system and counts what it let in (shell/broker/src/log_dirs/full.rs). The bytes
+//! that were let in and are not in the file system's own count yet (a journal's, not yet written back to segments)
+//! count as used.
 //!
 //! Always true: `refuse_below < resume_at`, so that a level never flips on the same figures.
 
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_laid_yet_counts_as_used() {
+    fn what_is_not_written_back_yet_counts_as_used() {
         let marks = Watermarks::of(free(0).total, Some(100 * MIB));
         assert_eq!(marks.level(free(150), 60 * MIB, Level::Open), Level::Low);
         assert_eq!(marks.allowance(free(150), 20 * MIB), 30 * MIB);
@@ -137,7 +138,7 @@ mod tests {
         let marks = Watermarks::of(free(0).total, Some(400 * MIB));
         assert!(marks.admits_copy(free(510), 0, 10 * MIB));
         assert!(!marks.admits_copy(free(509), 0, 10 * MIB));
-        assert!(!marks.admits_copy(free(510), MIB, 10 * MIB), "what is not laid counts as used");
+        assert!(!marks.admits_copy(free(510), MIB, 10 * MIB), "what is not written back counts as used");
         assert_eq!(marks.level(free(509), 0, Level::Open), Level::Open);
         assert!(!marks.admits_copy(free(510), 0, u64::MAX));
     }

@@ -216,7 +216,7 @@ def kill_with_data(bench):
 
 
 def amplification(bench):
-    """Bytes that the process wrote, from start to clean stop (when all is laid) ÷ bytes of record batches in its segments."""
+    """Bytes that the process wrote, from start to clean stop (when all is written back) ÷ bytes of record batches in its segments."""
     # Small: what one application's producers send, 16 KiB batches and less. Large: requests near their limit of 1 MB.
     small = librdkafka("small appends (16 KiB)", 16, 100, 3, spread=16, batch_size=16384)
     large = librdkafka("large appends (1 MB)", 16, 1000, 1, batch_size=1_000_000, linger_ms=50)

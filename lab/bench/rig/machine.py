@@ -74,7 +74,7 @@ def children_seconds():
 
 
 def blocks_of_the_dead():
-    """Bytes that ended children had written to the device: what was laid at a clean stop is among them."""
+    """Bytes that ended children had written to the device: what was written back at a clean stop is among them."""
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock * 512
 
 

@@ -273,7 +273,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(shortened("barnabas::round::write::h0123456789abcdef"), "barnabas::round::write")
         self.assertEqual(machine.spread([3, 1, 2], 1), "2.0 [1.0..3.0]")
 
-    def test_every_workload_can_be_laid_out_in_every_set(self):
+    def test_every_workload_can_be_written_back_out_in_every_set(self):
         from workloads import WORKLOADS
         for plan in PLANS.values():
             for name, make in WORKLOADS.items():

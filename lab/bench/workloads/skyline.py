@@ -10,7 +10,7 @@ from rig.measures import Produce
 from rig.plan import FILE, FLOOR, JOURNAL, NULL, Case, Chart, Workload, question
 
 STEPS = (NULL, FILE, JOURNAL, FLOOR)
-# What our first one did: unread; page cache; synced; synced and laid (µs per record).
+# What our first one did: unread; page cache; synced; synced and written back (µs per record).
 LOADS = [
     ("Java, 100 B, 1 partition, 16 KiB, linger 0", java("", 1, 100, 1, 16384, 0), "0.158; 0.227; 0.35; –"),
     ("Java, 100 B, 16 partitions, 64 KiB, linger 5", java("", 16, 100, 1, 65536, 5), "0.070; 0.18; 0.107; 0.153"),
@@ -26,4 +26,4 @@ def workload(plan):
     cases = [Case(name, Produce(load), STEPS, source=told) for name, load, told in chosen]
     return Workload("skyline", "The skyline", question(__doc__), cases, ("records_per_s", "p50_ms", "p99_ms", "server_us_per_record", "client_us_per_record", "switches_per_record", "device_bytes_per_record"),
                     (Chart("server_us_per_record", "The skyline: CPU of the server per record"), Chart("records_per_s", "The skyline: throughput")),
-                    note="The source column is our first skyline's CPU in µs per record: unread; page cache; synced; synced and laid.", by_name=not plan.is_quick)
+                    note="The source column is our first skyline's CPU in µs per record: unread; page cache; synced; synced and written back.", by_name=not plan.is_quick)

@@ -34,7 +34,7 @@ RECORD_BYTES = 20_000
 VALUES = 40
 # What another process or the disk did not leave is asked for once a second.
 RESUMES_WITHIN_S = 5.0
-LAID_WITHIN_S = 4.0
+WRITTEN_BACK_WITHIN_S = 4.0
 
 
 def arguments(words):
@@ -216,7 +216,7 @@ class Story:
         self.until_refused()
         self.foreign_file()
         self.by_deletion()
-        self.not_laid()
+        self.not_written_back()
         self.by_retention()
         return self.verify()
 
@@ -244,9 +244,9 @@ class Story:
         self.restarted_with = self.second.committed("readers-1", "bounded", [0])
 
     def foreign_file(self):
-        # What is in the journal is laid within about two seconds of a disk's running short, and a round says so; what was not when the last byte
+        # What is in the journal is written back within about two seconds of a disk's running short, and a round says so; what was not when the last byte
         # went keeps the start waiting for room.
-        time.sleep(LAID_WITHIN_S)
+        time.sleep(WRITTEN_BACK_WITHIN_S)
         taken = self.volume.fill()
         self.say(f"somebody else's file takes the last {taken / MIB:.1f} MiB: {self.volume.free()} bytes free")
         self.restart("kill")
@@ -264,7 +264,7 @@ class Story:
             raise Failure(f"{self.restarted_with} was committed while full, {committed} is told")
         self.say(f"every client has sent everything: {sum(len(sender.records) for sender in self.sent)} records so far, {self.volume.free() // MIB} MiB free")
 
-    def not_laid(self):
+    def not_written_back(self):
         """The last byte goes while records lie in the journal alone: they are there when there is room, and no room is lost to trying."""
         for number in range(50):
             code, message = produce_once(self.server.port, "probe", b"%d" % number * 1000)

@@ -351,7 +351,7 @@ impl ReplicaHost {
                 Effect::WroteToSegment { end, bytes } | Effect::WroteBack { end, bytes } => {
                     self.cache(key, end, bytes);
                 }
-                Effect::WriteBackDone(order) => self.journal.laid.push(order),
+                Effect::WriteBackDone(order) => self.journal.written_back.push(order),
                 Effect::NoRoom(_) => self.room_is_short = true,
                 Effect::DirectoryFailed(error) => self.fail(Failure::from(*error)),
                 Effect::ReadFailed(error) => self.read_failed(key, &error),
@@ -455,11 +455,11 @@ impl ReplicaHost {
                 continue;
             }
             if !self.replicas.contains_key(&key) {
-                self.journal.laid.push(order);
+                self.journal.written_back.push(order);
                 continue;
             }
             if time.is(Mistake::AnswersOrdersEarly) {
-                self.journal.laid.push(Arc::clone(&order));
+                self.journal.written_back.push(Arc::clone(&order));
             }
             let name = Arc::clone(&order);
             let done =

@@ -49,7 +49,7 @@ pub use records::{
 };
 pub use replication::ReplicationEvent;
 pub use share::ShareCommand;
-pub use storage::{Checkpointed, LayOrder, LogSize, Synced, key_of};
+pub use storage::{Checkpointed, LogSize, Synced, WriteBackOrder, key_of};
 
 use barnabas_base::Offset;
 use barnabas_metrics::RoundTimes;
@@ -115,7 +115,7 @@ pub enum Report {
     /// How far partitions are durable, by a round of the journal, and when that was.
     Durable(Vec<(PartitionKey, Offset)>, RoundTimes),
     /// What is to be brought into segments.
-    Lay(Vec<LayOrder>),
+    WriteBack(Vec<WriteBackOrder>),
     /// The journal takes appends again.
     Room,
     /// A directory is offline for good.

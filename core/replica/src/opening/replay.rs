@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use barnabas_base::{DirectoryId, Offset, TimestampMs};
 use barnabas_partition::Cut;
-use barnabas_storage::journal::{JournalError, LayOp, PartitionReplay, Recovered, recover, slot_files};
+use barnabas_storage::journal::{JournalError, PartitionReplay, Recovered, WriteBackOp, recover, slot_files};
 use barnabas_storage::{DelayedDelete, FilePool, Log, LogConfig, LogDir, LogPlace, StorageError};
 
 use crate::OpenError;
@@ -121,7 +121,7 @@ pub fn replay_log(
     // Producers are not followed here: aborted transactions are read from the batches once all are there.
     let mut indexed = log.end();
     for step in steps {
-        let is_append = matches!(step, LayOp::Append { .. });
+        let is_append = matches!(step, WriteBackOp::Append { .. });
         carry_out(&mut log, step, checkpoints, files, now)?;
         if !is_append {
             indexed = indexed.min(log.end());
@@ -144,29 +144,29 @@ pub fn replay_log(
 
 fn carry_out(
     log: &mut Log,
-    step: LayOp,
+    step: WriteBackOp,
     checkpoints: &impl Checkpoints,
     files: &mut FilePool,
     now: TimestampMs,
 ) -> Result<(), StorageError> {
     match step {
-        LayOp::Append { records, .. } => {
+        WriteBackOp::Append { records, .. } => {
             log.append(files, &[records], now)?;
             Ok(())
         }
-        LayOp::Truncate { end } => {
+        WriteBackOp::Truncate { end } => {
             lower_recovery_point(checkpoints, log, end)?;
             let (_, delete) = log.truncate_to(files, end, now)?;
             remove_files(files, delete)
         }
-        LayOp::Restart { at } => {
+        WriteBackOp::Restart { at } => {
             lower_recovery_point(checkpoints, log, at)?;
             let delete = log.truncate_fully_and_start_at(files, at, now)?;
             let name = log.place().topic_partition.clone();
             checkpoints.with(|log_dir| log_dir.set_log_start(name, Some(at)));
             remove_files(files, delete)
         }
-        LayOp::Remove => {
+        WriteBackOp::Remove => {
             let place = log.place().clone();
             log.abandon(files);
             checkpoints.with(|log_dir| {

@@ -37,7 +37,7 @@ fn small_round_goes_to_the_journal_and_is_answered_when_durable() {
     bench.finish_round();
     assert_eq!(bench.journal(), ["records 0..3"], "one entry for the round");
     assert_eq!(bench.effects(), [Effect::Appended { batches: 2 }]);
-    assert_eq!((bench.replica.log.end(), bench.replica.log.laid_end()), (Offset(3), Offset(0)));
+    assert_eq!((bench.replica.log.end(), bench.replica.log.segment_end()), (Offset(3), Offset(0)));
     let Bench { replica, outbox, .. } = &mut bench;
     replica.journal_durable(Offset(3), outbox);
     assert_eq!(answers(&bench.effects()), [(1, Ok(0)), (2, Ok(1))]);
@@ -58,7 +58,7 @@ fn large_round_goes_direct_and_nothing_overtakes_it() {
     assert_eq!(effects.iter().filter(|effect| **effect == Effect::AppendedDirectly).count(), 2);
     assert!(effects.contains(&Effect::Sync));
     assert_eq!(bench.journal(), [] as [&str; 0], "not before it is synced");
-    assert_eq!(bench.replica.log.laid_end(), Offset(14));
+    assert_eq!(bench.replica.log.segment_end(), Offset(14));
     bench.sync();
     assert_eq!(bench.journal(), ["range 1..14"]);
     assert_eq!(answers(&bench.effects()), [], "the journal's note comes first");

@@ -168,7 +168,7 @@ impl Bench {
 
     /// Brings all that is in memory into segments.
     pub fn write_back(&mut self) -> Result<(), StorageError> {
-        let written = self.replica.log.lay_all(&mut self.files, NOW)?;
+        let written = self.replica.log.write_back_all(&mut self.files, NOW)?;
         self.replica.note_in_files(written.end, written.rolled, &mut self.outbox.effects);
         Ok(())
     }

@@ -116,5 +116,5 @@ fn leaders_start_counts_below_the_high_watermark_and_in_segments() {
     bench.step(|replica, around| replica.follow_start(around));
     let replica = &bench.replica;
     assert_eq!((replica.partition.log_start(), replica.log.start()), (Offset(5), Offset(5)));
-    assert!(replica.log.laid_end() >= Offset(5), "the start never lies in memory alone");
+    assert!(replica.log.segment_end() >= Offset(5), "the start never lies in memory alone");
 }

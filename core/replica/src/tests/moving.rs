@@ -77,7 +77,7 @@ fn replica_goes_on_in_the_other_directory() {
     copy_durable(&mut bench, &mut copy);
     let name = bench.replica.name.clone();
     bench.replica.journal.write_back = Some((name.clone(), Offset(30)));
-    let unwritten = bench.replica.log.unlaid_bytes();
+    let unwritten = bench.replica.log.staged_bytes();
     let Bench { replica, files, outbox, .. } = &mut bench;
     assert!(replica.catch_up(&mut copy, files, NOW).unwrap());
     copy.promote(&mut log_dir, replica.partition.high_watermark()).unwrap();

@@ -69,7 +69,7 @@ fn deleted_records_are_written_back_first() {
     let start = bench.step(|replica, around| replica.delete_records(Some(Offset(6)), around)).unwrap();
     assert_eq!(start, Offset(6));
     assert!(bench.effects().iter().any(|effect| matches!(effect, Effect::WroteBack { end: Offset(8), .. })));
-    assert_eq!((bench.replica.log.start(), bench.replica.log.laid_end()), (Offset(6), Offset(8)));
+    assert_eq!((bench.replica.log.start(), bench.replica.log.segment_end()), (Offset(6), Offset(8)));
     assert!(bench.replica.upkeep.is_changed);
     let beyond = bench.step(|replica, around| replica.delete_records(Some(Offset(9)), around));
     assert!(matches!(beyond, Err(QueryError::Refused(_))), "{beyond:?}");

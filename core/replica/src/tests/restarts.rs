@@ -9,8 +9,8 @@ use std::sync::Arc;
 use barnabas_base::{LeaderEpoch, Offset, Uuid};
 use barnabas_partition::{Acks, Cut, Leadership};
 use barnabas_storage::journal::{
-    Entry, EntryKind, Journal, JournalConfig, JournalError, LayOp, LayTicket, Micros, PartitionReplay,
-    Recovered, Take, recover, slot_file_name,
+    Entry, EntryKind, Journal, JournalConfig, JournalError, Micros, PartitionReplay, Recovered, Take,
+    WriteBackOp, WriteBackTicket, recover, slot_file_name,
 };
 use barnabas_storage::{Disk, FilePool, LogDir, MemoryDisk, OpenMode};
 use barnabas_wire::records::BatchHeader;
@@ -42,7 +42,7 @@ struct Restarts {
     log_dir: RefCell<LogDir>,
     journal: Journal,
     queue: VecDeque<Entry>,
-    order: Option<LayTicket>,
+    order: Option<WriteBackTicket>,
     /// The batches of the log, by what was appended.
     written: Vec<Bytes>,
     acknowledged: Offset,
@@ -82,9 +82,9 @@ fn open_journal(recovered: &Recovered, random: &mut Random) -> Option<Journal> {
         round_bytes_enough: 8192,
         linger_us: 0,
         append_bytes_max: 2000,
-        lay_bytes: 300,
-        lay_bytes_max: 1500,
-        unlaid_bytes_max: 1 << 20,
+        write_back_bytes: 300,
+        write_back_bytes_max: 1500,
+        staged_bytes_max: 1 << 20,
     };
     match Journal::open(config, recovered, random.below(u64::MAX >> 33)) {
         Ok(journal) => Some(journal),
@@ -160,7 +160,7 @@ impl Restarts {
                 Effect::Sync => self.sync(),
                 Effect::WriteBackDone(_) => {
                     if let Some(ticket) = self.order.take() {
-                        self.journal.laid(&ticket);
+                        self.journal.written_back(&ticket);
                     }
                 }
                 _ => {}
@@ -193,7 +193,7 @@ impl Restarts {
 
     fn write_round(&mut self) {
         while let Some(entry) = self.queue.pop_front() {
-            if self.is_behind_unlaid(&entry) || self.journal.submit(entry.clone()).is_err() {
+            if self.is_behind_staged(&entry) || self.journal.submit(entry.clone()).is_err() {
                 self.queue.push_front(entry);
                 break;
             }
@@ -214,15 +214,15 @@ impl Restarts {
     }
 
     /// A `Range` says that the segments are synced as far as that: what the journal holds below it is done with.
-    fn is_behind_unlaid(&mut self, entry: &Entry) -> bool {
+    fn is_behind_staged(&mut self, entry: &Entry) -> bool {
         if !matches!(entry.kind, EntryKind::Range { .. }) {
             return false;
         }
         if self.order.is_none()
             && self.journal.has(&entry.partition)
-            && let Some(lay) = self.journal.take_lay(&entry.partition)
+            && let Some(write_back) = self.journal.take_write_back(&entry.partition)
         {
-            self.journal.laid(&lay.ticket);
+            self.journal.written_back(&write_back.ticket);
         }
         self.journal.has(&entry.partition)
     }
@@ -231,13 +231,13 @@ impl Restarts {
         if self.order.is_some() {
             return;
         }
-        let Some(lay) = self.journal.next_lay() else { return };
-        let ends = lay.ops.iter().filter_map(|op| match op {
-            LayOp::Append { end, .. } => Some(*end),
+        let Some(write_back) = self.journal.next_write_back() else { return };
+        let ends = write_back.ops.iter().filter_map(|op| match op {
+            WriteBackOp::Append { end, .. } => Some(*end),
             _ => None,
         });
         let end = ends.max().unwrap_or(Offset::ZERO);
-        self.order = Some(lay.ticket);
+        self.order = Some(write_back.ticket);
         let name = self.replica().name.clone();
         self.bench.step(|replica, around| replica.write_back_as_ordered(name, end, around)).unwrap();
         self.carry_out();

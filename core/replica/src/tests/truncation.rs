@@ -98,7 +98,7 @@ fn bytes_in_memory_alone_are_given_back() {
     let leadership = barnabas_partition::Leadership { epoch: LeaderEpoch(3), ..Default::default() };
     replica.partition.become_leader(&leadership, &mut outbox.decisions);
     bench.append(10, None, Acks::Leader, 2);
-    let unwritten = bench.replica.log.unlaid_bytes();
+    let unwritten = bench.replica.log.staged_bytes();
     let Bench { replica, files, outbox, .. } = &mut bench;
     replica.partition.become_follower(LeaderEpoch(4), &mut outbox.decisions);
     replica.want_truncation(Cut::To(Offset(30)), false, false);

@@ -34,7 +34,7 @@ fn order_is_answered_once_and_after_the_sync() {
     let effects = bench.effects();
     assert!(bytes > 0 && effects.contains(&Effect::WroteBack { end: Offset(4), bytes }));
     assert!(effects.contains(&Effect::Sync) && !is_done(&effects));
-    assert_eq!(bench.replica.log.laid_end(), Offset(4), "whole batches up to the order's end");
+    assert_eq!(bench.replica.log.segment_end(), Offset(4), "whole batches up to the order's end");
     bench.sync();
     assert!(is_done(&bench.effects()));
     bench.place(2, Acks::All, 1).unwrap();

@@ -1,8 +1,9 @@
 //! [`Journal`]: what the committer of a log directory asks what to write, and tells what has become of it.
 //!
 //! The committer's day: [`Journal::submit`] all that has arrived; [`Journal::take_round`]; write the round; hand it
-//! back to [`Journal::round_durable`] and tell the partitions; ask [`Journal::next_lay`], lay, sync, [`Journal::laid`].
-//! While a round is on its way the next one is filled, so rounds grow by themselves as the load does.
+//! back to [`Journal::round_durable`] and tell the partitions; ask [`Journal::next_write_back`], write back, sync,
+//! [`Journal::written_back`]. While a round is on its way the next one is filled, so rounds grow by themselves as
+//! the load does.
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use super::ring::Ring;
 use super::scan::Recovered;
 use super::tails::Tails;
 use super::types::{
-    DurableEnd, Entry, EntryKind, Figures, JournalConfig, JournalPartition, Lay, LayTicket, Micros, Place,
-    Refused, Round, RoundDone, Take,
+    DurableEnd, Entry, EntryKind, Figures, JournalConfig, JournalPartition, Micros, Place, Refused, Round,
+    RoundDone, Take, WriteBack, WriteBackTicket,
 };
 use crate::block_buffer::{BLOCK_BYTES, BlockBuffer};
 
@@ -38,8 +39,8 @@ pub struct Journal {
     durable_at: Option<Micros>,
     previous_checksum: u32,
     state: State,
-    /// Small pieces are laid as well.
-    lays_all: bool,
+    /// Small pieces are written back as well.
+    writes_back_all: bool,
     /// Whether a crash right after the newest durable round would leave nothing to replay.
     leaves_nothing: bool,
     figures: Figures,
@@ -61,7 +62,7 @@ enum State {
     /// The first round of this opening is not durable yet; it is written even if it is empty.
     Opening,
     Open,
-    /// Takes nothing more; everything is laid, then a last round says so.
+    /// Takes nothing more; everything is written back, then a last round says so.
     Closing,
     Closed,
     /// A write or sync failed.
@@ -70,9 +71,9 @@ enum State {
 
 impl Journal {
     /// Goes on in the files that `recovered` was read from, and with what is left in it, as if this process had
-    /// submitted that: it holds its files until it is laid. The first round is due at once; until it is durable,
-    /// nothing that cannot be replayed over may be done to the directory's logs: no truncation, no retention, no large
-    /// append.
+    /// submitted that: it holds its files until it is written back. The first round is due at once; until it is
+    /// durable, nothing that cannot be replayed over may be done to the directory's logs: no truncation, no
+    /// retention, no large append.
     ///
     /// `opening`: a fresh random number, so that nothing an earlier process left half-written can pass for a round of
     /// this one.
@@ -80,7 +81,7 @@ impl Journal {
     /// # Errors
     /// [`JournalError::NoRoom`]: every file may still be needed. With nothing left in `recovered` there is always room.
     pub fn open(config: JournalConfig, recovered: &Recovered, opening: u64) -> Result<Self, JournalError> {
-        assert!(config.files >= 3, "one file is written, one is laid, one is kept back");
+        assert!(config.files >= 3, "one file is written, one is written back, one is kept back");
         assert!(
             (config.file_bytes as usize).is_multiple_of(BLOCK_BYTES)
                 && config.file_bytes >= config.round_bytes_max,
@@ -106,7 +107,7 @@ impl Journal {
             durable_at: None,
             previous_checksum: recovered.last.map_or(0, |(_, checksum)| checksum),
             state: State::Opening,
-            lays_all: false,
+            writes_back_all: false,
             leaves_nothing: false,
             figures: Figures::default(),
         };
@@ -132,7 +133,7 @@ impl Journal {
                 }
             }
             if let Some(life) = noted {
-                self.tails.durable(&replay.partition, life, self.config.lay_bytes);
+                self.tails.durable(&replay.partition, life, self.config.write_back_bytes);
             }
         }
         let places = recovered.places.iter().zip(holds);
@@ -160,20 +161,21 @@ impl Journal {
 
     /// Whether an append of so many bytes belongs here.
     ///
-    /// A larger one goes straight into its segment, behind everything that [`Journal::take_lay`] hands out for its
-    /// partition, is synced there, and leaves an [`EntryKind::Range`]; it is acknowledged when that is durable. Not
-    /// before: the journal may still hold a truncation of that partition, laid long ago, which replay would repeat.
+    /// A larger one goes straight into its segment, behind everything that [`Journal::take_write_back`] hands out
+    /// for its partition, is synced there, and leaves an [`EntryKind::Range`]; it is acknowledged when that is
+    /// durable. Not before: the journal may still hold a truncation of that partition, written back long ago, which
+    /// replay would repeat.
     pub fn takes(&self, bytes: u64) -> bool {
         bytes <= u64::from(self.config.append_bytes_max)
     }
 
-    /// Whether anything of `partition` is in here that is not laid and synced.
+    /// Whether anything of `partition` is in here that is not written back and synced.
     pub fn has(&self, partition: &Arc<JournalPartition>) -> bool {
         self.tails.has(partition)
     }
 
     /// Puts `entry` into the round that is being filled; returns that round's number. Copies the records into the
-    /// round, and keeps them until they are laid.
+    /// round, and keeps them until they are written back.
     ///
     /// Entries of one partition are submitted in the order of its log.
     ///
@@ -184,7 +186,10 @@ impl Journal {
         self.check_room(bytes, matches!(entry.kind, EntryKind::Records { .. }))?;
         let is_range = matches!(entry.kind, EntryKind::Range { .. });
         // Replay trusts a range: what it covers is not replayed.
-        assert!(!is_range || !self.tails.has(&entry.partition), "a range follows when all before it is laid");
+        assert!(
+            !is_range || !self.tails.has(&entry.partition),
+            "a range follows when all before it is written back"
+        );
         let open = &mut self.open;
         push_entry(&mut open.buffer, &entry);
         open.entries += 1;
@@ -217,8 +222,8 @@ impl Journal {
             return Err(Refused::RoundFull);
         }
         // What is not records frees: it is never refused for the sake of memory.
-        if is_records && self.tails.unlaid_bytes + bytes as u64 > self.config.unlaid_bytes_max {
-            return Err(Refused::UnlaidFull);
+        if is_records && self.tails.staged_bytes + bytes as u64 > self.config.staged_bytes_max {
+            return Err(Refused::StagedFull);
         }
         if !self.ring.fits(len) {
             return Err(Refused::RingFull);
@@ -260,8 +265,9 @@ impl Journal {
         match self.state {
             State::Opening => true,
             State::Open => {
-                let all_is_laid = self.lays_all && self.tails.len() == 0 && !self.leaves_nothing;
-                all_is_laid || (self.is_crowded() && self.ring.next_round_frees_a_file())
+                let all_is_written_back =
+                    self.writes_back_all && self.tails.len() == 0 && !self.leaves_nothing;
+                all_is_written_back || (self.is_crowded() && self.ring.next_round_frees_a_file())
             }
             State::Closing => self.tails.len() == 0,
             State::Closed | State::Failed => false,
@@ -336,12 +342,13 @@ impl Journal {
         let ends = last_of_each(round.ends);
         self.tails.forget_before(self.ring.oldest_held().unwrap_or(round.place.life));
         for end in &ends {
-            self.tails.durable(&end.partition, round.place.life, self.config.lay_bytes);
+            self.tails.durable(&end.partition, round.place.life, self.config.write_back_bytes);
         }
         RoundDone { number: round.number, ends }
     }
 
-    /// A write or a sync in this directory failed. That is final: nothing more is taken, called durable, or laid.
+    /// A write or a sync in this directory failed. That is final: nothing more is taken, called durable, or written
+    /// back.
     pub fn fail(&mut self) {
         self.state = State::Failed;
     }
@@ -360,41 +367,44 @@ impl Journal {
         self.state == State::Failed
     }
 
-    /// Whether everything is laid as soon as it is durable, however little it is, and a round says so once it is. For a
-    /// disk that fills: the next process has nothing to replay then, for which it would want room.
-    pub fn lay_all(&mut self, is_wanted: bool) {
-        self.lays_all = is_wanted;
+    /// Whether everything is written back as soon as it is durable, however little it is, and a round says so once
+    /// it is. For a disk that fills: the next process has nothing to replay then, for which it would want room.
+    pub fn write_back_all(&mut self, is_wanted: bool) {
+        self.writes_back_all = is_wanted;
     }
 
-    /// What to lay next, if anything is due: where room is short or all is to be laid the partitions that hold the
-    /// oldest file, else those that have a large piece. Many may be under way at a time, one per partition.
-    pub fn next_lay(&mut self) -> Option<Lay> {
+    /// What to write back next, if anything is due: where room is short or all is to be written back the partitions
+    /// that hold the oldest file, else those that have a large piece. Many may be under way at a time, one per
+    /// partition.
+    pub fn next_write_back(&mut self) -> Option<WriteBack> {
         if self.state == State::Failed {
             return None;
         }
-        if (self.lays_all || self.is_pressed())
+        if (self.writes_back_all || self.is_pressed())
             && let Some(oldest) = self.ring.oldest_held()
         {
             let ring = &self.ring;
             while let Some(partition) = self.tails.next_holding(oldest, |round| ring.life_of(round)) {
-                let lay = self.tails.take(&partition, self.durable_round, self.config.lay_bytes_max);
-                if lay.is_some() {
-                    return lay;
+                let write_back =
+                    self.tails.take(&partition, self.durable_round, self.config.write_back_bytes_max);
+                if write_back.is_some() {
+                    return write_back;
                 }
             }
         }
         while let Some(partition) = self.tails.next_ready() {
-            let lay = self.tails.take(&partition, self.durable_round, self.config.lay_bytes_max);
-            if lay.is_some() {
-                return lay;
+            let write_back =
+                self.tails.take(&partition, self.durable_round, self.config.write_back_bytes_max);
+            if write_back.is_some() {
+                return write_back;
             }
         }
         None
     }
 
-    /// All that `partition` has and may be laid: before a large append, or before its log is closed or moved. `None`:
-    /// nothing, or a piece is being laid already.
-    pub fn take_lay(&mut self, partition: &Arc<JournalPartition>) -> Option<Lay> {
+    /// All that `partition` has and may be written back: before a large append, or before its log is closed or
+    /// moved. `None`: nothing, or a piece is being written back already.
+    pub fn take_write_back(&mut self, partition: &Arc<JournalPartition>) -> Option<WriteBack> {
         if self.state == State::Failed {
             return None;
         }
@@ -402,27 +412,27 @@ impl Journal {
     }
 
     /// Puts a large append's entry into the round, once its partition has nothing else here. The records lie in the
-    /// segment already, and so does all before them: what is not being laid just now (`is_ordered`) counts as laid.
-    /// Returns whether the entry is in the round.
+    /// segment already, and so does all before them: what is not being written back just now (`is_ordered`) counts
+    /// as written back. Returns whether the entry is in the round.
     pub fn submit_range(&mut self, range: &Entry, is_ordered: bool) -> bool {
         if self.has(&range.partition)
             && !is_ordered
-            && let Some(lay) = self.take_lay(&range.partition)
+            && let Some(write_back) = self.take_write_back(&range.partition)
         {
-            self.laid(&lay.ticket);
+            self.written_back(&write_back.ticket);
         }
         !self.has(&range.partition) && self.submit(range.clone()).is_ok()
     }
 
-    /// What `ticket` names is in the segments **and synced there**, directories included. A [`super::LayOp::Remove`]:
-    /// the partition's directory is gone, durably.
-    pub fn laid(&mut self, ticket: &LayTicket) {
+    /// What `ticket` names is in the segments **and synced there**, directories included. A
+    /// [`super::WriteBackOp::Remove`]: the partition's directory is gone, durably.
+    pub fn written_back(&mut self, ticket: &WriteBackTicket) {
         // Lives first: releasing forgets rounds.
         let mut released = Vec::with_capacity(ticket.entries);
         let ring = &self.ring;
-        self.tails.laid(
+        self.tails.written_back(
             ticket,
-            self.config.lay_bytes,
+            self.config.write_back_bytes,
             |round| released.push(round),
             |round| ring.life_of(round),
         );
@@ -431,18 +441,18 @@ impl Journal {
         }
     }
 
-    /// Whether files or memory run short, so that what is oldest is laid whatever its size.
+    /// Whether files or memory run short, so that what is oldest is written back whatever its size.
     pub fn is_pressed(&self) -> bool {
         self.state == State::Closing
             || self.ring.free() <= (self.ring.slots() / 2).max(1)
-            || self.tails.unlaid_bytes > self.config.unlaid_bytes_max / 2
+            || self.tails.staged_bytes > self.config.staged_bytes_max / 2
     }
 
     /// Whether the remaining files and memory are reserved for entries that cannot wait. Everything is being written
     /// back by then, and without new entries an empty round records it, so that the state ends.
     pub fn is_crowded(&self) -> bool {
         self.ring.free() * 8 <= self.ring.slots() * 3
-            || self.tails.unlaid_bytes > self.config.unlaid_bytes_max / 8 * 5
+            || self.tails.staged_bytes > self.config.staged_bytes_max / 8 * 5
     }
 
     /// Partitions that keep the oldest file from being reused, at most `count`: for the operator and for metrics.
@@ -451,8 +461,8 @@ impl Journal {
         self.tails.holding(oldest, |round| self.ring.life_of(round), count)
     }
 
-    /// Takes nothing more. Once everything is written and laid a last round says that nothing is to be replayed, and
-    /// [`Journal::is_closed`].
+    /// Takes nothing more. Once everything is written and written back a last round says that nothing is to be
+    /// replayed, and [`Journal::is_closed`].
     pub fn close(&mut self) {
         if matches!(self.state, State::Opening | State::Open) {
             self.state = State::Closing;
@@ -465,7 +475,7 @@ impl Journal {
 
     pub fn figures(&self) -> Figures {
         Figures {
-            unlaid_bytes: self.tails.unlaid_bytes,
+            staged_bytes: self.tails.staged_bytes,
             files_free: self.ring.free(),
             partitions: self.tails.len(),
             ..self.figures

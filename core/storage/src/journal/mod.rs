@@ -1,5 +1,5 @@
-//! The journal of one log directory: small appends of all its partitions become durable with one write, and are laid
-//! into their segments later, in large pieces.
+//! The journal of one log directory: small appends of all its partitions become durable with one write, and are
+//! written back into their segments later, in large pieces.
 //!
 //! | file | answers |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `format.rs` | rounds and entries ↔ bytes; drawn in docs/format/journal.md |
 //! | `buffer.rs` | a round's bytes, aligned as O_DIRECT wants them |
 //! | `ring.rs` | which file a round goes to, and which file may be reused |
-//! | `tails.rs` | what each partition has in the journal and not yet in its segments; what to lay next |
+//! | `tails.rs` | what each partition has in the journal and not yet in its segments; what to write back next |
 //! | `machine.rs` | [`Journal`]: ties these together |
 //! | `scan.rs` | after a crash: which rounds count |
 //! | `replay.rs` | after a crash: what each partition's log lacks |
@@ -20,7 +20,7 @@
 //! 2. an entry is called durable only after the write of its round has returned
 //! 3. a file is reused only after a *durable* round says that replay begins behind it; and one file is always kept
 //!    free, so that a crash in the middle of that leaves the older files intact
-//! 4. replay never begins behind an entry that is not yet laid into its segment **and** synced there
+//! 4. replay never begins behind an entry that is not yet written back to its segment **and** synced there
 //! 5. bytes are taken for a round only where directory, opening, life of the file, position, number, checksum and the
 //!    checksum of the round before are all what they must be
 //!
@@ -45,6 +45,6 @@ pub use machine::Journal;
 pub use replay::{PartitionReplay, ReplayItem};
 pub use scan::{Recovered, recover, slot_file_name, slot_files};
 pub use types::{
-    DurableEnd, Entry, EntryKind, Figures, JournalConfig, JournalPartition, Lay, LayOp, LayTicket, Micros,
-    Place, Refused, Round, RoundDone, Take,
+    DurableEnd, Entry, EntryKind, Figures, JournalConfig, JournalPartition, Micros, Place, Refused, Round,
+    RoundDone, Take, WriteBack, WriteBackOp, WriteBackTicket,
 };

@@ -1,9 +1,9 @@
 //! What each partition's log lacks after a crash: the journal's tail, folded per partition, and turned into steps once
 //! the log is open and its end is known.
 //!
-//! Laying may have got anywhere before the crash, so the steps are the same whatever was laid: what the log holds
-//! already is skipped, unless it may be something else that was cut off (then the log is cut first), and a log that
-//! ends before what was synced into it is reported, never papered over.
+//! Writing back may have got anywhere before the crash, so the steps are the same whatever was written back: what
+//! the log holds already is skipped, unless it may be something else that was cut off (then the log is cut first),
+//! and a log that ends before what was synced into it is reported, never papered over.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use barnabas_base::{LeaderEpoch, Offset};
 use bytes::Bytes;
 
 use super::error::JournalError;
-use super::types::{Entry, EntryKind, JournalPartition, LayOp};
+use super::types::{Entry, EntryKind, JournalPartition, WriteBackOp};
 use crate::batch::{AppendBytes, BatchHeader};
 
 /// The journal's tail of one partition.
@@ -69,7 +69,7 @@ impl PartitionReplay {
                 unreachable!("what is read from the journal is in one piece")
             }
             EntryKind::Range { end, .. } => {
-                // Everything before it was laid and synced, truncations included.
+                // Everything before it was written back and synced, truncations included.
                 let fresh = Self::new(Arc::clone(&self.partition));
                 *self = Self { synced_end: Some(end), synced_round: Some(round), ..fresh };
             }
@@ -116,8 +116,8 @@ impl PartitionReplay {
         self.removed || self.restart.is_some()
     }
 
-    /// The log is synced up to here: what the journal holds no more was laid and synced, and ranges say so themselves.
-    /// The directory's checkpoint file lags behind that.
+    /// The log is synced up to here: what the journal holds no more was written back and synced, and ranges say so
+    /// themselves. The directory's checkpoint file lags behind that.
     pub fn synced_below(&self) -> Offset {
         if self.starts_afresh() {
             return Offset::ZERO;
@@ -131,15 +131,15 @@ impl PartitionReplay {
     ///
     /// # Errors
     /// [`JournalError::Missing`]: the log lacks what was synced; nothing is to be replayed into it.
-    pub fn steps(&self, log_end: Offset) -> Result<Vec<LayOp>, JournalError> {
+    pub fn steps(&self, log_end: Offset) -> Result<Vec<WriteBackOp>, JournalError> {
         let mut steps = Vec::new();
         let mut end = log_end;
         if self.removed {
-            steps.push(LayOp::Remove);
+            steps.push(WriteBackOp::Remove);
             end = self.items.first().map_or(Offset::ZERO, |item| item.from);
         }
         if let Some(at) = self.restart {
-            steps.push(LayOp::Restart { at });
+            steps.push(WriteBackOp::Restart { at });
             end = at;
         }
         let synced = if self.starts_afresh() { None } else { self.synced_end };
@@ -147,7 +147,7 @@ impl PartitionReplay {
             return Err(self.missing(end, expected));
         }
         if let Some(cut) = self.cut.filter(|cut| *cut < end && !self.starts_afresh()) {
-            steps.push(LayOp::Truncate { end: cut });
+            steps.push(WriteBackOp::Truncate { end: cut });
             end = cut;
         }
         for item in &self.items {
@@ -171,8 +171,8 @@ impl PartitionReplay {
 }
 
 impl ReplayItem {
-    pub(super) fn append(&self) -> LayOp {
-        LayOp::Append {
+    pub(super) fn append(&self) -> WriteBackOp {
+        WriteBackOp::Append {
             from: self.from,
             end: self.end,
             leader_epoch: self.leader_epoch,

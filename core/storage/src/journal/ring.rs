@@ -30,7 +30,7 @@ pub(super) struct Ring {
 #[cfg(test)]
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Planted {
-    /// Believes that what is laid needs no durable round to say so.
+    /// Believes that what is written back needs no durable round to say so.
     pub recycle_early: bool,
     pub keep_nothing_back: bool,
 }
@@ -45,7 +45,7 @@ struct Current {
 struct HeldRound {
     number: u64,
     place: Place,
-    /// Entries not yet laid and synced.
+    /// Entries not yet written back and synced.
     holds: u32,
 }
 
@@ -64,8 +64,8 @@ impl Ring {
         }
     }
 
-    /// Goes on with rounds that an earlier process wrote: number, place, and how many of their entries are not laid;
-    /// without gaps.
+    /// Goes on with rounds that an earlier process wrote: number, place, and how many of their entries are not
+    /// written back; without gaps.
     pub(super) fn go_on(&mut self, rounds: impl Iterator<Item = (u64, Place, u32)>) {
         self.rounds = rounds.map(|(number, place, holds)| HeldRound { number, place, holds }).collect();
         self.trim();
@@ -154,7 +154,7 @@ impl Ring {
         self.durable_replay_from = replay_from;
     }
 
-    /// One entry of this round is laid and synced, or never will need to be.
+    /// One entry of this round is written back and synced, or never will need to be.
     pub(super) fn release(&mut self, number: u64) {
         let first = self.rounds.front().expect("a round that holds something is remembered").number;
         let round = &mut self.rounds[usize::try_from(number - first).expect("rounds fit in memory")];

@@ -1,15 +1,15 @@
 //! After a crash: which rounds count, and what they say.
 //!
-//! The newest file with a valid first round says, in its last valid round, where replay begins; from there rounds are
-//! followed one by one until the first that is not valid. Only reads. Time depends on what is not laid yet, and on the
-//! size of the journal, never on the size of the logs.
+//! The newest file with a valid first round says, in its last valid round, where replay begins; from there rounds
+//! are followed one by one until the first that is not valid. Only reads. Time depends on what is not written back
+//! yet, and on the size of the journal, never on the size of the logs.
 //!
 //! An invalid round at the end was never durable, as rounds are written one after another: no durable end was
 //! reported for it. If a valid *later* round of the same opening exists, or one of an opening that continues behind
 //! it, then it was durable, and the journal is damaged.
 //!
-//! Several openings may follow one another without anything having been laid in between: each begins a life, and its
-//! first round names the opening and the checksum of the round that it goes on behind.
+//! Several openings may follow one another without anything having been written back in between: each begins a life,
+//! and its first round names the opening and the checksum of the round that it goes on behind.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -83,8 +83,8 @@ impl Recovered {
         self.next_life - 1
     }
 
-    /// What is not kept has been laid into segments and synced there, or is to be given up: it need not be replayed
-    /// again.
+    /// What is not kept has been written back to segments and synced there, or is to be given up: it need not be
+    /// replayed again.
     pub fn keep(&mut self, is_kept: impl FnMut(&PartitionReplay) -> bool) {
         self.partitions.retain(is_kept);
     }

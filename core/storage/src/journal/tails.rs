@@ -1,7 +1,7 @@
-//! What each partition has in the journal and not yet in its segments, and which partition to lay next.
+//! What each partition has in the journal and not yet in its segments, and which partition to write back next.
 //!
-//! A partition without such a tail costs nothing here. A partition's entries are laid in the order in which they were
-//! submitted, a stretch at a time, so that its segments are always a replay of a prefix of the journal.
+//! A partition without such a tail costs nothing here. A partition's entries are written back in the order in which
+//! they were submitted, a stretch at a time, so that its segments are always a replay of a prefix of the journal.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use std::sync::Arc;
 use barnabas_base::{Map, Offset};
 
 use super::format::records_len;
-use super::types::{Entry, EntryKind, JournalPartition, Lay, LayOp, LayTicket};
+use super::types::{Entry, EntryKind, JournalPartition, WriteBack, WriteBackOp, WriteBackTicket};
 
 #[derive(Debug, Default)]
 pub(super) struct Tails {
     tails: Map<Arc<JournalPartition>, Tail>,
-    /// Partitions whose tail is worth laying by itself.
+    /// Partitions whose tail is worth writing back by itself.
     ready: VecDeque<Arc<JournalPartition>>,
     /// For each life that is held, oldest first: partitions that had something in it when they were noted.
     lives: VecDeque<(u64, VecDeque<Arc<JournalPartition>>)>,
     /// Record bytes that are not handed out.
-    pub unlaid_bytes: u64,
+    pub staged_bytes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ struct Tail {
 struct Pending {
     round: u64,
     /// `None`: handed out, or cut off before it was.
-    op: Option<LayOp>,
+    op: Option<WriteBackOp>,
     bytes: u64,
 }
 
@@ -48,23 +48,23 @@ impl Tails {
         self.tails.contains_key(partition)
     }
 
-    /// Notes an entry of round `number`. Returns whether it holds the journal's file until it is laid.
+    /// Notes an entry of round `number`. Returns whether it holds the journal's file until it is written back.
     pub(super) fn push(&mut self, entry: Entry, number: u64) -> bool {
         let leader_epoch = entry.leader_epoch;
         let (op, bytes) = match entry.kind {
-            // It is laid already.
+            // It is written back already.
             EntryKind::Range { .. } => return false,
             EntryKind::Records { from, end, records } => {
                 let bytes = records_len(&records) as u64;
-                (LayOp::Append { from, end, leader_epoch, records }, bytes)
+                (WriteBackOp::Append { from, end, leader_epoch, records }, bytes)
             }
-            EntryKind::Truncate { end } => (LayOp::Truncate { end }, 0),
-            EntryKind::Restart { at } => (LayOp::Restart { at }, 0),
-            EntryKind::Remove => (LayOp::Remove, 0),
+            EntryKind::Truncate { end } => (WriteBackOp::Truncate { end }, 0),
+            EntryKind::Restart { at } => (WriteBackOp::Restart { at }, 0),
+            EntryKind::Remove => (WriteBackOp::Remove, 0),
         };
         let tail = self.tails.entry(entry.partition).or_default();
-        self.unlaid_bytes -= tail.cut_off(&op);
-        self.unlaid_bytes += bytes;
+        self.staged_bytes -= tail.cut_off(&op);
+        self.staged_bytes += bytes;
         tail.untaken_bytes += bytes;
         tail.entries.push_back(Pending { round: number, op: Some(op), bytes });
         true
@@ -72,18 +72,19 @@ impl Tails {
 
     /// What was recovered of a partition, in the order of its log, as if this process had submitted it; `None` stands
     /// for a range, whose partition is to be looked at before it is forgotten.
-    pub(super) fn go_on(&mut self, partition: &Arc<JournalPartition>, round: u64, op: Option<LayOp>) {
+    pub(super) fn go_on(&mut self, partition: &Arc<JournalPartition>, round: u64, op: Option<WriteBackOp>) {
         let bytes = match &op {
-            Some(LayOp::Append { records, .. }) => records_len(records) as u64,
+            Some(WriteBackOp::Append { records, .. }) => records_len(records) as u64,
             _ => 0,
         };
         let tail = self.tails.entry(Arc::clone(partition)).or_default();
         tail.untaken_bytes += bytes;
-        self.unlaid_bytes += bytes;
+        self.staged_bytes += bytes;
         tail.entries.push_back(Pending { round, op, bytes });
     }
 
-    /// `partition` has entries in a durable round of this life. `enough`: from so many bytes on it is laid unpressed.
+    /// `partition` has entries in a durable round of this life. `enough`: from so many bytes on it is written back
+    /// unpressed.
     pub(super) fn durable(&mut self, partition: &Arc<JournalPartition>, life: u64, enough: u64) {
         let Some(tail) = self.tails.get_mut(partition) else { return };
         if tail.untaken_bytes >= enough && !tail.is_ready {
@@ -116,12 +117,12 @@ impl Tails {
         self.lives.len()
     }
 
-    /// A partition that is ready and not being laid.
+    /// A partition that is ready and not being written back.
     pub(super) fn next_ready(&mut self) -> Option<Arc<JournalPartition>> {
         while let Some(partition) = self.ready.pop_front() {
             let Some(tail) = self.tails.get_mut(&partition) else { continue };
             tail.is_ready = false;
-            // One that is being laid is looked at again when that is done.
+            // One that is being written back is looked at again when that is done.
             if tail.taken == 0 {
                 return Some(partition);
             }
@@ -129,7 +130,7 @@ impl Tails {
         None
     }
 
-    /// A partition that holds the file of life `oldest` and is not being laid.
+    /// A partition that holds the file of life `oldest` and is not being written back.
     pub(super) fn next_holding(
         &mut self,
         oldest: u64,
@@ -140,7 +141,7 @@ impl Tails {
         while let Some(partition) = partitions.pop_front() {
             let Some(tail) = self.tails.get(&partition) else { continue };
             let front = tail.entries.front().expect("an empty tail is dropped");
-            // One that is being laid is noted again when that is done.
+            // One that is being written back is noted again when that is done.
             if tail.taken == 0 && life_of(front.round) == Some(oldest) {
                 return Some(partition);
             }
@@ -148,7 +149,7 @@ impl Tails {
         None
     }
 
-    /// Partitions that hold the file of life `oldest`, at most `count` of them, whether being laid or not.
+    /// Partitions that hold the file of life `oldest`, at most `count` of them, whether being written back or not.
     pub(super) fn holding(
         &self,
         oldest: u64,
@@ -166,7 +167,7 @@ impl Tails {
         partition: &Arc<JournalPartition>,
         durable_round: u64,
         bytes_max: u64,
-    ) -> Option<Lay> {
+    ) -> Option<WriteBack> {
         let tail = self.tails.get_mut(partition)?;
         if tail.taken > 0 {
             return None;
@@ -183,20 +184,20 @@ impl Tails {
             }
         }
         tail.untaken_bytes -= bytes;
-        self.unlaid_bytes -= bytes;
-        let ticket = LayTicket { partition: Arc::clone(partition), entries: tail.taken };
-        (tail.taken > 0).then(|| Lay { partition: Arc::clone(partition), ops, bytes, ticket })
+        self.staged_bytes -= bytes;
+        let ticket = WriteBackTicket { partition: Arc::clone(partition), entries: tail.taken };
+        (tail.taken > 0).then(|| WriteBack { partition: Arc::clone(partition), ops, bytes, ticket })
     }
 
-    /// What was handed out is laid and synced: calls `release` for the round of each entry.
-    pub(super) fn laid(
+    /// What was handed out is written back and synced: calls `release` for the round of each entry.
+    pub(super) fn written_back(
         &mut self,
-        ticket: &LayTicket,
+        ticket: &WriteBackTicket,
         enough: u64,
         mut release: impl FnMut(u64),
         life_of: impl Fn(u64) -> Option<u64>,
     ) {
-        let tail = self.tails.get_mut(&ticket.partition).expect("what is being laid is remembered");
+        let tail = self.tails.get_mut(&ticket.partition).expect("what is being written back is remembered");
         assert!(tail.taken == ticket.entries && tail.taken > 0, "each ticket comes back once");
         // Lives are asked for before rounds are released, since a released round is forgotten.
         let next = tail.entries.get(tail.taken).and_then(|next| life_of(next.round));
@@ -222,20 +223,20 @@ impl Tail {
     /// Drops entries that `op` makes worthless before they were handed out: they need not be written back to be
     /// truncated again. They keep their places, as their file must not be reused before `op` itself is durable and
     /// written back. Returns the dropped bytes.
-    fn cut_off(&mut self, op: &LayOp) -> u64 {
+    fn cut_off(&mut self, op: &WriteBackOp) -> u64 {
         let cut_from = match op {
-            LayOp::Append { .. } => return 0,
-            LayOp::Truncate { end } => *end,
-            LayOp::Restart { .. } | LayOp::Remove => Offset(i64::MIN),
+            WriteBackOp::Append { .. } => return 0,
+            WriteBackOp::Truncate { end } => *end,
+            WriteBackOp::Restart { .. } | WriteBackOp::Remove => Offset(i64::MIN),
         };
         let mut forgotten = 0;
         // Backwards, up to the first that has to stay: what stays may rest on everything before it.
         for pending in self.entries.iter_mut().skip(self.taken).rev() {
             let is_cut = match &pending.op {
                 None => true,
-                Some(LayOp::Append { from, .. }) => *from >= cut_from,
-                Some(LayOp::Truncate { end }) => *end >= cut_from,
-                Some(LayOp::Restart { .. } | LayOp::Remove) => cut_from == Offset(i64::MIN),
+                Some(WriteBackOp::Append { from, .. }) => *from >= cut_from,
+                Some(WriteBackOp::Truncate { end }) => *end >= cut_from,
+                Some(WriteBackOp::Restart { .. } | WriteBackOp::Remove) => cut_from == Offset(i64::MIN),
             };
             if !is_cut {
                 break;

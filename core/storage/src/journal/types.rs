@@ -35,13 +35,13 @@ pub struct JournalConfig {
     pub linger_us: u64,
     /// Appends of more than this go straight into the segment ([`super::Journal::takes`]).
     pub append_bytes_max: u32,
-    /// A partition that has this much in the journal is laid without being pressed.
-    pub lay_bytes: u64,
-    /// One [`Lay`] holds no more than this, or one entry.
-    pub lay_bytes_max: u64,
-    /// Record bytes held in memory until they are laid. At half of it everything is laid, at all of it submitting is
-    /// refused.
-    pub unlaid_bytes_max: u64,
+    /// A partition that has this much in the journal is written back without being pressed.
+    pub write_back_bytes: u64,
+    /// One [`WriteBack`] holds no more than this, or one entry.
+    pub write_back_bytes_max: u64,
+    /// Record bytes held in memory until they are written back. At half of it everything is written back, at all of
+    /// it submitting is refused.
+    pub staged_bytes_max: u64,
 }
 
 impl Default for JournalConfig {
@@ -54,9 +54,9 @@ impl Default for JournalConfig {
             round_bytes_enough: 256 << 10,
             linger_us: 0,
             append_bytes_max: 512 << 10,
-            lay_bytes: 1 << 20,
-            lay_bytes_max: 8 << 20,
-            unlaid_bytes_max: 192 << 20,
+            write_back_bytes: 1 << 20,
+            write_back_bytes_max: 8 << 20,
+            staged_bytes_max: 192 << 20,
         }
     }
 }
@@ -80,8 +80,8 @@ pub struct Entry {
 pub enum EntryKind {
     /// Whole batches, validated and numbered. The log ended at `from` before them and ends at `end` after them.
     Records { from: Offset, end: Offset, records: AppendBytes },
-    /// A large append went straight into the segment. All of the partition's bytes below `end` are laid **and synced**.
-    /// The append is acknowledged when this is durable, not before.
+    /// A large append went straight into the segment. All of the partition's bytes below `end` are written back
+    /// **and synced**. The append is acknowledged when this is durable, not before.
     Range { from: Offset, end: Offset },
     /// The log was cut and now ends at `end`.
     Truncate { end: Offset },
@@ -97,12 +97,12 @@ pub enum Refused {
     /// The round that is being filled has no room left: submit again once the one under way is durable.
     #[error("the round is full")]
     RoundFull,
-    /// Every file is held by data that is not laid: lay what [`super::Journal::next_lay`] names.
+    /// Every file is held by data that is not written back: write back what [`super::Journal::next_write_back`] names.
     #[error("the journal is full")]
     RingFull,
-    /// Too many bytes wait in memory to be laid.
-    #[error("too much is not laid yet")]
-    UnlaidFull,
+    /// Too many bytes wait in memory to be written back.
+    #[error("too much is not written back yet")]
+    StagedFull,
     /// Does not fit into any round: belongs straight into the segment.
     #[error("the append is too large for the journal")]
     TooLarge,
@@ -169,7 +169,7 @@ pub struct RoundDone {
 
 /// One step of bringing a partition's segments up to the journal.
 #[derive(Debug, Clone)]
-pub enum LayOp {
+pub enum WriteBackOp {
     /// Append; the log ends at `from` before and at `end` after.
     Append { from: Offset, end: Offset, leader_epoch: LeaderEpoch, records: AppendBytes },
     /// Cut the log so that it ends here.
@@ -180,30 +180,31 @@ pub enum LayOp {
     Remove,
 }
 
-/// What to lay into one partition's segments, in order. To be synced there before [`super::Journal::laid`].
+/// What to write back into one partition's segments, in order. To be synced there before
+/// [`super::Journal::written_back`].
 #[derive(Debug)]
-pub struct Lay {
+pub struct WriteBack {
     pub partition: Arc<JournalPartition>,
-    pub ops: Vec<LayOp>,
+    pub ops: Vec<WriteBackOp>,
     /// Record bytes in `ops`.
     pub bytes: u64,
-    pub ticket: LayTicket,
+    pub ticket: WriteBackTicket,
 }
 
-impl Lay {
+impl WriteBack {
     /// Where the log ends when all of it is done.
     pub fn end(&self) -> Offset {
         match self.ops.last() {
-            Some(LayOp::Append { end, .. } | LayOp::Truncate { end }) => *end,
-            Some(LayOp::Restart { at }) => *at,
-            Some(LayOp::Remove) | None => Offset::ZERO,
+            Some(WriteBackOp::Append { end, .. } | WriteBackOp::Truncate { end }) => *end,
+            Some(WriteBackOp::Restart { at }) => *at,
+            Some(WriteBackOp::Remove) | None => Offset::ZERO,
         }
     }
 }
 
-/// Names what was handed out to be laid.
+/// Names what was handed out to be written back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LayTicket {
+pub struct WriteBackTicket {
     pub(super) partition: Arc<JournalPartition>,
     pub(super) entries: usize,
 }
@@ -217,9 +218,9 @@ pub struct Figures {
     pub bytes: u64,
     pub padding_bytes: u64,
     pub record_bytes: u64,
-    /// In memory, not handed out to be laid.
-    pub unlaid_bytes: u64,
+    /// In memory, not handed out to be written back.
+    pub staged_bytes: u64,
     pub files_free: usize,
-    /// Partitions with something not laid and synced.
+    /// Partitions with something not written back and synced.
     pub partitions: usize,
 }

@@ -52,7 +52,7 @@ impl Log {
     ) -> Result<Appended, StorageError> {
         self.check_writable()?;
         self.check_batches(records)?;
-        self.lay_all(files, now)?;
+        self.write_back_all(files, now)?;
         self.write_batches(files, records, now)
     }
 
@@ -67,16 +67,16 @@ impl Log {
         self.check_writable()?;
         let position = Some(self.next_position());
         let gathered = gather(memory, self.order(), self.epochs.latest(), records, position)?;
-        self.lay_all(files, now)?;
+        self.write_back_all(files, now)?;
         let appended = self.write_batches(files, &[AppendBytes::Whole(gathered.whole())], now)?;
         if !gathered.pieces.is_empty() {
             let tail = self.tail.get_or_insert_default();
-            gathered.pieces.into_iter().for_each(|piece| tail.keep_laid(piece));
+            gathered.pieces.into_iter().for_each(|piece| tail.keep_written_back(piece));
         }
         Ok(appended)
     }
 
-    /// As [`Log::append`] or [`Log::lay`], for batches that were checked and follow the segments' end.
+    /// As [`Log::append`] or [`Log::write_back`], for batches that were checked and follow the segments' end.
     pub(super) fn write_batches(
         &mut self,
         files: &mut FilePool,
@@ -93,8 +93,8 @@ impl Log {
             done => {
                 self.failed |= done.is_err();
                 if let Some(tail) = &mut self.tail {
-                    tail.laid_up_to(self.laid_end);
-                    tail.take_aborted(self.laid_end);
+                    tail.written_back_up_to(self.segment_end);
+                    tail.take_aborted(self.segment_end);
                 }
                 done
             }
@@ -165,7 +165,7 @@ impl Log {
     /// An empty log may begin within a batch: records were deleted up to there, and the batch comes back from the
     /// journal or from a leader.
     fn holds_nothing(&self) -> bool {
-        self.unlaid_bytes() == 0 && self.segments.iter().all(|segment| segment.size == 0)
+        self.staged_bytes() == 0 && self.segments.iter().all(|segment| segment.size == 0)
     }
 
     fn append_checked(
@@ -188,7 +188,7 @@ impl Log {
                     self.write_run(files, &mut run)?;
                     let base = match self.segments.is_empty() {
                         // What a copy of a compacted log begins with is a hole, which belongs to the log all the same.
-                        true => header.base_offset.min(self.laid_end),
+                        true => header.base_offset.min(self.segment_end),
                         false => header.base_offset,
                     };
                     self.begin_segment(files, base, now)?;
@@ -202,9 +202,9 @@ impl Log {
             bytes += at as u64;
         }
         self.write_run(files, &mut run)?;
-        self.index_laid_aborted(files)?;
+        self.index_written_back_aborted(files)?;
         self.write_due_entries(files)?;
-        Ok(Appended { end: self.laid_end, bytes, rolled })
+        Ok(Appended { end: self.segment_end, bytes, rolled })
     }
 
     fn write_run(&mut self, files: &mut FilePool, run: &mut Run<'_>) -> Result<(), StorageError> {
@@ -287,7 +287,7 @@ impl Log {
         }
         self.active.since_entry += header.size;
         self.note_epoch(header);
-        self.laid_end = header.next_offset();
+        self.segment_end = header.next_offset();
     }
 
     pub(super) fn note_epoch(&mut self, header: &BatchHeader) {
@@ -368,12 +368,12 @@ impl Log {
             return Ok(());
         }
         if !self.is_on_disk() {
-            (self.start, self.laid_end) = (offset, offset);
+            (self.start, self.segment_end) = (offset, offset);
             return Ok(());
         }
         self.attempt(|log| {
             log.begin_segment(files, offset, now)?;
-            log.laid_end = offset;
+            log.segment_end = offset;
             Ok(())
         })
     }
@@ -382,10 +382,10 @@ impl Log {
     pub fn roll(&mut self, files: &mut FilePool, now: TimestampMs) -> Result<Option<Offset>, StorageError> {
         match self.segments.last() {
             None => Ok(None),
-            Some(active) if active.base == self.laid_end => Ok(None),
+            Some(active) if active.base == self.segment_end => Ok(None),
             Some(_) => self.attempt(|log| {
-                log.begin_segment(files, log.laid_end, now)?;
-                Ok(Some(log.laid_end))
+                log.begin_segment(files, log.segment_end, now)?;
+                Ok(Some(log.segment_end))
             }),
         }
     }
@@ -459,7 +459,7 @@ impl Log {
     fn before_append(&self) -> Before {
         let counts = |segment: &Segment| (*segment, self.active.offsets.count(), self.active.times.count());
         Before {
-            end: self.laid_end,
+            end: self.segment_end,
             segments: self.segments.len(),
             active: self.segments.last().map(counts),
             last_time: self.active.last_time,
@@ -510,7 +510,7 @@ impl Log {
             since_entry: before.since_entry,
             ..Active::default()
         };
-        self.laid_end = before.end;
+        self.segment_end = before.end;
         // What is staged has noted its epochs already, and they stay.
         let is_new = |entry: &&EpochEntry| before.epoch.is_none_or(|before| entry.epoch > before.epoch);
         if let Some(news) = self.epochs.entries().iter().find(is_new).map(|entry| entry.start) {

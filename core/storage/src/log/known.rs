@@ -121,7 +121,7 @@ impl Log {
         };
         // One that was never written is all zeros.
         aborted.retain(|aborted| {
-            aborted.last_offset < self.laid_end && aborted.first_offset < aborted.last_offset
+            aborted.last_offset < self.segment_end && aborted.first_offset < aborted.last_offset
         });
         Ok(aborted)
     }
@@ -141,30 +141,30 @@ impl Log {
         // A batch that leaves a gap counts if the one behind it follows. Else behind the last one there may be
         // anything.
         let mut left_gap = None;
-        while (self.laid_end < until || left_gap.is_some())
+        while (self.segment_end < until || left_gap.is_some())
             && let Step::Batch { position, header, .. } = walker.step()?
         {
-            if let Some((position, offset)) = left_gap.filter(|_| header.last_offset < self.laid_end) {
+            if let Some((position, offset)) = left_gap.filter(|_| header.last_offset < self.segment_end) {
                 let file = self.path(found.base, FileKind::Log);
                 return Err(StorageError::Damaged { file, position, offset, what: NOT_NEXT });
             }
-            if self.laid_end >= until {
+            if self.segment_end >= until {
                 break;
             }
-            let is_misplaced = has_no_holes && header.is_misplaced(self.laid_end, until);
+            let is_misplaced = has_no_holes && header.is_misplaced(self.segment_end, until);
             if header.last_offset >= until && !is_misplaced {
                 break;
             }
-            let what = if header.base_offset < self.laid_end || is_misplaced {
+            let what = if header.base_offset < self.segment_end || is_misplaced {
                 NOT_NEXT
             } else if header.last_offset >= reach || !found.can_index(header.last_offset) {
                 OUT_OF_REACH
             } else {
-                left_gap = (header.base_offset > self.laid_end).then_some((position, self.laid_end));
+                left_gap = (header.base_offset > self.segment_end).then_some((position, self.segment_end));
                 self.account(&header);
                 continue;
             };
-            let (file, offset) = (self.path(found.base, FileKind::Log), self.laid_end);
+            let (file, offset) = (self.path(found.base, FileKind::Log), self.segment_end);
             return Err(StorageError::Damaged { file, position, offset, what });
         }
         Ok(())
@@ -291,7 +291,7 @@ impl Log {
             since_entry: at.header.size,
             ..Active::default()
         };
-        self.laid_end = at.header.next_offset();
+        self.segment_end = at.header.next_offset();
         Ok(())
     }
 

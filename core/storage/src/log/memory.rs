@@ -1,13 +1,13 @@
-//! The memory that batches are kept in, for readers and until they are laid. It goes round: what was forgotten is
-//! filled again.
+//! The memory that batches are kept in, for readers and until they are written back. It goes round: what was
+//! forgotten is filled again.
 //!
 //! Fresh memory costs more than everything else that is done with a byte: each of its pages is a fault, and is
 //! filled with zeros first (lab/bench/JOURNAL.md). Small pieces share *slabs*, which are reused when all their
 //! pieces are released; a large piece has memory of its own.
 //!
-//! Each worker has one for all its logs. A piece keeps its whole slab from coming back; but it is laid before the
-//! journal has gone round once more, and forgotten before the cache of recent batches has, so slabs in use are bounded
-//! by these two.
+//! Each worker has one for all its logs. A piece keeps its whole slab from coming back; but it is written back
+//! before the journal has gone round once more, and forgotten before the cache of recent batches has, so slabs in
+//! use are bounded by these two.
 //!
 //! Always true:
 //! 1. no byte that is handed out is in use elsewhere

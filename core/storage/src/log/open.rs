@@ -87,21 +87,21 @@ impl Log {
             self.recover(files, from, &unindexed, now, opened)?;
         }
         let comes_back = from.journal_end.is_some_and(|end| end >= from.log_start);
-        if self.laid_end < from.log_start && !comes_back {
+        if self.segment_end < from.log_start && !comes_back {
             // What was left lies below what was deleted.
             self.truncate_fully_and_start_at(files, from.log_start, now)?;
         }
         self.look_for_lost_inside(files, from, opened)?;
         // What follows the segments is in the journal, and with it what producers wrote last.
-        self.start = from.log_start.max(self.segments[0].base).min(self.laid_end);
-        self.epochs_changed |= self.epochs.truncate_from_end(self.laid_end);
+        self.start = from.log_start.max(self.segments[0].base).min(self.segment_end);
+        self.epochs_changed |= self.epochs.truncate_from_end(self.segment_end);
         self.epochs_changed |= self.epochs.truncate_from_start(self.start);
         if !opened.gaps.is_empty() {
             // Known from here on.
             self.write_epochs(files)?;
         }
         let all = from.clean || planted::is(Mistake::BelievesNewerSnapshots);
-        let trusted = if all { self.laid_end } else { self.laid_end.min(from.recovery_point) };
+        let trusted = if all { self.segment_end } else { self.segment_end.min(from.recovery_point) };
         self.remove_stray_snapshots(files, trusted)?;
         if from.is_unsettled && !from.clean && !planted::is(Mistake::TakesFoundForSynced) {
             self.note_unsettled(files)?;
@@ -222,7 +222,7 @@ impl Log {
             }
         }
         // Not known yet: nothing is out of its reach.
-        self.laid_end = Offset(i64::MAX);
+        self.segment_end = Offset(i64::MAX);
         self.active.offsets =
             self.sealed_entries::<8>(files, self.segments[last].base, FileKind::OffsetIndex)?;
         let (end, damage) = self.end_of_last_segment(files, from)?;
@@ -231,20 +231,20 @@ impl Log {
             Err(StorageError::Damaged { .. }) if damage.is_some() && from.is_repairable => {}
             read => read?,
         }
-        self.laid_end = end;
+        self.segment_end = end;
         if let Some(damage) = damage {
             opened.found(damage, from)?;
         }
-        if self.laid_end < from.recovery_point {
+        if self.segment_end < from.recovery_point {
             let size = self.segments[last].size.into();
             return Err(self.damaged(
                 last,
                 size,
-                self.laid_end,
+                self.segment_end,
                 "the segment is shorter than what was synced, or the next one is missing",
             ));
         }
-        self.recovery_point = self.laid_end;
+        self.recovery_point = self.segment_end;
         Ok(())
     }
 
@@ -285,15 +285,15 @@ impl Log {
         let first = self.segment_of(from.recovery_point).unwrap_or(0);
         self.recover_sealed(files, first, unindexed, opened)?;
         let tail: Vec<Segment> = self.segments.split_off(first);
-        self.laid_end = tail[0].base;
+        self.segment_end = tail[0].base;
         let known = self.take_known(files, tail[0], reach_in(&tail, 0), from, opened)?;
         // Their file was written before the checkpoint; what it says of later batches may be of some that were given
         // up.
-        self.epochs_changed |= self.epochs.truncate_from_end(self.laid_end);
-        let mut transactions = Transactions::from(self.laid_end);
+        self.epochs_changed |= self.epochs.truncate_from_end(self.segment_end);
+        let mut transactions = Transactions::from(self.segment_end);
         for (at, found) in tail.iter().enumerate() {
             // Where compaction is off, a hole means that the end of the segment before was lost unsynced.
-            let hole = at > 0 && found.base > self.laid_end && !self.config.cleanup.compact;
+            let hole = at > 0 && found.base > self.segment_end && !self.config.cleanup.compact;
             let reach = reach_in(&tail, at);
             if at > 0 && !hole {
                 self.begin_taking_in(*found);
@@ -302,17 +302,17 @@ impl Log {
                 true => Some((0, "the offsets before it are missing")),
                 false => self.take_in_rest(files, *found, reach, Some(&mut transactions))?,
             };
-            let may_be_padded = !hole && (at + 1 == tail.len() || self.laid_end == reach);
+            let may_be_padded = !hole && (at + 1 == tail.len() || self.segment_end == reach);
             let padding = match bad {
                 Some((position, _)) if may_be_padded => self.is_padding(files, found.base, position)?,
                 _ => false,
             };
             let last = (bad.is_some() && !padding) || at + 1 == tail.len();
-            if last && self.laid_end < from.recovery_point {
+            if last && self.segment_end < from.recovery_point {
                 let short = "the segment is shorter than what was synced, or the next one is missing";
                 let (position, why) = bad.unwrap_or((found.size.into(), short));
                 let file = self.path(found.base, FileKind::Log);
-                return Err(StorageError::Damaged { file, position, offset: self.laid_end, what: why });
+                return Err(StorageError::Damaged { file, position, offset: self.segment_end, what: why });
             }
             if let (Some((position, _)), true) = (bad, padding) {
                 self.cut_zeros(files, found.base, position)?;
@@ -341,7 +341,7 @@ impl Log {
             self.note_indexes(files)?;
         }
         self.active.has_spare_room = true;
-        self.recovery_point = from.recovery_point.min(self.laid_end);
+        self.recovery_point = from.recovery_point.min(self.segment_end);
         self.note_unsynced(files, first, opened.cut.is_some())
     }
 
@@ -366,7 +366,7 @@ impl Log {
         self.segments.push(Segment::empty(found.base, found.created));
         self.active = Active { last_time: TimestampMs::NONE, ..Active::default() };
         // An empty segment still says where the log ends.
-        self.laid_end = self.laid_end.max(found.base);
+        self.segment_end = self.segment_end.max(found.base);
     }
 
     /// As [`Log::take_in`], from where the segment was taken in so far.
@@ -383,7 +383,7 @@ impl Log {
         let mut walker = Walker::new(file, from.into(), found.size.into(), check);
         let mut held: Option<(u64, BatchHeader, Bytes)> = None;
         loop {
-            let next = held.as_ref().map_or(self.laid_end, |(_, header, _)| header.next_offset());
+            let next = held.as_ref().map_or(self.segment_end, |(_, header, _)| header.next_offset());
             let (position, found_batch, mut why) = match walker.step()? {
                 Step::Batch { position, header, bytes } => {
                     let fits = header.last_offset < reach && found.can_index(header.last_offset);
@@ -400,8 +400,8 @@ impl Log {
                 Step::Bad { position, why } => (position, None, Some(why)),
             };
             if let (Some((held_at, held, _)), Some((header, _)), Some(NOT_NEXT)) = (&held, &found_batch, why)
-                && held.base_offset > self.laid_end
-                && header.base_offset > self.laid_end
+                && held.base_offset > self.segment_end
+                && header.base_offset > self.segment_end
             {
                 return Ok(Some((*held_at, NOT_NEXT)));
             }
@@ -440,17 +440,17 @@ impl Log {
     ) -> Result<(), StorageError> {
         // Worked on as if it were the active segment.
         let later = self.segments.split_off(at);
-        let (end, epochs) = (self.laid_end, self.epochs.clone());
-        self.laid_end = later[0].base;
+        let (end, epochs) = (self.segment_end, self.epochs.clone());
+        self.segment_end = later[0].base;
         let reach = later.get(1).map_or(Offset(i64::MAX), |next| next.base);
         let bad = self.take_in(files, later[0], reach, None)?;
         if let Some((position, why)) = bad {
-            let offset = self.laid_end;
+            let offset = self.segment_end;
             return Err(self.damaged(at, position, offset, why));
         }
         self.seal_indexes(files)?;
         self.segments.extend_from_slice(&later[1..]);
-        self.laid_end = end;
+        self.segment_end = end;
         self.epochs = epochs;
         opened.rebuilt.push(self.path(later[0].base, FileKind::OffsetIndex));
         Ok(())
@@ -478,7 +478,7 @@ impl Log {
             }
         }
         let file = self.path(base, FileKind::Log);
-        Ok(TailCut { file, position, bytes: bytes - position, end: self.laid_end, why })
+        Ok(TailCut { file, position, bytes: bytes - position, end: self.segment_end, why })
     }
 
     /// Snapshots count where they lie at a segment's base or are the newest; later than the log's end they are wrong.

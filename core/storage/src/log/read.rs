@@ -64,7 +64,7 @@ impl Log {
             }
         }
         // A compaction may have left the end of the segments empty.
-        let staged = self.staged().find_map(|tail| tail.read(self.laid_end, wish));
+        let staged = self.staged().find_map(|tail| tail.read(self.segment_end, wish));
         Ok(staged.map_or(BatchesRead::nothing(from), BatchesRead::in_memory))
     }
 
@@ -190,7 +190,7 @@ impl Log {
 
     /// All offsets of a segment lie below this.
     pub(super) fn reach(&self, at: usize) -> Offset {
-        self.segments.get(at + 1).map_or(self.laid_end, |next| next.base)
+        self.segments.get(at + 1).map_or(self.segment_end, |next| next.base)
     }
 
     pub(super) fn damaged(

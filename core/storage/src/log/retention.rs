@@ -29,7 +29,7 @@ impl Log {
             return Ok(None);
         }
         if count == self.segments.len() {
-            self.attempt(|log| log.begin_segment(files, log.laid_end, now))?;
+            self.attempt(|log| log.begin_segment(files, log.segment_end, now))?;
         }
         self.change(|log| log.delete_first(files, count, now))
     }
@@ -42,7 +42,7 @@ impl Log {
         high_watermark: Offset,
     ) -> Result<Option<Offset>, StorageError> {
         let count = self.count_old(files, now, high_watermark)?;
-        Ok((count > 0).then(|| self.segments.get(count).map_or(self.laid_end, |stays| stays.base)))
+        Ok((count > 0).then(|| self.segments.get(count).map_or(self.segment_end, |stays| stays.base)))
     }
 
     fn count_old(
@@ -69,7 +69,7 @@ impl Log {
     fn may_go(&self, at: usize, high_watermark: Offset) -> bool {
         match self.segments.get(at + 1) {
             Some(next) => high_watermark >= next.base && (self.recovery_point > next.base || next.size == 0),
-            None => high_watermark >= self.laid_end && self.segments[at].size > 0,
+            None => high_watermark >= self.segment_end && self.segments[at].size > 0,
         }
     }
 
@@ -85,7 +85,7 @@ impl Log {
         }
         let sizes = self.segments[first..].iter().map(|segment| i64::from(segment.size));
         // What is staged counts, and stays.
-        let staged = self.unlaid_bytes() as i64;
+        let staged = self.staged_bytes() as i64;
         let mut over = sizes.sum::<i64>() + staged - self.config.retention_bytes;
         let mut count = 0;
         for at in first..self.segments.len() {

@@ -66,7 +66,7 @@ impl Log {
         // A segment that begins where the last sync ended may have got its name after it, from a process that was
         // killed.
         let last_is_unsure = self.segments.last().is_some_and(|segment| segment.base >= self.recovery_point);
-        if self.recovery_point == self.laid_end && !last_is_unsure && !was_cut {
+        if self.recovery_point == self.segment_end && !last_is_unsure && !was_cut {
             return Ok(());
         }
         for at in first..self.segments.len() {

@@ -77,8 +77,8 @@ impl Log {
         if self.epochs_changed { self.write_epochs_unsynced(files) } else { Ok(()) }
     }
 
-    /// Whether so much was laid since the newest snapshot of the producers, of whom there are so many, that another is
-    /// worth it.
+    /// Whether so much was written back since the newest snapshot of the producers, of whom there are so many, that
+    /// another is worth it.
     pub fn snapshot_is_due(&self, producers: usize) -> bool {
         let bytes = producer_snapshot::bytes_of(producers) as u64;
         self.since_snapshot >= SNAPSHOT_EVERY_BYTES.max(bytes * SNAPSHOT_PART)
@@ -102,7 +102,7 @@ impl Log {
         }
         let path = offset_path(&self.place.dir(), at, segment::SNAPSHOT);
         self.attempt(|log| {
-            if at == log.laid_end {
+            if at == log.segment_end {
                 log.write_entries(files)?;
                 log.note_indexes(files)?;
             }
@@ -197,14 +197,14 @@ impl Log {
         aborted: AbortedTransaction,
     ) -> Result<(), StorageError> {
         let marker = aborted.last_offset;
-        if marker >= self.laid_end
+        if marker >= self.segment_end
             && let Some(tail) = &mut self.tail
         {
             tail.aborted.push(aborted);
             return Ok(());
         }
         let Some(base) = self.segment_of(marker).map(|at| self.segments[at].base) else {
-            return Err(StorageError::OutOfOrder { found: marker, end: self.laid_end });
+            return Err(StorageError::OutOfOrder { found: marker, end: self.segment_end });
         };
         self.change(|log| log.index_aborted(files, base, &aborted))
     }
@@ -224,12 +224,14 @@ impl Log {
         Ok(())
     }
 
-    /// Indexes the aborted transactions whose markers have just been laid.
-    pub(super) fn index_laid_aborted(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+    /// Indexes the aborted transactions whose markers have just been written back.
+    pub(super) fn index_written_back_aborted(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         let Some(tail) = self.tail.as_ref().filter(|tail| !tail.aborted.is_empty()) else { return Ok(()) };
-        let laid = tail.aborted.iter().take_while(|aborted| aborted.last_offset < self.laid_end);
-        for aborted in laid.copied().collect::<Vec<_>>() {
-            let at = self.segment_of(aborted.last_offset).expect("a laid marker lies in a segment");
+        let written_back = tail.aborted.iter().take_while(|aborted| aborted.last_offset < self.segment_end);
+        for aborted in written_back.copied().collect::<Vec<_>>() {
+            let at = self
+                .segment_of(aborted.last_offset)
+                .expect("a marker that was written back lies in a segment");
             self.index_aborted(files, self.segments[at].base, &aborted)?;
         }
         Ok(())

@@ -1,25 +1,25 @@
-//! Staging and laying: batches are taken into memory first, and written into segments later, many at once.
+//! Staging and writing back: batches are taken into memory first, and written into segments later, many at once.
 
 use barnabas_base::{EpochEntry, Offset, TimestampMs};
 
 use super::gather::{Gathered, gather};
 use super::memory::TailMemory;
 use super::tail::Tail;
-use super::{Laid, Log, Staged};
+use super::{Log, Staged, WrittenBack};
 use crate::batch::AppendBytes;
 use crate::block_buffer::BLOCK_BYTES;
 use crate::error::StorageError;
 use crate::file_pool::FilePool;
 
-/// From this size on it is worth a block of memory that batches can be laid from where they are.
+/// From this size on it is worth a block of memory that batches can be written back from where they are.
 const ALIGNED_FROM_BYTES: usize = 8 * BLOCK_BYTES;
 
 impl Log {
     /// Takes batches that are validated and numbered into memory: the log ends behind them, and nothing is written.
     ///
-    /// They are copied together, so nothing that they came in is held any longer, and each journal entry and each read
-    /// finds them in one piece. Whether they are durable is the journal's business; [`Log::lay`] writes them into the
-    /// segments.
+    /// They are copied together, so nothing that they came in is held any longer, and each journal entry and each
+    /// read finds them in one piece. Whether they are durable is the journal's business; [`Log::write_back`] writes
+    /// them into the segments.
     ///
     /// # Errors
     /// [`StorageError::OutOfOrder`], [`StorageError::NotBatches`], [`StorageError::TooLargeForSegment`],
@@ -48,21 +48,22 @@ impl Log {
     }
 
     /// The end of the segments: what lies behind it is staged.
-    pub fn laid_end(&self) -> Offset {
-        self.laid_end
+    pub fn segment_end(&self) -> Offset {
+        self.segment_end
     }
 
-    /// Bytes that are staged and not laid.
-    pub fn unlaid_bytes(&self) -> u64 {
+    /// Bytes that are staged and not written back.
+    pub fn staged_bytes(&self) -> u64 {
         self.tail.as_ref().map_or(0, |tail| tail.staged_bytes())
     }
 
-    /// Bytes of batches in memory, staged or laid. Changes with every call that stages, forgets or gives up records.
+    /// Bytes of batches in memory, staged or written back. Changes with every call that stages, forgets or gives up
+    /// records.
     pub fn cached_bytes(&self) -> u64 {
         self.tail.as_ref().map_or(0, |tail| tail.bytes())
     }
 
-    /// Forgets batches below `end` that are in memory and laid. Returns their bytes. What is staged stays.
+    /// Forgets batches below `end` that are in memory and written back. Returns their bytes. What is staged stays.
     pub fn forget_below(&mut self, end: Offset) -> u64 {
         let Some(tail) = &mut self.tail else { return 0 };
         let forgotten = tail.forget_below(end);
@@ -78,9 +79,14 @@ impl Log {
     /// # Errors
     /// After [`StorageError::Full`] and [`StorageError::Exhausted`] the log is as it was: what was staged is. After any
     /// other error it takes no more writes.
-    pub fn lay(&mut self, files: &mut FilePool, end: Offset, now: TimestampMs) -> Result<Laid, StorageError> {
+    pub fn write_back(
+        &mut self,
+        files: &mut FilePool,
+        end: Offset,
+        now: TimestampMs,
+    ) -> Result<WrittenBack, StorageError> {
         self.check_writable()?;
-        let nothing = Laid { end: self.laid_end, bytes: 0, rolled: None };
+        let nothing = WrittenBack { end: self.segment_end, bytes: 0, rolled: None };
         let Some(tail) = &mut self.tail else { return Ok(nothing) };
         tail.divide_at(end);
         let due = tail.staged().take_while(|piece| piece.end <= end);
@@ -89,17 +95,21 @@ impl Log {
             return Ok(nothing);
         }
         let appended = self.write_batches(files, &records, now)?;
-        Ok(Laid { end: appended.end, bytes: appended.bytes, rolled: appended.rolled })
+        Ok(WrittenBack { end: appended.end, bytes: appended.bytes, rolled: appended.rolled })
     }
 
     /// Writes everything that is staged into the segments.
-    pub fn lay_all(&mut self, files: &mut FilePool, now: TimestampMs) -> Result<Laid, StorageError> {
-        self.lay(files, self.end(), now)
+    pub fn write_back_all(
+        &mut self,
+        files: &mut FilePool,
+        now: TimestampMs,
+    ) -> Result<WrittenBack, StorageError> {
+        self.write_back(files, self.end(), now)
     }
 
     /// Where in the active segment's file what comes next will lie, unless a segment begins before it.
     pub(super) fn next_position(&self) -> u64 {
-        u64::from(self.segments.last().map_or(0, |segment| segment.size)) + self.unlaid_bytes()
+        u64::from(self.segments.last().map_or(0, |segment| segment.size)) + self.staged_bytes()
     }
 
     pub(super) fn drop_empty_tail(&mut self) {

@@ -11,8 +11,8 @@ use crate::file_pool::{FileKind, FilePool};
 use crate::planted::{self, Mistake};
 
 impl Log {
-    /// What has to be synced so that everything appended or laid so far is durable. `None`: everything is, or is on its
-    /// way.
+    /// What has to be synced so that everything appended or written back so far is durable. `None`: everything is,
+    /// or is on its way.
     ///
     /// Call it for every log that was appended to, once per round, with acks=0 and acks=1 too: the files stay open
     /// until then. Tickets come back to [`Log::mark_synced`] in the order in which they were taken.
@@ -39,7 +39,7 @@ impl Log {
             ticket: SyncTicket {
                 log: self.id,
                 number: self.tickets,
-                end: self.laid_end,
+                end: self.segment_end,
                 generation: self.generation,
                 active,
                 snapshot: self.vouched.in_ticket(),
@@ -68,7 +68,7 @@ impl Log {
         }
         if (ticket.log, ticket.generation) == (self.id, self.generation) {
             let is_covered = self.went_into_files_of(ticket) || planted::is(Mistake::CoversOtherFiles);
-            let covered = if is_covered { end.min(self.laid_end) } else { ticket.end };
+            let covered = if is_covered { end.min(self.segment_end) } else { ticket.end };
             self.recovery_point = self.recovery_point.max(ticket.end).max(covered);
             self.vouched.sync(ticket.snapshot);
         }
@@ -156,12 +156,12 @@ impl Log {
     /// Writes indexes and small files out for a clean stop, and closes the log's files. The result must be synced like
     /// any other before the directory is marked clean.
     ///
-    /// What is staged is laid first.
+    /// What is staged is written back first.
     pub fn close(&mut self, files: &mut FilePool) -> Result<Option<Dirty>, StorageError> {
         if !self.failed {
             // The time counts only for a segment whose records have none.
             let now = self.segments.last().map_or(TimestampMs::NONE, |segment| segment.created);
-            self.lay_all(files, now)?;
+            self.write_back_all(files, now)?;
         }
         if self.is_on_disk() && !self.failed {
             self.change(|log| {

@@ -1,13 +1,13 @@
 //! The log's newest batches in memory: those that are staged (nowhere else but in the directory's journal) and, before
-//! them, those that were laid into a segment lately and are kept for readers.
+//! them, those that were written back to a segment lately and are kept for readers.
 //!
 //! Pieces of whole batches, oldest first. Each names the offsets that it stands for, from where the log ended before
 //! it; so a hole (an append that went past this into the segment) shows, and readers go to the segment for it.
 //!
 //! Always true:
-//! 1. staged pieces come last, follow one another without a hole, and the first of them begins at the log's laid end
+//! 1. staged pieces come last, follow one another without a hole, and the first of them begins at the log's segment end
 //! 2. `staged_bytes ≤ bytes`, and both are what the pieces hold
-//! 3. a piece is forgotten only once it is laid, or given up with its offsets
+//! 3. a piece is forgotten only once it is written back, or given up with its offsets
 
 #[cfg(test)]
 mod tests;
@@ -25,8 +25,8 @@ use crate::transaction_index::AbortedTransaction;
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     pieces: VecDeque<StagedRecords>,
-    /// How many of `pieces`, from the front on, are laid.
-    laid: usize,
+    /// How many of `pieces`, from the front on, are written back.
+    written_back: usize,
     bytes: u64,
     staged_bytes: u64,
     /// The log's end, where anything is staged.
@@ -46,16 +46,16 @@ impl Tail {
 
     /// The log's end, where anything is staged.
     pub(super) fn staged_end(&self) -> Option<Offset> {
-        (self.laid < self.pieces.len()).then_some(self.end)
+        (self.written_back < self.pieces.len()).then_some(self.end)
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// What is not laid yet, oldest first.
+    /// What is not written back yet, oldest first.
     pub(super) fn staged(&self) -> impl Iterator<Item = &StagedRecords> {
-        self.pieces.range(self.laid..)
+        self.pieces.range(self.written_back..)
     }
 
     pub(super) fn stage(&mut self, piece: StagedRecords) {
@@ -66,16 +66,18 @@ impl Tail {
     }
 
     /// Keeps a piece that is in the segment already. Nothing may be staged.
-    pub(super) fn keep_laid(&mut self, piece: StagedRecords) {
-        assert!(self.laid == self.pieces.len(), "what is laid comes before what is staged");
+    pub(super) fn keep_written_back(&mut self, piece: StagedRecords) {
+        assert!(self.written_back == self.pieces.len(), "what is written back comes before what is staged");
         self.bytes += piece.bytes.len() as u64;
         self.pieces.push_back(piece);
-        self.laid += 1;
+        self.written_back += 1;
     }
 
     /// Divides the staged piece that `end` lies in, so that one ends where the last batch below `end` does.
     pub(super) fn divide_at(&mut self, end: Offset) {
-        let Some(at) = (self.laid..self.pieces.len()).find(|at| self.pieces[*at].end > end) else { return };
+        let Some(at) = (self.written_back..self.pieces.len()).find(|at| self.pieces[*at].end > end) else {
+            return;
+        };
         let piece = &mut self.pieces[at];
         let (front, next) = batches_below(&piece.bytes, end);
         if front > 0 && front < piece.bytes.len() {
@@ -86,20 +88,20 @@ impl Tail {
         }
     }
 
-    /// Everything below `end` is laid; a piece lies on one side of it.
-    pub(super) fn laid_up_to(&mut self, end: Offset) {
-        while let Some(piece) = self.pieces.get(self.laid).filter(|piece| piece.end <= end) {
+    /// Everything below `end` is written back; a piece lies on one side of it.
+    pub(super) fn written_back_up_to(&mut self, end: Offset) {
+        while let Some(piece) = self.pieces.get(self.written_back).filter(|piece| piece.end <= end) {
             self.staged_bytes -= piece.bytes.len() as u64;
-            self.laid += 1;
+            self.written_back += 1;
         }
     }
 
-    /// Forgets laid pieces that lie below `end`. Returns their bytes.
+    /// Forgets pieces that were written back that lie below `end`. Returns their bytes.
     pub(super) fn forget_below(&mut self, end: Offset) -> u64 {
         let mut forgotten = 0;
-        while self.laid > 0 && self.pieces[0].end <= end {
-            let piece = self.pieces.pop_front().expect("a laid piece is a piece");
-            self.laid -= 1;
+        while self.written_back > 0 && self.pieces[0].end <= end {
+            let piece = self.pieces.pop_front().expect("a piece that was written back is a piece");
+            self.written_back -= 1;
             forgotten += piece.bytes.len() as u64;
         }
         self.bytes -= forgotten;
@@ -124,11 +126,11 @@ impl Tail {
         }
     }
 
-    /// Gives up the batches that hold `offset` or more, laid ones included.
+    /// Gives up the batches that hold `offset` or more, those that were written back included.
     pub(super) fn cut_at(&mut self, offset: Offset) {
         let end = self.cut_end(offset);
         loop {
-            let staged = self.laid < self.pieces.len();
+            let staged = self.written_back < self.pieces.len();
             let Some(last) = self.pieces.back_mut().filter(|piece| piece.end > end) else { break };
             let before = last.bytes.len() as u64;
             let (kept, _) = batches_below(&last.bytes, end);
@@ -136,7 +138,7 @@ impl Tail {
             last.end = end;
             if last.bytes.is_empty() {
                 self.pieces.pop_back();
-                self.laid = self.laid.min(self.pieces.len());
+                self.written_back = self.written_back.min(self.pieces.len());
             }
             self.bytes -= before - kept as u64;
             if staged {
@@ -192,18 +194,18 @@ impl Tail {
 
     /// Panics where one of the invariants in the file's header does not hold.
     #[cfg(test)]
-    pub(super) fn check(&self, laid_end: Offset) {
+    pub(super) fn check(&self, segment_end: Offset) {
         let bytes = |pieces: &mut dyn Iterator<Item = &StagedRecords>| -> u64 {
             pieces.map(|piece| piece.bytes.len() as u64).sum()
         };
         assert_eq!(self.bytes, bytes(&mut self.pieces.iter()), "bytes in memory");
         assert_eq!(self.staged_bytes, bytes(&mut self.staged()), "staged bytes");
-        let mut end = laid_end;
+        let mut end = segment_end;
         for piece in self.staged() {
             assert_eq!(piece.from, end, "a hole in what is staged");
             end = piece.end;
         }
-        assert_eq!(self.staged_end().unwrap_or(laid_end), end, "the end");
+        assert_eq!(self.staged_end().unwrap_or(segment_end), end, "the end");
         let mut below = Offset::ZERO;
         for piece in &self.pieces {
             assert!(below <= piece.from && piece.from < piece.end, "pieces in order");
@@ -211,9 +213,15 @@ impl Tail {
             assert!(whole == piece.bytes.len() && whole > 0 && next <= piece.end, "whole batches");
             below = piece.end;
         }
-        let laid = self.pieces.range(..self.laid);
-        assert!(laid.map(|piece| piece.end).all(|end| end <= laid_end), "laid pieces lie in segments");
-        assert!(self.aborted.iter().all(|aborted| aborted.last_offset >= laid_end), "markers not laid");
+        let written_back = self.pieces.range(..self.written_back);
+        assert!(
+            written_back.map(|piece| piece.end).all(|end| end <= segment_end),
+            "pieces that were written back lie in segments"
+        );
+        assert!(
+            self.aborted.iter().all(|aborted| aborted.last_offset >= segment_end),
+            "markers not written back"
+        );
     }
 
     /// All staged batches, header and bytes, oldest first.

@@ -35,7 +35,7 @@ impl Log {
             self.epochs_changed |= self.epochs.truncate_from_end(self.end());
             return Ok((false, None));
         }
-        if offset >= self.laid_end {
+        if offset >= self.segment_end {
             self.change(|log| log.cut_staged(files, offset))?;
             return Ok((true, None));
         }
@@ -57,7 +57,7 @@ impl Log {
         offset: Offset,
     ) -> Result<(Offset, Option<StorageError>), StorageError> {
         match self.segment_of(offset) {
-            _ if offset >= self.laid_end => {
+            _ if offset >= self.segment_end => {
                 let staged = self.staged().map(|tail| tail.cut_end(offset)).next();
                 Ok((staged.unwrap_or(offset), None))
             }
@@ -96,7 +96,7 @@ impl Log {
             log.remove_snapshots(files, |snapshot| snapshot > base)?;
             log.note_epochs(files)?;
             log.sync_cut(files)?;
-            log.laid_end = base;
+            log.segment_end = base;
             log.start = log.start.min(base);
             if let Some(tail) = &mut log.tail {
                 tail.cut_at(base);
@@ -113,7 +113,7 @@ impl Log {
         tail.cut_at(offset);
         if tail.staged_end().is_none() {
             // It may have begun with a gap: the log ends there all the same.
-            self.laid_end = end;
+            self.segment_end = end;
         }
         self.drop_empty_tail();
         self.epochs_changed |= self.epochs.truncate_from_end(end);
@@ -160,7 +160,7 @@ impl Log {
             self.note_epochs(files)?;
             self.sync_cut(files)?;
         }
-        self.laid_end = end;
+        self.segment_end = end;
         self.start = self.start.min(end);
         if let Some(tail) = &mut self.tail {
             tail.cut_at(end);
@@ -299,7 +299,7 @@ impl Log {
         self.epochs_changed |= !self.epochs.entries().is_empty();
         self.epochs.clear();
         self.start = offset;
-        self.laid_end = offset;
+        self.segment_end = offset;
         self.tail = None;
         self.recovery_point = offset;
         if !self.is_on_disk() {

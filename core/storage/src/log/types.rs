@@ -134,10 +134,10 @@ pub struct StagedRecords {
     pub bytes: Bytes,
 }
 
-/// What [`crate::Log::lay`] wrote.
+/// What [`crate::Log::write_back`] wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Laid {
-    /// [`crate::Log::laid_end`] now.
+pub struct WrittenBack {
+    /// [`crate::Log::segment_end`] now.
     pub end: Offset,
     pub bytes: u64,
     /// A new segment was begun, the last of them here.

@@ -1,5 +1,5 @@
-//! What it costs to lay large pieces into a segment that grows, synced now and then: the ways that `Log::lay` could
-//! take.
+//! What it costs to write large pieces back to a segment that grows, synced now and then: the ways that
+//! `Log::write_back` could take.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -80,8 +80,8 @@ pub(crate) fn run(folder: &Path, mib_each: u64, print: &mut dyn FnMut(String)) -
     for piece_bytes in PIECE_BYTES {
         for way in &WAYS {
             let bytes = (mib_each << 20).max(piece_bytes as u64);
-            let rounds =
-                lay(&path, way, piece_bytes, bytes).map_err(|error| format!("{}: {error}", way.name))?;
+            let rounds = write_back(&path, way, piece_bytes, bytes)
+                .map_err(|error| format!("{}: {error}", way.name))?;
             print(rounds.line(&format!("\"laying\":\"{}\",\"piece_bytes\":{piece_bytes}", way.name)));
         }
     }
@@ -98,7 +98,8 @@ pub(crate) fn run(folder: &Path, mib_each: u64, print: &mut dyn FnMut(String)) -
     Ok(())
 }
 
-/// A whole log: batches are staged, 16 KiB of them or one at a time, laid stretch by stretch, synced, and forgotten.
+/// A whole log: batches are staged, 16 KiB of them or one at a time, written back stretch by stretch, synced, and
+/// forgotten.
 fn log(
     folder: &Path,
     batch_bytes: usize,
@@ -116,13 +117,13 @@ fn log(
     let mut files = FilePool::new(Arc::new(LinuxDisk), 8);
     let mut log = Log::create(place, Arc::new(LogConfig::default()), Offset::ZERO);
     let store = Bytes::from(noise(64 << 20));
-    let (mut stage, mut lay, mut sync) = (Rounds::default(), Rounds::default(), Rounds::default());
+    let (mut stage, mut write_back, mut sync) = (Rounds::default(), Rounds::default(), Rounds::default());
     let mut memory = TailMemory::new(64 << 20);
     let (mut done, mut unsynced) = (0, 0);
     while done < bytes {
         let before = Clock::now();
-        let begun = log.unlaid_bytes();
-        while log.unlaid_bytes() - begun < stretch_bytes as u64 {
+        let begun = log.staged_bytes();
+        while log.staged_bytes() - begun < stretch_bytes as u64 {
             let batches = (0..(STAGE_BYTES / batch_bytes).max(1) as i64).map(|at| {
                 let from = (log.end().get() + at) as usize * batch_bytes % (store.len() - batch_bytes);
                 let header = header(log.end().plus(at), batch_bytes);
@@ -130,12 +131,12 @@ fn log(
             });
             log.stage(&mut memory, &batches.collect::<Vec<_>>())?;
         }
-        let laid = log.unlaid_bytes() - begun;
-        stage.add(before, Clock::now(), laid);
+        let written_back = log.staged_bytes() - begun;
+        stage.add(before, Clock::now(), written_back);
         let before = Clock::now();
-        log.lay_all(&mut files, TimestampMs(0))?;
-        lay.add(before, Clock::now(), laid);
-        unsynced += laid;
+        log.write_back_all(&mut files, TimestampMs(0))?;
+        write_back.add(before, Clock::now(), written_back);
+        unsynced += written_back;
         if unsynced >= SYNC_BYTES {
             let before = Clock::now();
             if let Some(dirty) = log.take_dirty() {
@@ -146,11 +147,11 @@ fn log(
             unsynced = 0;
             log.forget_below(Offset(log.end().get() - (CACHED_BYTES / batch_bytes) as i64));
         }
-        done += laid;
+        done += written_back;
     }
     log.abandon(&mut files);
     barnabas_storage::remove_dir(&LinuxDisk, &dir)?;
-    [("stage", stage), ("lay", lay), ("sync", sync)]
+    [("stage", stage), ("write_back", write_back), ("sync", sync)]
         .into_iter()
         .for_each(|(step, rounds)| print(step, rounds));
     Ok(())
@@ -165,7 +166,7 @@ fn header(base: Offset, batch_bytes: usize) -> [u8; 61] {
     header
 }
 
-fn lay(path: &Path, way: &Way, piece_bytes: usize, bytes: u64) -> Result<Rounds, io::Errno> {
+fn write_back(path: &Path, way: &Way, piece_bytes: usize, bytes: u64) -> Result<Rounds, io::Errno> {
     let store = noise(piece_bytes + 2 * BLOCK_BYTES);
     let mut buffer = vec![1; piece_bytes + 4 * BLOCK_BYTES];
     let start = buffer.as_ptr().align_offset(BLOCK_BYTES);

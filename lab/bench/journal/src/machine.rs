@@ -103,7 +103,7 @@ impl Committer {
             let taken = self.round(round_bytes)?;
             rounds.add(before, Clock::now(), taken);
             written += taken;
-            self.lay_all();
+            self.write_back_all();
         }
         Ok(rounds)
     }
@@ -138,10 +138,10 @@ impl Committer {
         files.write_durable(round.slot, round.position, round.bytes()).map_err(|error| error.to_string())
     }
 
-    /// Laying is measured elsewhere: here it only frees files.
-    fn lay_all(&mut self) {
-        while let Some(lay) = self.journal.next_lay() {
-            self.journal.laid(&lay.ticket);
+    /// Writing back is measured elsewhere: here it only frees files.
+    fn write_back_all(&mut self) {
+        while let Some(write_back) = self.journal.next_write_back() {
+            self.journal.written_back(&write_back.ticket);
         }
     }
 }

@@ -86,7 +86,8 @@ fn run(folder: &Path, what: &str, mib_each: u64, print: &mut dyn FnMut(String)) 
 
 fn main() -> Result<(), String> {
     let mut arguments = std::env::args().skip(1);
-    let folder = PathBuf::from(arguments.next().ok_or("usage: FOLDER [io|journal|laying|all] [MIB_EACH]")?);
+    let folder =
+        PathBuf::from(arguments.next().ok_or("usage: FOLDER [io|journal|writing back|all] [MIB_EACH]")?);
     let what = arguments.next().unwrap_or_else(|| "all".into());
     let mib_each =
         arguments.next().map_or(Ok(128), |text| text.parse()).map_err(|_| "MIB_EACH is a number")?;

@@ -1,7 +1,7 @@
 """The least work that a broker can do (lab/bench/skyline), in four steps: what of a figure is the client's, and what no broker gets below.
 
 null: acknowledges unread. file: CRC, then the partition's file in the page cache. journal: an answer after a synced round of one journal.
-segments: journal, and the batches laid into the partitions' files behind it.
+segments: journal, and the batches written_back into the partitions' files behind it.
 """
 
 import os
@@ -60,4 +60,4 @@ class SkylineJournal(SkylineNull):
 
 
 class SkylineSegments(SkylineNull):
-    name, label, colour, mode = "skyline-segments", "skyline: synced, laid", "#555555", "segments"
+    name, label, colour, mode = "skyline-segments", "skyline: synced, written back", "#555555", "segments"

@@ -138,7 +138,7 @@ impl Journal {
         let behind = has_segments.then(|| {
             let (send, receive) = sync_channel(1024);
             let directory = directory.to_owned();
-            std::thread::spawn(move || lay(&directory, &receive));
+            std::thread::spawn(move || write_back(&directory, &receive));
             send
         });
         let writer = Arc::clone(&journal);
@@ -200,16 +200,18 @@ impl Journal {
             drop(waiting);
             self.done.notify_all();
             if let Some(behind) = behind {
-                for laid in frames {
-                    behind.send(laid).map_err(|_| io::Error::other("the segments' thread has ended"))?;
+                for written_back in frames {
+                    behind
+                        .send(written_back)
+                        .map_err(|_| io::Error::other("the segments' thread has ended"))?;
                 }
             }
         }
     }
 }
 
-/// Lays batches into their partitions' files, in direct writes of 1 MiB.
-fn lay(directory: &Path, laid: &Receiver<(Frame, Vec<Piece>)>) {
+/// Writes back batches into their partitions' files, in direct writes of 1 MiB.
+fn write_back(directory: &Path, written_back: &Receiver<(Frame, Vec<Piece>)>) {
     let mut open: HashMap<Partition, (File, Aligned, u64)> = HashMap::new();
     let mut add = |frame: &Frame, piece: Piece| -> io::Result<()> {
         let (topic, partition) = &piece.partition;
@@ -226,7 +228,7 @@ fn lay(directory: &Path, laid: &Receiver<(Frame, Vec<Piece>)>) {
         }
         Ok(())
     };
-    for (frame, pieces) in laid {
+    for (frame, pieces) in written_back {
         for piece in pieces {
             if let Err(error) = add(&frame, piece) {
                 eprintln!("skyline: {error}");

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use barnabas_base::{MonotonicMs, Offset};
 use barnabas_storage::journal::{
-    DurableEnd, Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, LayTicket, Micros,
-    Recovered, Refused, Round, Take, recover, slot_file_name,
+    DurableEnd, Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, Micros, Recovered,
+    Refused, Round, Take, WriteBackTicket, recover, slot_file_name,
 };
 use barnabas_storage::{Disk, DiskError, DiskFile, LogDir, MemoryDisk, OpenMode};
 
@@ -27,9 +27,9 @@ pub(super) fn config() -> JournalConfig {
         round_bytes_enough: 16 << 10,
         linger_us: 0,
         append_bytes_max: super::JOURNAL_APPEND_BYTES_MAX as u32,
-        lay_bytes: 2 << 10,
-        lay_bytes_max: 16 << 10,
-        unlaid_bytes_max: 96 << 10,
+        write_back_bytes: 2 << 10,
+        write_back_bytes_max: 16 << 10,
+        staged_bytes_max: 96 << 10,
     }
 }
 
@@ -40,9 +40,9 @@ pub(super) struct JournalWriter {
     pub pending: VecDeque<Entry>,
     /// Large appends whose partition still has something here.
     ranges: Vec<Entry>,
-    pub laid: Vec<Arc<JournalPartition>>,
+    pub written_back: Vec<Arc<JournalPartition>>,
     /// What is being written back.
-    ordered: BTreeMap<Arc<JournalPartition>, LayTicket>,
+    ordered: BTreeMap<Arc<JournalPartition>, WriteBackTicket>,
     /// Written, and synced when its time has come.
     in_flight: Option<(MonotonicMs, Round)>,
     is_failed: bool,
@@ -123,7 +123,7 @@ impl JournalWriter {
         if let Some((_, round)) = self.in_flight.take_if(|(due, _)| *due <= time.now) {
             ends = self.written(disk, dir.path(), round, time)?;
         }
-        self.take_laid();
+        self.take_written_back();
         self.fill();
         self.write(time)?;
         Ok(ends)
@@ -148,11 +148,11 @@ impl JournalWriter {
         Ok(done.ends)
     }
 
-    fn take_laid(&mut self) {
+    fn take_written_back(&mut self) {
         let Some(journal) = &mut self.open else { return };
-        for partition in self.laid.drain(..) {
+        for partition in self.written_back.drain(..) {
             if let Some(ticket) = self.ordered.remove(&partition) {
-                journal.laid(&ticket);
+                journal.written_back(&ticket);
             }
         }
     }
@@ -196,9 +196,9 @@ impl JournalWriter {
     pub fn orders(&mut self) -> Vec<(Arc<JournalPartition>, Offset)> {
         let mut orders = Vec::new();
         let Some(journal) = &mut self.open else { return orders };
-        while let Some(lay) = journal.next_lay() {
-            orders.push((Arc::clone(&lay.partition), lay.end()));
-            self.ordered.insert(lay.partition, lay.ticket);
+        while let Some(write_back) = journal.next_write_back() {
+            orders.push((Arc::clone(&write_back.partition), write_back.end()));
+            self.ordered.insert(write_back.partition, write_back.ticket);
         }
         orders
     }
@@ -212,13 +212,13 @@ impl JournalWriter {
             journal.round_durable(round, micros(now));
         }
         for ticket in std::mem::take(&mut self.ordered).into_values() {
-            journal.laid(&ticket);
+            journal.written_back(&ticket);
         }
         journal.close();
         let mut last = None;
         while !journal.is_closed() {
-            while let Some(lay) = journal.next_lay() {
-                journal.laid(&lay.ticket);
+            while let Some(write_back) = journal.next_write_back() {
+                journal.written_back(&write_back.ticket);
             }
             let Take::Write(round) = journal.take_round(Micros(u64::MAX)) else {
                 panic!("a journal that is closed has a last round to write");

@@ -321,7 +321,7 @@ impl ReplicaHost {
         for (_, mut hosted) in std::mem::take(&mut self.replicas) {
             let replica = &mut hosted.replica;
             let name = replica.log.place().topic_partition.clone();
-            replica.log.lay_all(&mut self.files, moment(time.now).wall)?;
+            replica.log.write_back_all(&mut self.files, moment(time.now).wall)?;
             if replica.log.is_on_disk() {
                 if replica.sync.is_in_flight && !time.is(Mistake::ClosesOverASync) {
                     replica.log.note_unsynced_again(&mut self.files)?;

@@ -72,7 +72,7 @@ impl ReplicaHost {
             match replica.checkpoint_ahead(&mut self.files, &mut epochs_left) {
                 Ok(Some(mut checkpoint)) => {
                     if time.is(Mistake::ChecksBeforeTheSync) {
-                        checkpoint.recovery_point = replica.log.laid_end();
+                        checkpoint.recovery_point = replica.log.segment_end();
                     }
                     self.note_checkpoint(&name, checkpoint);
                 }
@@ -104,7 +104,7 @@ impl ReplicaHost {
     /// Drops a replica that is built again from its log. What of it is in files is synced first.
     pub(super) fn drop_replica(&mut self, key: ReplicaKey) {
         let Some(hosted) = self.replicas.get_mut(&key) else { return };
-        if hosted.replica.log.lay_all(&mut self.files, TimestampMs::NONE).is_err() {
+        if hosted.replica.log.write_back_all(&mut self.files, TimestampMs::NONE).is_err() {
             // What is in memory alone would be lost with it: it stays, and refuses everything.
             return;
         }
@@ -124,7 +124,7 @@ impl ReplicaHost {
         if let Err(error) = synced {
             self.fail(Failure::from(error));
         } else if let Some((order, _)) = replica.journal.write_back.take() {
-            self.journal.laid.push(order);
+            self.journal.written_back.push(order);
         }
     }
 
@@ -139,7 +139,7 @@ impl ReplicaHost {
         if let Some(mut hosted) = self.replicas.remove(&key) {
             hosted.replica.log.abandon(&mut self.files);
             if let Some((order, _)) = hosted.replica.journal.write_back.take() {
-                self.journal.laid.push(order);
+                self.journal.written_back.push(order);
             }
         }
         // What the turn has for the journal comes before the word that it is gone.

@@ -36,7 +36,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads the file, if there is one, and lays the overrides over it.
+    /// Reads the file, if there is one, and applies the overrides to it.
     ///
     /// # Errors
     /// The file cannot be read or is not in properties syntax; an override is no pair.

@@ -1,9 +1,9 @@
 //! One thread for each log directory that makes the bytes in its segments durable: collects what workers hand in, syncs
 //! each file once a round, or the file system as a whole where they are many, and tells the workers what is safe.
 //!
-//! With the journal (journal_thread.rs) this is what frees its files: segments are synced after they were laid, and
-//! behind large appends, which go into them at once. With `log.ack.durability=written` it is what makes anything
-//! durable.
+//! With the journal (journal_thread.rs) this is what frees its files: segments are synced after they were written
+//! back, and behind large appends, which go into them at once. With `log.ack.durability=written` it is what makes
+//! anything durable.
 //!
 //! While a round is synced, the next one gathers: that is the group commit. A partition hands in again only after its
 //! last ticket came back, so the queue holds at most one entry for each partition with unsynced bytes.

@@ -198,8 +198,8 @@ impl Directory {
             let mut log_dir = self.lock();
             for &(name, topic) in some {
                 if self.disk.stat(&self.path.join(name.to_string()))?.is_none() {
-                    // Its files are gone, or were never laid: a new topic of that name must not be held to what its
-                    // checkpoints say.
+                    // Its files are gone, or were never written back: a new topic of that name must not be held to
+                    // what its checkpoints say.
                     if !has_successor(name) {
                         log_dir.forget(name);
                     }

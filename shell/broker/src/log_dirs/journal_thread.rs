@@ -1,18 +1,18 @@
 //! One thread for each log directory that makes small appends durable: it owns the directory's only journal, writes
-//! what workers hand in with one synced write for all of them, and says what is to be laid into segments.
+//! what workers hand in with one synced write for all of them, and says what is to be written back to segments.
 //!
 //! While one round is written the next one gathers in the queue: group commit. An idle thread does not linger.
 //! Workers wake the thread only if it sleeps, and it wakes each of them once for each round. A worker that has been
 //! the only writer for a while writes small rounds itself, without waking the thread
 //! ([`JournalHandle::submit_or_write`], alone.rs).
 //!
-//! Segments are brought up to the journal by the workers that own them: [`LayOrder`]s go out, come back through
-//! [`JournalHandle::laid`] once the segments are synced (committer.rs), and free the journal's files. Where that falls
-//! behind, the queue fills, [`JournalHandle::is_over`] says so, and workers take no more appends; orders and reports go
-//! past that bound, so what makes room never waits for room.
+//! Segments are brought up to the journal by the workers that own them: [`WriteBackOrder`]s go out, come back
+//! through [`JournalHandle::written_back`] once the segments are synced (committer.rs), and free the journal's
+//! files. Where that falls behind, the queue fills, [`JournalHandle::is_over`] says so, and workers take no more
+//! appends; orders and reports go past that bound, so what makes room never waits for room.
 //!
 //! The journal's files are made when the first partition of the directory is written, and go when everything in them is
-//! laid at a clean stop.
+//! written back at a clean stop.
 //!
 //! Always true:
 //! 1. `Durable` is reported after the write of the round has returned, while the directory is online
@@ -86,8 +86,8 @@ struct Shared {
     is_room_wanted: AtomicBool,
     /// What is left of the journal's room is for producers.
     is_crowded: AtomicBool,
-    /// Small pieces are laid as well.
-    lays_all: AtomicBool,
+    /// Small pieces are written back as well.
+    writes_back_all: AtomicBool,
     /// How long the newest round's write took.
     round_us: AtomicU64,
     /// `log.journal.linger.us`, from the thread's start on.
@@ -100,7 +100,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Queue {
     entries: Vec<Entry>,
-    laid: Vec<Arc<JournalPartition>>,
+    written_back: Vec<Arc<JournalPartition>>,
     /// A bit for each worker that has handed in what is here.
     workers: u64,
     /// The thread sleeps until it is woken.
@@ -117,7 +117,7 @@ struct Queue {
 enum Phase {
     #[default]
     Running,
-    /// Everything is laid and synced: close the journal.
+    /// Everything is written back and synced: close the journal.
     Stopping,
     /// What is handed in goes nowhere.
     Failed,
@@ -133,7 +133,7 @@ impl JournalHandle {
             waiting_bytes: AtomicU64::new(0),
             is_room_wanted: AtomicBool::new(false),
             is_crowded: AtomicBool::new(false),
-            lays_all: AtomicBool::new(false),
+            writes_back_all: AtomicBool::new(false),
             round_us: AtomicU64::new(0),
             linger_us: AtomicU64::new(0),
             life: AtomicU64::new(0),
@@ -159,7 +159,7 @@ impl JournalHandle {
     }
 
     /// Starts the thread. Where a journal was recovered it goes on in it first, so that nothing is served before that
-    /// is durable. From here on it may want something laid.
+    /// is durable. From here on it may want something written back.
     ///
     /// # Errors
     /// The journal cannot be gone on with: the directory is offline, and nothing was started.
@@ -216,20 +216,20 @@ impl JournalHandle {
         }
     }
 
-    /// These partitions are laid and synced as far as they were ordered to be.
-    pub fn laid(&self, partitions: &mut Vec<Arc<JournalPartition>>) {
+    /// These partitions are written back and synced as far as they were ordered to be.
+    pub fn written_back(&self, partitions: &mut Vec<Arc<JournalPartition>>) {
         if partitions.is_empty() {
             return;
         }
         let mut queue = self.shared.lock();
-        queue.laid.append(partitions);
+        queue.written_back.append(partitions);
         self.shared.wake(queue);
     }
 
-    /// While its directory runs out of room: whatever is in the journal is laid, so that a start on a disk that is full
-    /// to the last byte finds it in segments. To be said as often as one likes.
-    pub fn lay_all(&self, is_wanted: bool) {
-        if self.shared.lays_all.swap(is_wanted, Ordering::Relaxed) != is_wanted && is_wanted {
+    /// While its directory runs out of room: whatever is in the journal is written back, so that a start on a disk
+    /// that is full to the last byte finds it in segments. To be said as often as one likes.
+    pub fn write_back_all(&self, is_wanted: bool) {
+        if self.shared.writes_back_all.swap(is_wanted, Ordering::Relaxed) != is_wanted && is_wanted {
             let mut queue = self.shared.lock();
             queue.has_rest = true;
             self.shared.wake(queue);
@@ -273,7 +273,8 @@ impl JournalHandle {
         Some(self.shared.life.load(Ordering::Acquire)).filter(|life| *life > 0)
     }
 
-    /// Lets the thread close the journal and end: everything in it is laid and synced, and nothing more is handed in.
+    /// Lets the thread close the journal and end: everything in it is written back and synced, and nothing more is
+    /// handed in.
     pub fn stop(&self) {
         let mut queue = self.shared.lock();
         if queue.phase == Phase::Running {
@@ -286,7 +287,10 @@ impl JournalHandle {
 
 impl Queue {
     fn is_idle(&self) -> bool {
-        self.entries.is_empty() && self.laid.is_empty() && self.phase == Phase::Running && !self.has_rest
+        self.entries.is_empty()
+            && self.written_back.is_empty()
+            && self.phase == Phase::Running
+            && !self.has_rest
     }
 
     fn may_be_written_by_worker(&self, linger: Duration) -> bool {
@@ -385,10 +389,14 @@ impl Shared {
     }
 
     /// Takes what has been handed in, and who did so.
-    fn take(&self, entries: &mut VecDeque<Entry>, laid: &mut Vec<Arc<JournalPartition>>) -> (Phase, u64) {
+    fn take(
+        &self,
+        entries: &mut VecDeque<Entry>,
+        written_back: &mut Vec<Arc<JournalPartition>>,
+    ) -> (Phase, u64) {
         let mut queue = self.lock();
         entries.extend(queue.entries.drain(..));
-        laid.append(&mut queue.laid);
+        written_back.append(&mut queue.written_back);
         queue.has_rest = false;
         (queue.phase, std::mem::take(&mut queue.workers))
     }
@@ -405,7 +413,7 @@ impl Shared {
         let mut queue = self.lock();
         queue.phase = Phase::Failed;
         queue.entries.clear();
-        queue.laid.clear();
+        queue.written_back.clear();
         self.waiting_bytes.store(0, Ordering::SeqCst);
     }
 }

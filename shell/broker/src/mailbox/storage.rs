@@ -13,9 +13,9 @@ pub struct Synced {
     pub tickets: Vec<(PartitionKey, SyncTicket, Offset)>,
 }
 
-/// Bring a partition's segments up to here, have them synced, and say so with [`JournalHandle::laid`].
+/// Bring a partition's segments up to here, have them synced, and say so with [`JournalHandle::written_back`].
 #[derive(Debug, Clone)]
-pub struct LayOrder {
+pub struct WriteBackOrder {
     /// Place of the log directory in the node's list.
     pub directory: usize,
     pub partition: Arc<JournalPartition>,
@@ -23,7 +23,7 @@ pub struct LayOrder {
     pub end: Offset,
 }
 
-impl LayOrder {
+impl WriteBackOrder {
     pub fn key(&self) -> PartitionKey {
         key_of(&self.partition)
     }

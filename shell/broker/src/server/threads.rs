@@ -61,8 +61,8 @@ pub fn start_committers(node: &Arc<Node>) -> Result<Vec<JoinHandle<()>>, Failure
 /// Replays what the journals hold, and starts their threads. A directory whose journal is damaged is offline; the
 /// others serve.
 pub fn start_journals(node: &Arc<Node>) -> Vec<JoinHandle<()>> {
-    // All of them are read before the first goes on: it may want something laid at once, and where a partition lies is
-    // known only then.
+    // All of them are read before the first goes on: it may want something written back at once, and where a
+    // partition lies is known only then.
     let mut prepared = Vec::new();
     for (index, directory) in node.log_dirs.directories.iter().enumerate() {
         if !directory.holds_partitions || !directory.is_online() {

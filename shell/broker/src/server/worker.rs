@@ -82,7 +82,7 @@ struct Worker {
     sessions: Vec<Weak<Session>>,
     lazy_since: Option<Instant>,
     expire_at: Option<Instant>,
-    /// When what a full disk kept from being laid is tried again.
+    /// When what a full disk kept from being written back is tried again.
     retry_at: Option<Instant>,
     idle_check_at: Instant,
 }
@@ -136,12 +136,13 @@ impl Worker {
             self.partitions.finish_round();
             self.partitions.take_held();
             let must_replicate = self.partitions.replicate();
-            // Laying takes its time: what this turn has answered goes out first.
+            // Writing back takes its time: what this turn has answered goes out first.
             let has_yielded = std::mem::take(&mut has_more);
             has_more |= must_replicate;
             has_more |= self.partitions.close_some_deleted();
             has_more |= self.partitions.answer_some();
-            has_more |= if has_yielded { self.partitions.lay_some() } else { self.partitions.has_orders() };
+            has_more |=
+                if has_yielded { self.partitions.write_back_some() } else { self.partitions.has_orders() };
             self.coordinators.work(&mut self.partitions);
             has_more |= self.coordinators.is_loading() || self.partitions.has_round();
             self.watch_timers();

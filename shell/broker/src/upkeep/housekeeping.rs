@@ -66,7 +66,7 @@ fn run(node: &Node) {
         for directory in node.log_dirs.directories.iter().filter(|directory| directory.is_online()) {
             directory.room.look_if_due(node.clock.monotonic());
             is_short |= directory.room.is_short();
-            directory.journal.lay_all(directory.room.is_short());
+            directory.journal.write_back_all(directory.room.is_short());
         }
         delete_due(node);
         note_journals(node);

@@ -241,7 +241,7 @@ fn replay_all(
     done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has the disk write while the other threads lay, so that little is left for the sync that counts.
+/// Has the disk write while the other threads write back, so that little is left for the sync that counts.
 fn sync_ahead(
     whole: &dyn FileSystem,
     next: &AtomicUsize,

@@ -66,7 +66,7 @@ use tokio::sync::oneshot;
 /// How often the partitions are looked at that were written with `log.ack.durability=written` and not flushed.
 pub const FLUSH_LOOK: Duration = Duration::from_millis(100);
 /// Memory of batches that a worker keeps to be used again, at least; else half as much again as its share of
-/// `log.cache.bytes`, as what waits to be laid lies in it too.
+/// `log.cache.bytes`, as what waits to be written back lies in it too.
 const MEMORY_KEPT_MIN: u64 = 16 << 20;
 
 /// How far the log of a partition reaches that this broker leads.
@@ -224,7 +224,7 @@ impl PartitionWorker {
                 self.durable(ends);
                 self.tickets.is_round_told = false;
             }
-            Report::Lay(orders) => self.ordered_to_lay(orders),
+            Report::WriteBack(orders) => self.ordered_to_write_back(orders),
             // Looked at after every turn.
             Report::Room => {}
             Report::DirectoryFailed(directory) => self.directory_failed(directory),

@@ -35,7 +35,7 @@ fn fill(cluster: &Cluster, topic: barnabas_base::TopicId) {
     let value = "x".repeat(100_000);
     (0..35).for_each(|_| append_patiently(cluster, topic, 0, &value));
     for node in cluster.nodes.keys() {
-        eventually("the first segment is laid", || {
+        eventually("the first segment is written back", || {
             size(&folder(cluster, *node).join(FIRST)) > 900_000
                 && std::fs::read_dir(folder(cluster, *node)).is_ok_and(|names| {
                     let is_log = |path: &Path| path.extension().is_some_and(|extension| extension == "log");

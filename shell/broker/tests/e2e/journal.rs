@@ -127,10 +127,10 @@ fn thousands_of_partitions_are_replayed_after_a_kill() {
         assert!(response.responses[0].partition_responses.iter().all(|answer| answer.error_code == 0));
     }
     node.kill();
-    // And again, before anything of it was laid.
+    // And again, before anything of it was written back.
     for _ in 0..2 {
         node.launch();
-        assert_eq!(partition_dirs(&node.data(), "wide-"), 0, "nothing is laid before somebody asks");
+        assert_eq!(partition_dirs(&node.data(), "wide-"), 0, "nothing is written back before somebody asks");
         node.kill();
     }
     node.launch();
@@ -389,7 +389,7 @@ fn kills_in_a_row_before_any_write_back_lose_and_double_nothing() {
         for partition in (life..30).step_by(3) {
             produced(&mut client, partition, format!("life {life} of {partition}"));
         }
-        assert_eq!(partition_dirs(&node.data(), "kept-"), 0, "life {life}: nothing is laid yet");
+        assert_eq!(partition_dirs(&node.data(), "kept-"), 0, "life {life}: nothing is written back yet");
     }
     for (partition, expected) in (0..40).zip(&expected) {
         assert_eq!(values(&mut client, "kept", partition, 0).as_ref(), Ok(expected), "partition {partition}");
@@ -399,7 +399,7 @@ fn kills_in_a_row_before_any_write_back_lose_and_double_nothing() {
     assert_eq!(produce(&mut client, "gone", -1, &[(4, &["new"])]), [(0, 0)]);
     node.kill();
     node.launch();
-    // Everything is laid by a clean stop, whether it was opened or not.
+    // Everything is written back by a clean stop, whether it was opened or not.
     assert!(node.stop().success());
     assert!(journal_files(&node.data()).is_empty());
     assert_eq!(partition_dirs(&node.data(), "kept-"), 40);

@@ -196,7 +196,7 @@ fn start_over(port: u16, topic: &str, partition: i32) -> String {
 }
 
 #[test]
-fn what_lay_on_a_disk_that_was_replaced_begins_anew_only_when_the_operator_says_so() {
+fn what_write_back_on_a_disk_that_was_replaced_begins_anew_only_when_the_operator_says_so() {
     let mut rig = Rig::start(&[]);
     let mut client = rig.node.client();
     client.create_topic("t", PARTITIONS, &[]);

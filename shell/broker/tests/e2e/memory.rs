@@ -63,10 +63,10 @@ fn reader(node: &TestNode, partition: i32, stop: &AtomicBool) {
 #[test]
 fn memory_stays_below_what_the_settings_say() {
     // The table in docs/NON-OBVIOUS.md, row for row.
-    let (budget, cache, unlaid) = (16 * MIB, 16 * MIB, 9 * MIB);
+    let (budget, cache, staged) = (16 * MIB, 16 * MIB, 9 * MIB);
     let journal = 8 * MIB + 2 * 4 * MIB;
     let connections = (LAZY as u64 + PRODUCERS as u64 + 2) * MIB / 2;
-    let bound = budget + cache + unlaid + journal + connections;
+    let bound = budget + cache + staged + journal + connections;
     let mut node = TestNode::start_with(&[
         "queued.max.request.bytes=16777216",
         "log.cache.bytes=16777216",

@@ -50,7 +50,7 @@ fn damage_in_a_cold_segment_is_found_named_and_never_served() {
     client.create_topic(TOPIC, 1, &[("internal.segment.bytes", "4000")]);
     let value = "x".repeat(900);
     (0..12).for_each(|_| produce(&mut client, &value));
-    // Laid into segments, and out of memory.
+    // Written back into segments, and out of memory.
     assert!(node.stop().success());
     node.launch();
     let mut client = node.client();

@@ -62,7 +62,7 @@ fn what_was_open_goes_on_after_a_kill() {
     }
 }
 
-/// Without a journal of its own the next start lays what the last one left there, and no partition follows it
+/// Without a journal of its own the next start writes back what the last one left there, and no partition follows it
 /// meanwhile.
 #[test]
 fn what_was_aborted_stays_so_where_the_next_start_empties_the_journal() {

@@ -59,7 +59,7 @@ fn each_planted_mistake_is_caught() {
         Bug::RecycleEarly,
         Bug::KeepNothingBack,
         Bug::AckBeforeSync,
-        Bug::LaidBeforeSync,
+        Bug::WrittenBackBeforeSync,
         Bug::ForgetCut,
         Bug::AckRangeEarly,
         Bug::OpenBeforeSync,

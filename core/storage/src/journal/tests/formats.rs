@@ -27,7 +27,7 @@ fn records(index: i32, from: i64, end: i64) -> Entry {
 }
 
 /// Eleven rounds, three to a file: 4 to 6 in file 1, 7 to 9 in file 0, 10 and 11 in file 2. Each holds one append to
-/// each of two partitions; the first five are laid.
+/// each of two partitions; the first five are written back.
 fn written(directory: Uuid) -> MemoryDisk {
     let disk = MemoryDisk::new();
     disk.create_dir(Path::new(ROOT)).unwrap();
@@ -39,7 +39,7 @@ fn written(directory: Uuid) -> MemoryDisk {
         files: FILES,
         file_bytes: FILE_BYTES as u32,
         round_bytes_max: 4096,
-        lay_bytes: u64::MAX,
+        write_back_bytes: u64::MAX,
         ..JournalConfig::default()
     };
     let empty = recover(&disk, Path::new(ROOT), FILES, directory).unwrap();
@@ -50,8 +50,8 @@ fn written(directory: Uuid) -> MemoryDisk {
         }
         if number == 5 {
             for index in 0..2 {
-                let lay = journal.take_lay(&partition(index)).unwrap();
-                journal.laid(&lay.ticket);
+                let write_back = journal.take_write_back(&partition(index)).unwrap();
+                journal.written_back(&write_back.ticket);
             }
         }
         let Take::Write(round) = journal.take_round(Micros(0)) else { panic!("a round is due") };
@@ -131,7 +131,7 @@ fn a_zeroed_page_is_never_served() {
             told.push(outcome(|disk| disk.corrupt(&slot_path(slot), zero)));
         }
     }
-    // Round 4 is laid, but the first round of a file is what tells which part of the journal the file is.
+    // Round 4 is written back, but the first round of a file is what tells which part of the journal the file is.
     let reported = told.iter().filter(|told| told.is_none()).count();
     let torn = told.iter().filter(|told| **told == Some(false)).count();
     assert_eq!((reported, torn), (6, 1), "{told:?}");
@@ -252,12 +252,12 @@ fn a_header_of_random_bytes_reserves_nothing_and_panics_nowhere() {
 }
 
 #[test]
-fn what_is_laid_is_forgotten() {
+fn what_is_written_back_is_forgotten() {
     let config = JournalConfig {
         files: FILES,
         file_bytes: FILE_BYTES as u32,
         round_bytes_max: 4096,
-        lay_bytes: 200,
+        write_back_bytes: 200,
         ..JournalConfig::default()
     };
     let empty = recover(&MemoryDisk::new(), Path::new("/"), FILES, DIRECTORY).unwrap();
@@ -268,8 +268,8 @@ fn what_is_laid_is_forgotten() {
         }
         let Take::Write(round) = journal.take_round(Micros(0)) else { panic!("a round is due") };
         journal.round_durable(round, Micros(0));
-        while let Some(lay) = journal.next_lay() {
-            journal.laid(&lay.ticket);
+        while let Some(write_back) = journal.next_write_back() {
+            journal.written_back(&write_back.ticket);
         }
     }
     let (partitions, lives, rounds) = journal.remembered();

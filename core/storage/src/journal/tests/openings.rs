@@ -30,7 +30,7 @@ fn go_on(disk: &MemoryDisk, opening: u64, rounds: i64, fill: u8) {
         files: FILES,
         file_bytes: FILE_BYTES,
         round_bytes_max: 4096,
-        lay_bytes: u64::MAX,
+        write_back_bytes: u64::MAX,
         ..JournalConfig::default()
     };
     let found = recover(disk, Path::new(ROOT), FILES, DIRECTORY).unwrap();
@@ -62,7 +62,7 @@ fn fills(disk: &MemoryDisk, planted: Planted) -> Result<Vec<u8>, JournalError> {
 }
 
 #[test]
-fn a_chain_leads_through_all_openings_behind_which_nothing_was_laid() {
+fn a_chain_leads_through_all_openings_behind_which_nothing_was_written_back() {
     let disk = empty();
     go_on(&disk, 71, 3, b'a');
     go_on(&disk, 72, 2, b'b');

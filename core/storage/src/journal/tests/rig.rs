@@ -31,14 +31,14 @@ pub enum Bug {
     /// The write's return counts as durable, before its sync.
     AckBeforeSync,
     /// `written_back` is called before the segments are synced.
-    LaidBeforeSync,
+    WrittenBackBeforeSync,
     /// Replay keeps what lies behind a truncation.
     ForgetCut,
     /// A large append is acknowledged before its range is durable.
     AckRangeEarly,
     /// The journal goes on before what was replayed is synced.
     OpenBeforeSync,
-    /// The journal goes on as if what waits in memory had been laid.
+    /// The journal goes on as if what waits in memory had been written back.
     ReplayPointEarly,
     /// What waits in memory for its partition to be opened is forgotten.
     PendingDropped,
@@ -87,7 +87,7 @@ struct Part {
     rounds: Vec<(u64, usize)>,
     /// What the journal holds of it, until it is opened.
     pending: Option<PartitionReplay>,
-    /// What the log held below this when it was opened is not laid once more.
+    /// What the log held below this when it was opened is not written back once more.
     opened_at: Offset,
 }
 
@@ -136,9 +136,9 @@ impl Rig {
             round_bytes_enough: 8192,
             linger_us: 0,
             append_bytes_max: 2000,
-            lay_bytes: 600,
-            lay_bytes_max: 1500,
-            unlaid_bytes_max: 1 << 20,
+            write_back_bytes: 600,
+            write_back_bytes_max: 1500,
+            staged_bytes_max: 1 << 20,
         };
         let disk = MemoryDisk::new();
         disk.create_dir(Path::new(ROOT)).unwrap();
@@ -207,17 +207,17 @@ impl Rig {
             9 => self.large()?,
             10..15 => self.write_round()?,
             15..19 => {
-                if let Some(lay) = self.journal.next_lay() {
-                    self.lay(lay)?;
+                if let Some(write_back) = self.journal.next_write_back() {
+                    self.write_back(write_back)?;
                 }
             }
             19 => {
                 let index = self.any();
-                if let Some(lay) = self.journal.take_lay(&name(index)) {
-                    self.lay(lay)?;
+                if let Some(write_back) = self.journal.take_write_back(&name(index)) {
+                    self.write_back(write_back)?;
                 }
             }
-            _ => self.journal.lay_all(self.random.one_in(3)),
+            _ => self.journal.write_back_all(self.random.one_in(3)),
         }
         self.may_crash(150)
     }
@@ -283,8 +283,8 @@ impl Rig {
         let index = self.any();
         self.open_pending(index);
         self.write_round()?;
-        while let Some(lay) = self.journal.take_lay(&name(index)) {
-            self.lay(lay)?;
+        while let Some(write_back) = self.journal.take_write_back(&name(index)) {
+            self.write_back(write_back)?;
         }
         if !self.journal.is_open() || !self.parts[index].rounds.is_empty() {
             return Ok(());
@@ -313,13 +313,13 @@ impl Rig {
                 }
                 Err(_) => {
                     self.write_round()?;
-                    if let Some(lay) = self.journal.next_lay() {
-                        self.lay(lay)?;
+                    if let Some(write_back) = self.journal.next_write_back() {
+                        self.write_back(write_back)?;
                     }
                 }
             }
         }
-        panic!("writing and laying frees the journal: {:#?}", self.journal);
+        panic!("writing and writing back frees the journal: {:#?}", self.journal);
     }
 
     fn write_round(&mut self) -> Result<(), Crash> {
@@ -349,18 +349,18 @@ impl Rig {
         }
     }
 
-    fn lay(&mut self, lay: Lay) -> Result<(), Crash> {
-        let index = lay.partition.topic_partition.partition.get() as usize;
+    fn write_back(&mut self, write_back: WriteBack) -> Result<(), Crash> {
+        let index = write_back.partition.topic_partition.partition.get() as usize;
         self.open_pending(index);
-        for op in lay.ops {
+        for op in write_back.ops {
             self.carry_out(index, op);
             self.may_crash(40)?;
         }
-        if !self.has(Bug::LaidBeforeSync) {
+        if !self.has(Bug::WrittenBackBeforeSync) {
             self.sync_log(index);
         }
         self.may_crash(40)?;
-        self.journal.laid(&lay.ticket);
+        self.journal.written_back(&write_back.ticket);
         Ok(())
     }
 
@@ -381,27 +381,27 @@ impl Rig {
         self.parts[index].acknowledged = self.parts[index].ops.len();
     }
 
-    fn carry_out(&mut self, index: usize, op: LayOp) {
+    fn carry_out(&mut self, index: usize, op: WriteBackOp) {
         let (part, now) = (&mut self.parts[index], TimestampMs(0));
-        if !matches!(op, LayOp::Append { .. }) {
+        if !matches!(op, WriteBackOp::Append { .. }) {
             part.opened_at = Offset::ZERO;
         }
         match op {
-            LayOp::Append { end, .. } if end <= part.opened_at => {}
-            LayOp::Append { from, end, records, .. } => {
+            WriteBackOp::Append { end, .. } if end <= part.opened_at => {}
+            WriteBackOp::Append { from, end, records, .. } => {
                 assert_eq!(part.log.end(), from);
                 part.log.append(&mut self.files, &[records], now).unwrap();
                 assert_eq!(part.log.end(), end);
             }
-            LayOp::Truncate { end } => {
+            WriteBackOp::Truncate { end } => {
                 part.log.truncate_to(&mut self.files, end, now).unwrap();
                 assert_eq!(part.log.end(), end);
             }
-            LayOp::Restart { at } => {
+            WriteBackOp::Restart { at } => {
                 part.log.truncate_fully_and_start_at(&mut self.files, at, now).unwrap();
                 part.log_start = at;
             }
-            LayOp::Remove => {
+            WriteBackOp::Remove => {
                 part.log.abandon(&mut self.files);
                 part.log_start = Offset::ZERO;
                 let place = place(&part.name);
@@ -533,7 +533,7 @@ impl Rig {
             at = read.next_offset;
         }
         for step in part.pending.iter().flat_map(|pending| pending.steps(end).expect("nothing is missing")) {
-            let LayOp::Append { end, records: AppendBytes::Whole(records), .. } = step else {
+            let WriteBackOp::Append { end, records: AppendBytes::Whole(records), .. } = step else {
                 panic!("what waits only appends")
             };
             found.batches.extend(batches_of(&records));

@@ -36,7 +36,7 @@ impl<'a> Said<'a> {
 struct Talk {
     journal: Option<Journal>,
     round: Option<Round>,
-    lays: Vec<Lay>,
+    write_backs: Vec<WriteBack>,
     ends: Map<Arc<JournalPartition>, Offset>,
     answer: String,
     /// What was written; a killed process leaves it to the next.
@@ -54,18 +54,20 @@ impl Talk {
             "put" | "range" | "truncate" | "restart" | "remove" => self.submit(&said),
             "round" => self.take(&said),
             "durable" => self.durable(&said),
-            "lay" => {
-                let lay = self.journal().next_lay();
-                self.show_lay(lay);
+            "write_back" => {
+                let write_back = self.journal().next_write_back();
+                self.show_write_back(write_back);
             }
-            "all-is-to-be-laid" => self.journal().lay_all(said.words.get(1) != Some(&"no-more")),
-            "lay-all-of" => {
-                let lay = self.journal().take_lay(&said.partition());
-                self.show_lay(lay);
+            "all-is-to-be-written_back" => {
+                self.journal().write_back_all(said.words.get(1) != Some(&"no-more"))
             }
-            "laid" => {
-                let lay = self.lays.remove(0);
-                self.journal().laid(&lay.ticket);
+            "write_back-all-of" => {
+                let write_back = self.journal().take_write_back(&said.partition());
+                self.show_write_back(write_back);
+            }
+            "written_back" => {
+                let write_back = self.write_backs.remove(0);
+                self.journal().written_back(&write_back.ticket);
             }
             "holding" => {
                 for partition in self.journal().holding_oldest(10) {
@@ -74,7 +76,7 @@ impl Talk {
             }
             "free" => {
                 let figures = self.journal().figures();
-                writeln!(self.answer, "{} files, {} B unlaid", figures.files_free, figures.unlaid_bytes)
+                writeln!(self.answer, "{} files, {} B staged", figures.files_free, figures.staged_bytes)
                     .unwrap();
             }
             "kill" => self.kill(),
@@ -113,9 +115,9 @@ impl Talk {
             round_bytes_enough: said.or("enough", 8192) as u32,
             linger_us: said.or("linger", 0) as u64,
             append_bytes_max: 4096,
-            lay_bytes: said.or("lay", 1000) as u64,
-            lay_bytes_max: said.or("lay-max", 1 << 20) as u64,
-            unlaid_bytes_max: said.or("unlaid", 1 << 20) as u64,
+            write_back_bytes: said.or("write_back", 1000) as u64,
+            write_back_bytes_max: said.or("write_back-max", 1 << 20) as u64,
+            staged_bytes_max: said.or("staged", 1 << 20) as u64,
         };
         self.disk = MemoryDisk::new();
         self.opening = 1;
@@ -126,7 +128,7 @@ impl Talk {
 
     /// The next process goes on with what it finds.
     fn kill(&mut self) {
-        (self.round, self.lays) = (None, Vec::new());
+        (self.round, self.write_backs) = (None, Vec::new());
         let config = self.config.clone().expect("a talk begins with open");
         let found = recover(&self.disk, Path::new("/"), config.files, Uuid([1; 16])).unwrap();
         for replay in &found.partitions {
@@ -204,20 +206,20 @@ impl Talk {
         }
     }
 
-    fn show_lay(&mut self, lay: Option<Lay>) {
-        let Some(lay) = lay else { return self.answer.push_str("nothing\n") };
-        write!(self.answer, "{}:", lay.partition.topic_partition).unwrap();
-        for op in &lay.ops {
+    fn show_write_back(&mut self, write_back: Option<WriteBack>) {
+        let Some(write_back) = write_back else { return self.answer.push_str("nothing\n") };
+        write!(self.answer, "{}:", write_back.partition.topic_partition).unwrap();
+        for op in &write_back.ops {
             match op {
-                LayOp::Append { from, end, .. } => write!(self.answer, " [{from}, {end})"),
-                LayOp::Truncate { end } => write!(self.answer, " cut at {end}"),
-                LayOp::Restart { at } => write!(self.answer, " restart at {at}"),
-                LayOp::Remove => write!(self.answer, " remove"),
+                WriteBackOp::Append { from, end, .. } => write!(self.answer, " [{from}, {end})"),
+                WriteBackOp::Truncate { end } => write!(self.answer, " cut at {end}"),
+                WriteBackOp::Restart { at } => write!(self.answer, " restart at {at}"),
+                WriteBackOp::Remove => write!(self.answer, " remove"),
             }
             .unwrap();
         }
-        writeln!(self.answer, " ({} B)", lay.bytes).unwrap();
-        self.lays.push(lay);
+        writeln!(self.answer, " ({} B)", write_back.bytes).unwrap();
+        self.write_backs.push(write_back);
     }
 }
 

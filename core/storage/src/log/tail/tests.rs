@@ -14,7 +14,7 @@ fn the_check_finds_what_is_wrong() {
     let plants: [&dyn Fn(&mut Tail); 9] = [
         &|tail| tail.bytes += 1,
         &|tail| tail.staged_bytes -= 1,
-        &|tail| tail.laid -= 1,
+        &|tail| tail.written_back -= 1,
         &|tail| tail.end = Offset(81),
         &|tail| tail.pieces[0].from = tail.pieces[0].end,
         &|tail| tail.pieces.swap(0, 1),

@@ -1,7 +1,8 @@
-//! The whole way of a batch, as the shell goes it: staged, made durable by the journal, laid, synced by a committer
-//! that may cover more than it was handed, vouched for by checkpoints; segments closed with batches that are not
-//! durable yet; several kills and power cuts in a row, behind which the journal goes on. Every durable batch is there
-//! once, in its place, and what is known of producers (snapshot, and headers after it) is what all batches say.
+//! The whole way of a batch, as the shell goes it: staged, made durable by the journal, written back, synced by a
+//! committer that may cover more than it was handed, vouched for by checkpoints; segments closed with batches that
+//! are not durable yet; several kills and power cuts in a row, behind which the journal goes on. Every durable batch
+//! is there once, in its place, and what is known of producers (snapshot, and headers after it) is what all batches
+//! say.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,8 +11,8 @@ use barnabas_base::{CoordinatorEpoch, ProducerEpoch, ProducerId, Sequence};
 use super::crash::Random;
 use super::*;
 use crate::journal::{
-    Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, LayOp, LayTicket, Micros,
-    PartitionReplay, Take, recover, slot_file_name,
+    Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, Micros, PartitionReplay, Take,
+    WriteBackOp, WriteBackTicket, recover, slot_file_name,
 };
 use crate::planted::{Mistake, plant};
 use crate::{AbortedTransaction, Dirty, Disk, DiskFile, Log, OpenMode, ProducerEntry};
@@ -38,7 +39,7 @@ struct Part {
     acknowledged: Offset,
     rounds: Vec<(u64, Offset)>,
     ticket: Option<Flying>,
-    laying: Option<(LayTicket, Offset)>,
+    laying: Option<(WriteBackTicket, Offset)>,
     /// Large appends are under way; ranges were handed in up to here.
     direct: Option<Offset>,
     states: States,
@@ -58,8 +59,8 @@ struct Rig {
     config: Arc<LogConfig>,
     /// All batches have one length, so that what lay in a file before may go on where a new batch ends.
     is_even: bool,
-    /// What is staged is often laid before it is durable.
-    lays_early: bool,
+    /// What is staged is often written back before it is durable.
+    writes_back_early: bool,
     /// In this life each second opening of a log is its end.
     is_hasty: bool,
 }
@@ -121,9 +122,9 @@ impl Rig {
             round_bytes_enough: 8192,
             linger_us: 0,
             append_bytes_max: 2000,
-            lay_bytes: 300 << random.below(5),
-            lay_bytes_max: 1500,
-            unlaid_bytes_max: 1 << 20,
+            write_back_bytes: 300 << random.below(5),
+            write_back_bytes_max: 1500,
+            staged_bytes_max: 1 << 20,
         };
         let disk = MemoryDisk::new();
         let mut dir = LogDir::open(Arc::new(disk.clone()), Path::new(ROOT)).unwrap();
@@ -163,7 +164,7 @@ impl Rig {
             queue: VecDeque::new(),
             config: Arc::new(config),
             is_even: seed.is_multiple_of(2),
-            lays_early: seed % 4 < 2,
+            writes_back_early: seed % 4 < 2,
             is_hasty: false,
         };
         rig.begin();
@@ -190,13 +191,13 @@ impl Rig {
         match self.random.below(40) {
             0..12 => self.append(at)?,
             12..20 => self.write_round()?,
-            20..24 => self.order_lays()?,
+            20..24 => self.order_write_backs()?,
             24..28 => self.sync_ticket(at),
             28..31 => self.answer_ticket(at),
             31 => self.close_segment(at)?,
             32 | 33 => self.checkpoint(at)?,
             34 => self.large(at)?,
-            35 => self.lay(at, Offset(i64::MAX))?,
+            35 => self.write_back(at, Offset(i64::MAX))?,
             36 => self.take_ticket(at),
             37 => self.abort(at),
             38 => self.settle_disk(),
@@ -233,7 +234,7 @@ impl Rig {
         }
         let due = self.log(at).is_on_disk() && {
             let log = self.log(at);
-            let bytes = log.unlaid_bytes() as u32 + 200;
+            let bytes = log.staged_bytes() as u32 + 200;
             log.roll_is_due(bytes, log.end().plus(1), NOW, NOW)
         };
         if due {
@@ -247,8 +248,8 @@ impl Rig {
             let kind = EntryKind::Records { from: piece.from, end: piece.end, records };
             self.hand_in(at, kind, piece.end);
         }
-        if self.lays_early && self.random.below(3) == 0 {
-            self.lay(at, Offset(i64::MAX))?;
+        if self.writes_back_early && self.random.below(3) == 0 {
+            self.write_back(at, Offset(i64::MAX))?;
         }
         Ok(())
     }
@@ -265,9 +266,9 @@ impl Rig {
                 let part = &self.parts[at];
                 if self.journal.has(&part.name)
                     && part.laying.is_none()
-                    && let Some(lay) = self.journal.take_lay(&part.name)
+                    && let Some(write_back) = self.journal.take_write_back(&part.name)
                 {
-                    self.journal.laid(&lay.ticket);
+                    self.journal.written_back(&write_back.ticket);
                 }
                 if self.journal.has(&self.parts[at].name) {
                     return self.queue.push_front((at, entry, end));
@@ -305,17 +306,17 @@ impl Rig {
         if self.random.below(30) == 0 { Err(Cut) } else { Ok(()) }
     }
 
-    fn order_lays(&mut self) -> Result<(), Cut> {
-        while let Some(lay) = self.journal.next_lay() {
-            let at = lay.partition.topic_partition.partition.get() as usize;
+    fn order_write_backs(&mut self) -> Result<(), Cut> {
+        while let Some(write_back) = self.journal.next_write_back() {
+            let at = write_back.partition.topic_partition.partition.get() as usize;
             self.open(at)?;
-            let end = lay.ops.iter().map(|op| match op {
-                LayOp::Append { end, .. } => *end,
+            let end = write_back.ops.iter().map(|op| match op {
+                WriteBackOp::Append { end, .. } => *end,
                 _ => Offset::NONE,
             });
             let end = end.max().unwrap_or(Offset::ZERO);
-            self.lay(at, end)?;
-            self.parts[at].laying = Some((lay.ticket, end));
+            self.write_back(at, end)?;
+            self.parts[at].laying = Some((write_back.ticket, end));
             if self.random.below(4) == 0 {
                 self.close_segment(at)?;
             }
@@ -327,13 +328,13 @@ impl Rig {
         Ok(())
     }
 
-    fn lay(&mut self, at: usize, end: Offset) -> Result<(), Cut> {
+    fn write_back(&mut self, at: usize, end: Offset) -> Result<(), Cut> {
         self.open(at)?;
         let Self { parts, files, .. } = self;
         let log = parts[at].log.as_mut().unwrap();
-        let laid = log.lay(files, end.min(log.end()), NOW).unwrap();
-        if laid.bytes > 0 {
-            self.extend(at, laid.end, laid.rolled);
+        let written_back = log.write_back(files, end.min(log.end()), NOW).unwrap();
+        if written_back.bytes > 0 {
+            self.extend(at, written_back.end, written_back.rolled);
         }
         Ok(())
     }
@@ -350,7 +351,7 @@ impl Rig {
     fn settle(&mut self, at: usize) {
         let synced = self.log(at).recovery_point();
         if let Some((ticket, _)) = self.parts[at].laying.take_if(|(_, end)| *end <= synced) {
-            self.journal.laid(&ticket);
+            self.journal.written_back(&ticket);
         }
         self.take_ticket(at);
     }
@@ -386,7 +387,7 @@ impl Rig {
     }
 
     fn large(&mut self, at: usize) -> Result<(), Cut> {
-        self.lay(at, Offset(i64::MAX))?;
+        self.write_back(at, Offset(i64::MAX))?;
         let from = self.log(at).end();
         let bytes = self.batch(at, 1200.min(u64::from(self.config.segment_bytes) - 200));
         let Self { parts, files, memory, .. } = self;
@@ -398,9 +399,9 @@ impl Rig {
         Ok(())
     }
 
-    /// Also lays what is not durable.
+    /// Also writes back what is not durable.
     fn close_segment(&mut self, at: usize) -> Result<(), Cut> {
-        self.lay(at, Offset(i64::MAX))?;
+        self.write_back(at, Offset(i64::MAX))?;
         let Self { parts, files, .. } = self;
         let part = &mut parts[at];
         let entry = |(id, (sequence, last_offset)): (&i64, &(i32, Offset))| ProducerEntry {
@@ -455,13 +456,13 @@ impl Rig {
         }
     }
 
-    /// All is laid, synced and vouched for, and the journal holds nothing.
+    /// All is written back, synced and vouched for, and the journal holds nothing.
     fn rest(&mut self) -> Result<(), Cut> {
         for _ in 0..3 {
             self.write_round()?;
-            self.order_lays()?;
+            self.order_write_backs()?;
             for at in 0..PARTITIONS {
-                self.lay(at, Offset(i64::MAX))?;
+                self.write_back(at, Offset(i64::MAX))?;
                 self.sync_ticket(at);
                 self.answer_ticket(at);
                 self.checkpoint(at)?;
@@ -490,7 +491,7 @@ impl Rig {
         }
         let steps = waiting.map_or(Vec::new(), |waiting| waiting.steps(log.end()).unwrap());
         let records = steps.into_iter().map(|step| match step {
-            LayOp::Append { records, .. } => records,
+            WriteBackOp::Append { records, .. } => records,
             _ => panic!("what waits only appends"),
         });
         log.stage(&mut TailMemory::default(), &records.collect::<Vec<_>>()).unwrap();
@@ -554,7 +555,7 @@ impl Rig {
             let opening = self.random.below(u64::MAX);
             match Journal::open(self.journal_config.clone(), &recovered, opening) {
                 Ok(journal) => break self.journal = journal,
-                Err(JournalError::NoRoom) => self.lay_everything(),
+                Err(JournalError::NoRoom) => self.write_back_everything(),
                 Err(error) => panic!("{error}"),
             }
             recovered.keep(|_| false);
@@ -563,10 +564,10 @@ impl Rig {
     }
 
     /// No file is free to go on in.
-    fn lay_everything(&mut self) {
+    fn write_back_everything(&mut self) {
         for at in 0..PARTITIONS {
             while self.open(at).is_err() {}
-            let _ = self.lay(at, Offset(i64::MAX));
+            let _ = self.write_back(at, Offset(i64::MAX));
             self.sync_ticket(at);
             self.answer_ticket(at);
             self.sync_ticket(at);

@@ -162,7 +162,7 @@ fn a_ticket_of_other_files_covers_nothing_that_is_written_later() {
     let mut bench = Bench::new(LogConfig::default());
     bench.fill(3, 40);
     bench.sync().unwrap();
-    // As when a segment might be closed, and is not: the snapshot alone is handed in, and then a batch is laid.
+    // As when a segment might be closed, and is not: the snapshot alone is handed in, and then a batch is written back.
     bench.log.write_producer_snapshot(&mut bench.files, Offset(3), &[]).unwrap();
     let dirty = bench.log.take_dirty().unwrap();
     bench.fill(2, 40);

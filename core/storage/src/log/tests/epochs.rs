@@ -20,7 +20,7 @@ fn older_records_displace_an_empty_epoch_however_written() {
         let end_of_epoch = |log: &Log| log.epochs().end_offset_for(LeaderEpoch(7), log.end());
         assert_eq!(end_of_epoch(&bench.log), (LeaderEpoch(7), Offset(5)), "staged: {is_staged}");
         bench.log.assign_epoch(LeaderEpoch(9), Offset(5));
-        bench.log.lay_all(&mut bench.files, NOW).unwrap();
+        bench.log.write_back_all(&mut bench.files, NOW).unwrap();
         assert_eq!(
             end_of_epoch(&bench.log),
             (LeaderEpoch(7), Offset(5)),

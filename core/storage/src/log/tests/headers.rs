@@ -203,7 +203,7 @@ fn truncation_of_a_displaced_end_cuts_no_batch() {
     bench.reopen().unwrap();
     assert_eq!(damaged.base.get() & 1, 1, "the flipped bit takes it back");
     bench.disk.corrupt(&damaged.file, |bytes| bytes[damaged.position as usize + 7] += 1);
-    bench.log.laid_end = END.plus(1);
+    bench.log.segment_end = END.plus(1);
     let (end, damage) = bench.log.truncation_end(&mut bench.files, END).unwrap();
     let Some(StorageError::Damaged { position, offset, .. }) = damage else { panic!("{damage:?}") };
     assert_eq!((end, position, offset), (END, damaged.position, damaged.base));

@@ -123,7 +123,7 @@ impl Story {
 
     fn snapshot(&mut self) -> Result<(), StorageError> {
         let Bench { log, files, .. } = &mut self.bench;
-        log.lay_all(files, NOW)?;
+        log.write_back_all(files, NOW)?;
         let end = log.end();
         let entry = |(id, (last_offset, first)): (i64, (Offset, Option<Offset>))| ProducerEntry {
             producer_id: ProducerId(id),
@@ -142,7 +142,7 @@ impl Story {
 
     fn truncate(&mut self) -> Result<(), StorageError> {
         let Bench { log, files, dir, .. } = &mut self.bench;
-        log.lay_all(files, NOW)?;
+        log.write_back_all(files, NOW)?;
         let to = Offset((log.end().get() - self.random.below(30) as i64).max(0));
         let (to, _) = log.truncation_end(files, to)?;
         if to < dir.recovery_point(&log.place().topic_partition) {
@@ -171,10 +171,10 @@ impl Story {
     fn step(&mut self) -> Result<(), StorageError> {
         match self.random.below(24) {
             0..=11 => self.append()?,
-            12..=14 => drop(self.bench.log.lay_all(&mut self.bench.files, NOW)?),
+            12..=14 => drop(self.bench.log.write_back_all(&mut self.bench.files, NOW)?),
             15 | 16 => self.acknowledged = self.bench.sync()?,
             17..=19 if self.runs_ahead => {
-                let (name, end) = (place().topic_partition, self.bench.log.laid_end());
+                let (name, end) = (place().topic_partition, self.bench.log.segment_end());
                 self.bench.dir.set_recovery_point(name, end);
                 self.bench.dir.write_checkpoints()?;
             }
@@ -363,8 +363,8 @@ fn a_snapshot_that_is_newer_than_the_recovery_point_is_not_believed() {
     assert_eq!(found(Some(Mistake::BelievesNewerSnapshots)), Some(Offset(15)));
 }
 
-/// What the segments lack was deleted before it was laid: what producers wrote last is in the journal alone, and comes
-/// from there.
+/// What the segments lack was deleted before it was written back: what producers wrote last is in the journal alone,
+/// and comes from there.
 #[test]
 fn a_log_that_ends_below_its_start_waits_for_the_journal() {
     let open = |journal_end| {

@@ -153,7 +153,7 @@ fn an_empty_log_begins_within_a_batch() {
         if staged {
             let parts: Vec<AppendBytes> = batches.iter().cloned().map(AppendBytes::from).collect();
             bench.log.stage(&mut bench.memory, &parts).unwrap();
-            bench.log.lay_all(&mut bench.files, NOW).unwrap();
+            bench.log.write_back_all(&mut bench.files, NOW).unwrap();
         } else {
             for bytes in &batches {
                 bench.append(bytes.clone()).unwrap();

@@ -1,5 +1,5 @@
 //! A log whose newest batches are in memory answers everything as one that has them all in its files, and gives the
-//! same files once they are laid.
+//! same files once they are written back.
 
 use super::crash::Random;
 use super::*;
@@ -41,7 +41,7 @@ fn some_batches(random: &mut Random, mut end: i64, value_bytes: u64) -> Vec<Byte
 }
 
 #[test]
-fn nothing_is_on_disk_before_something_is_laid() {
+fn nothing_is_on_disk_before_something_is_written_back() {
     let mut bench = Bench::new(LogConfig::default());
     let batches = [batch(0, 3, 10, 1000, 0), batch(3, 2, 10, 1000, 4)];
     let staged = stage(&mut bench, &batches);
@@ -49,21 +49,24 @@ fn nothing_is_on_disk_before_something_is_laid() {
     assert_eq!((staged.from, staged.end, staged.bytes), (Offset(0), Offset(5), bytes.len() as u64));
     assert_eq!(staged.records.iter().map(|records| &records.bytes[..]).collect::<Vec<_>>(), [&bytes]);
     assert!(!bench.log.is_on_disk() && bench.log.take_dirty().is_none());
-    assert_eq!((bench.log.end(), bench.log.laid_end()), (Offset(5), Offset(0)));
+    assert_eq!((bench.log.end(), bench.log.segment_end()), (Offset(5), Offset(0)));
     assert_eq!(bench.log.recovery_point(), Offset(0));
     assert_eq!(bench.log.epochs().latest().map(|entry| entry.start), Some(Offset(3)));
-    assert_eq!((bench.log.unlaid_bytes(), bench.log.cached_bytes()), (staged.bytes, staged.bytes));
+    assert_eq!((bench.log.staged_bytes(), bench.log.cached_bytes()), (staged.bytes, staged.bytes));
     assert_eq!(bench.log.size_bytes(), staged.bytes);
     assert_eq!(bench.log.forget_below(Offset(5)), 0, "what is staged stays");
     assert_eq!(bench.read_all(1000).unwrap(), batches);
     // Whole batches only: the second ends past 4.
-    let laid = bench.log.lay(&mut bench.files, Offset(4), NOW).unwrap();
-    assert_eq!((laid.end, laid.bytes, laid.rolled), (Offset(3), batches[0].len() as u64, Some(Offset(0))));
-    assert_eq!(bench.log.unlaid_bytes(), batches[1].len() as u64);
+    let written_back = bench.log.write_back(&mut bench.files, Offset(4), NOW).unwrap();
+    assert_eq!(
+        (written_back.end, written_back.bytes, written_back.rolled),
+        (Offset(3), batches[0].len() as u64, Some(Offset(0)))
+    );
+    assert_eq!(bench.log.staged_bytes(), batches[1].len() as u64);
     assert_eq!(bench.sync().unwrap(), Offset(3));
     assert_eq!(bench.log.forget_below(Offset(5)), batches[0].len() as u64);
     assert_eq!(bench.read_all(1000).unwrap(), batches);
-    bench.log.lay_all(&mut bench.files, NOW).unwrap();
+    bench.log.write_back_all(&mut bench.files, NOW).unwrap();
     bench.log.forget_below(Offset(5));
     assert!(bench.log.tail.is_none());
     assert_eq!(bench.read_all(1000).unwrap(), batches);
@@ -76,11 +79,11 @@ fn who_asks_for_what_is_not_staged_yet_gets_nothing() {
     let mut bench = Bench::new(LogConfig::default());
     let batches = [batch(0, 3, 10, 1000, 0), batch(3, 2, 10, 1000, 4)];
     stage(&mut bench, &batches);
-    for lays in [0, 3, 5] {
-        bench.log.lay(&mut bench.files, Offset(lays), NOW).unwrap();
+    for write_backs in [0, 3, 5] {
+        bench.log.write_back(&mut bench.files, Offset(write_backs), NOW).unwrap();
         for at_least_one in [false, true] {
             let read = bench.log.read(&mut bench.files, Offset(5), 1000, Offset(9), at_least_one).unwrap();
-            assert!(read.records.is_empty(), "laid up to {lays}");
+            assert!(read.records.is_empty(), "written back up to {write_backs}");
             assert_eq!(read.next_offset, Offset(5));
             let read = bench.log.read(&mut bench.files, Offset(3), 1000, Offset(9), at_least_one).unwrap();
             assert_eq!(read.records, batches[1]);
@@ -94,12 +97,12 @@ fn an_idle_log_pays_a_pointer() {
 }
 
 #[test]
-fn laid_or_appended_the_files_are_the_same() {
+fn written_back_or_appended_the_files_are_the_same() {
     for seed in 0..60 {
         let mut random = Random(seed);
         let config = LogConfig { index_interval_bytes: 300, segment_bytes: 3000, ..LogConfig::default() };
-        let (mut appended, mut laid) = (Bench::new(config.clone()), Bench::new(config));
-        laid.files.set_direct_from([None, Some(1), Some(500)][random.below(3) as usize]);
+        let (mut appended, mut written_back) = (Bench::new(config.clone()), Bench::new(config));
+        written_back.files.set_direct_from([None, Some(1), Some(500)][random.below(3) as usize]);
         for _ in 0..40 {
             let batches = some_batches(&mut random, appended.log.end().get(), 300);
             for bytes in &batches {
@@ -107,27 +110,28 @@ fn laid_or_appended_the_files_are_the_same() {
             }
             if random.below(6) == 0 {
                 let parts: Vec<AppendBytes> = batches.into_iter().map(AppendBytes::from).collect();
-                laid.log.append(&mut laid.files, &parts, NOW).unwrap();
+                written_back.log.append(&mut written_back.files, &parts, NOW).unwrap();
             } else {
-                stage(&mut laid, &batches);
+                stage(&mut written_back, &batches);
             }
             if random.below(4) == 0 {
-                let end = laid.log.laid_end().get();
-                let end = end + random.below((laid.log.end().get() - end) as u64 + 1) as i64;
-                laid.log.lay(&mut laid.files, Offset(end), NOW).unwrap();
+                let end = written_back.log.segment_end().get();
+                let end = end + random.below((written_back.log.end().get() - end) as u64 + 1) as i64;
+                written_back.log.write_back(&mut written_back.files, Offset(end), NOW).unwrap();
             }
-            assert_eq!(appended.log.end(), laid.log.end());
-            assert_eq!(appended.log.epochs(), laid.log.epochs());
-            assert_eq!(appended.log.size_bytes(), laid.log.size_bytes());
+            assert_eq!(appended.log.end(), written_back.log.end());
+            assert_eq!(appended.log.epochs(), written_back.log.epochs());
+            assert_eq!(appended.log.size_bytes(), written_back.log.size_bytes());
         }
-        assert_eq!(appended.read_all(500).unwrap(), laid.read_all(500).unwrap());
+        assert_eq!(appended.read_all(500).unwrap(), written_back.read_all(500).unwrap());
         appended.stop().unwrap();
-        laid.stop().unwrap();
-        assert!(contents(&appended) == contents(&laid), "seed {seed}");
+        written_back.stop().unwrap();
+        assert!(contents(&appended) == contents(&written_back), "seed {seed}");
     }
 }
 
-/// A log with its first batches laid, synced and forgotten, the next laid and kept, the last staged; and all of them.
+/// A log with its first batches written back, synced and forgotten, the next written back and kept, the last staged;
+/// and all of them.
 pub(in crate::log) fn in_three_parts() -> (Bench, Vec<Bytes>) {
     let mut bench = Bench::new(small_segments());
     let batches: Vec<Bytes> =
@@ -135,13 +139,13 @@ pub(in crate::log) fn in_three_parts() -> (Bench, Vec<Bytes>) {
     for few in batches[..30].chunks(4) {
         stage(&mut bench, few);
     }
-    bench.log.lay(&mut bench.files, Offset(60), NOW).unwrap();
+    bench.log.write_back(&mut bench.files, Offset(60), NOW).unwrap();
     bench.sync().unwrap();
     bench.log.forget_below(Offset(30));
     for few in batches[30..].chunks(3) {
         stage(&mut bench, few);
     }
-    assert_eq!((bench.log.laid_end(), bench.log.end()), (Offset(60), Offset(80)));
+    assert_eq!((bench.log.segment_end(), bench.log.end()), (Offset(60), Offset(80)));
     (bench, batches)
 }
 
@@ -173,27 +177,27 @@ fn reads_give_the_same_wherever_batches_lie() {
 #[test]
 fn records_are_found_by_time_wherever_they_lie() {
     let (mut bench, _) = in_three_parts();
-    let mut laid = in_three_parts().0;
-    laid.log.lay_all(&mut laid.files, NOW).unwrap();
+    let mut written_back = in_three_parts().0;
+    written_back.log.write_back_all(&mut written_back.files, NOW).unwrap();
     for time in 990..1500 {
         for from in [0, 33, 61, 79] {
             let ask = |bench: &mut Bench| {
                 let time = TimestampMs(time);
                 bench.log.offset_for_timestamp(&mut bench.files, time, Offset(from)).unwrap()
             };
-            assert_eq!(ask(&mut bench), ask(&mut laid), "{time} from {from}");
+            assert_eq!(ask(&mut bench), ask(&mut written_back), "{time} from {from}");
         }
     }
     let newest = |bench: &mut Bench| bench.log.offset_of_max_timestamp(&mut bench.files).unwrap();
     assert_eq!(newest(&mut bench).map(|found| found.offset), Some(Offset(79)));
-    assert_eq!(newest(&mut bench), newest(&mut laid));
+    assert_eq!(newest(&mut bench), newest(&mut written_back));
     // An older largest timestamp counts, wherever the newer offsets are.
     stage(&mut bench, &[batch(80, 1, 10, 5, 3)]);
     assert_eq!(newest(&mut bench).map(|found| found.offset), Some(Offset(79)));
 }
 
 #[test]
-fn truncation_cuts_what_is_staged_kept_and_laid() {
+fn truncation_cuts_what_is_staged_kept_and_written_back() {
     for target in 0..80 {
         let (mut bench, batches) = in_three_parts();
         let (end, _) = bench.log.truncation_end(&mut bench.files, Offset(target)).unwrap();
@@ -201,7 +205,7 @@ fn truncation_cuts_what_is_staged_kept_and_laid() {
         bench.log.write_producer_snapshot(&mut bench.files, Offset(80), &[]).unwrap();
         bench.log.truncate_to(&mut bench.files, Offset(target), NOW).unwrap();
         assert_eq!(bench.log.end(), end);
-        assert_eq!(bench.log.laid_end(), end.min(Offset(60)));
+        assert_eq!(bench.log.segment_end(), end.min(Offset(60)));
         assert_eq!(bench.log.recovery_point(), end.min(Offset(60)));
         assert!(bench.log.epochs().latest().is_none_or(|entry| entry.start < end));
         assert_eq!(bench.log.read_producer_snapshot(&mut bench.files, Offset(100)).unwrap(), None);
@@ -220,7 +224,7 @@ fn truncation_cuts_what_is_staged_kept_and_laid() {
 #[test]
 fn a_sync_from_before_a_cut_in_the_tail_still_counts() {
     let (mut bench, _) = in_three_parts();
-    bench.log.lay(&mut bench.files, Offset(70), NOW).unwrap();
+    bench.log.write_back(&mut bench.files, Offset(70), NOW).unwrap();
     let dirty = bench.log.take_dirty().unwrap();
     assert_eq!(dirty.ticket.end(), Offset(70));
     bench.log.truncate_to(&mut bench.files, Offset(75), NOW).unwrap();
@@ -240,7 +244,7 @@ fn retention_counts_what_is_staged_and_keeps_it() {
     bench.log.set_config(Arc::new(config));
     bench.log.delete_old_segments(&mut bench.files, NOW, Offset(80)).unwrap().unwrap();
     assert_eq!(
-        (bench.log.start(), bench.log.laid_end(), bench.log.end()),
+        (bench.log.start(), bench.log.segment_end(), bench.log.end()),
         (Offset(60), Offset(60), Offset(80))
     );
     assert_eq!(bench.read_all(400).unwrap(), batches[30..]);
@@ -270,7 +274,7 @@ fn aborted_transactions_are_indexed_with_their_markers() {
         bench.log.aborted_transactions(&mut bench.files, Offset(from), Offset(upper)).unwrap()
     };
     for end in [60, 62, 64, 72, 80] {
-        bench.log.lay(&mut bench.files, Offset(end), NOW).unwrap();
+        bench.log.write_back(&mut bench.files, Offset(end), NOW).unwrap();
         assert_eq!(ask(&mut bench, 0, 80), all);
         assert_eq!(ask(&mut bench, 61, 62), all[1..2]);
         assert_eq!(ask(&mut bench, 62, 72), all[2..]);
@@ -300,13 +304,13 @@ fn a_full_disk_leaves_what_is_staged_staged() {
         let used: usize = contents(&bench).iter().map(|(_, bytes)| bytes.len()).sum();
         bench.disk.set_capacity(used as u64 + room);
         let before =
-            (bench.log.laid_end(), bench.log.end(), bench.log.cached_bytes(), bench.log.unlaid_bytes());
+            (bench.log.segment_end(), bench.log.end(), bench.log.cached_bytes(), bench.log.staged_bytes());
         let epochs = bench.log.epochs().clone();
-        match bench.log.lay_all(&mut bench.files, NOW) {
+        match bench.log.write_back_all(&mut bench.files, NOW) {
             Err(StorageError::Full(_)) => {
                 met += 1;
                 let log = &bench.log;
-                assert_eq!(before, (log.laid_end(), log.end(), log.cached_bytes(), log.unlaid_bytes()));
+                assert_eq!(before, (log.segment_end(), log.end(), log.cached_bytes(), log.staged_bytes()));
                 assert_eq!(epochs, *log.epochs());
                 // The next record is taken, and the next leader's epoch.
                 stage(&mut bench, &[batch(80, 1, 10, 0, 7)]);
@@ -316,7 +320,7 @@ fn a_full_disk_leaves_what_is_staged_staged() {
         }
         check_bytes(&bench);
         bench.disk.set_capacity(1 << 40);
-        bench.log.lay_all(&mut bench.files, NOW).unwrap();
+        bench.log.write_back_all(&mut bench.files, NOW).unwrap();
         assert_eq!(bench.read_all(500).unwrap()[..40], batches);
         let found = bench.log.aborted_transactions(&mut bench.files, Offset(0), Offset(80)).unwrap();
         assert_eq!(found, [marker]);
@@ -331,7 +335,7 @@ fn a_full_disk_leaves_what_is_staged_staged() {
 fn a_failed_write_is_final_and_what_is_staged_is_read_on() {
     let (mut bench, batches) = in_three_parts();
     bench.disk.set_faults(Faults { writes_until_error: Some(0), ..Faults::default() });
-    assert!(matches!(bench.log.lay_all(&mut bench.files, NOW), Err(StorageError::Disk(_))));
+    assert!(matches!(bench.log.write_back_all(&mut bench.files, NOW), Err(StorageError::Disk(_))));
     assert!(matches!(
         bench.log.stage(&mut bench.memory, &[batch(80, 1, 1, 0, 0).into()]),
         Err(StorageError::Failed(_))
@@ -361,7 +365,7 @@ fn an_append_past_the_tail_leaves_a_hole_that_readers_fill_from_the_segment() {
         match at % 3 {
             0 => {
                 bench.append(bytes.clone()).unwrap();
-                assert_eq!(bench.log.unlaid_bytes(), 0, "what was staged went first");
+                assert_eq!(bench.log.staged_bytes(), 0, "what was staged went first");
             }
             1 => {
                 let parts = [AppendBytes::Whole(bytes.clone())];
@@ -391,7 +395,7 @@ fn direct_and_buffered_writes_take_turns_in_one_block() {
         assert!(at % 3 != 1 || bytes.len() == 4096, "{}", bytes.len());
         bench.files.set_direct_from((at % 3 != 1).then_some(1));
         stage(&mut bench, std::slice::from_ref(&bytes));
-        bench.log.lay_all(&mut bench.files, NOW).unwrap();
+        bench.log.write_back_all(&mut bench.files, NOW).unwrap();
         bench.log.forget_below(Offset(at + 1));
         batches.push(bytes);
         assert_eq!(bench.read_all(10_000).unwrap(), batches);
@@ -401,7 +405,7 @@ fn direct_and_buffered_writes_take_turns_in_one_block() {
 #[test]
 fn an_epoch_without_records_outlives_a_full_disk() {
     let (mut bench, _) = in_three_parts();
-    bench.log.lay_all(&mut bench.files, NOW).unwrap();
+    bench.log.write_back_all(&mut bench.files, NOW).unwrap();
     assert!(bench.log.assign_epoch(LeaderEpoch(8), Offset(80)));
     let epochs = bench.log.epochs().clone();
     bench.disk.set_capacity(1);
@@ -412,7 +416,7 @@ fn an_epoch_without_records_outlives_a_full_disk() {
 /// The counts are what the pieces hold, and what is staged is whole and without a hole.
 pub(in crate::log) fn check_bytes(bench: &Bench) {
     if let Some(tail) = &bench.log.tail {
-        tail.check(bench.log.laid_end());
+        tail.check(bench.log.segment_end());
     }
 }
 
@@ -448,7 +452,7 @@ impl Model {
         assert!(visible == read, "seed {seed}: other batches than were staged, from {start}");
         check_bytes(bench);
         let log = &bench.log;
-        assert!(log.recovery_point() <= log.laid_end() && log.laid_end() <= log.end(), "seed {seed}");
+        assert!(log.recovery_point() <= log.segment_end() && log.segment_end() <= log.end(), "seed {seed}");
     }
 }
 
@@ -466,7 +470,7 @@ fn step(bench: &mut Bench, model: &mut Model, random: &mut Random) -> Result<(),
         // The journal asks only for what it made durable.
         10..=13 => {
             let to = Offset(start + random.below((end - start + 1) as u64) as i64).min(model.journaled);
-            bench.log.lay(&mut bench.files, to, NOW)?;
+            bench.log.write_back(&mut bench.files, to, NOW)?;
         }
         14 | 15 => {
             bench.sync()?;
@@ -517,7 +521,7 @@ fn step(bench: &mut Bench, model: &mut Model, random: &mut Random) -> Result<(),
         _ => {
             let used: u64 = contents(bench).iter().map(|(_, bytes)| bytes.len() as u64).sum();
             bench.disk.set_capacity(used + random.below(2000));
-            match bench.log.lay(&mut bench.files, model.journaled, NOW) {
+            match bench.log.write_back(&mut bench.files, model.journaled, NOW) {
                 Ok(_) | Err(StorageError::Full(_)) => {}
                 Err(error) => return Err(error),
             }

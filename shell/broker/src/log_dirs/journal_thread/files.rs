@@ -12,9 +12,9 @@ const RING_BYTES_MIN: u64 = 12 << 20;
 const RING_SHARE: u64 = 20;
 const FILES_MAX: u64 = 8;
 const FILES_MIN: u64 = 3;
-/// Record bytes that wait in memory to be laid, at most; less on a small machine.
-const UNLAID_BYTES_MAX: u64 = 192 << 20;
-const UNLAID_SHARE: u64 = 16;
+/// Record bytes that wait in memory to be written back, at most; less on a small machine.
+const STAGED_BYTES_MAX: u64 = 192 << 20;
+const STAGED_SHARE: u64 = 16;
 
 /// Files that rounds are written to. Apart from [`JournalFiles`] so that tests can tear and fail them.
 pub trait RoundFiles: Send {
@@ -69,8 +69,8 @@ pub fn journal_config(
     let block = BLOCK_BYTES as u64;
     let file_bytes = (ring / files).min(1 << 30).min(largest) / block * block;
     // What is in memory need not be more than what the files can hold.
-    let unlaid = UNLAID_BYTES_MAX.min(memory_bytes / UNLAID_SHARE).min(ring / 4 * 3);
-    let lay_bytes_max = defaults.lay_bytes_max.min(unlaid / 8);
+    let staged = STAGED_BYTES_MAX.min(memory_bytes / STAGED_SHARE).min(ring / 4 * 3);
+    let write_back_bytes_max = defaults.write_back_bytes_max.min(staged / 8);
     JournalConfig {
         files: files as usize,
         file_bytes: file_bytes as u32,
@@ -78,9 +78,9 @@ pub fn journal_config(
         append_bytes_max: number("log.journal.append.bytes.max")
             .and_then(|bytes| u32::try_from(bytes).ok())
             .unwrap_or(defaults.append_bytes_max),
-        lay_bytes: defaults.lay_bytes.min(lay_bytes_max),
-        lay_bytes_max,
-        unlaid_bytes_max: unlaid,
+        write_back_bytes: defaults.write_back_bytes.min(write_back_bytes_max),
+        write_back_bytes_max,
+        staged_bytes_max: staged,
         ..defaults
     }
 }

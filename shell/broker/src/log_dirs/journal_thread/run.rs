@@ -1,5 +1,5 @@
-//! One step of writing: take what has come, fill a round, write it, tell the workers, order what is to be laid. On the
-//! journal's thread, or on that of a worker that is alone.
+//! One step of writing: take what has come, fill a round, write it, tell the workers, order what is to be written
+//! back. On the journal's thread, or on that of a worker that is alone.
 //!
 //! The thread lingers after a round (`log.journal.linger.us`), and again for as long as each such time brings
 //! [`WORTH_BYTES`], up to [`LINGERS_MAX`] times: where much comes, rounds become fewer and fuller, and so do the
@@ -7,14 +7,14 @@
 
 use super::files::{JournalDisk, RoundFiles, remove_files};
 use super::{By, Phase, QUEUE_BYTES_MAX, Shared, Sleep, queued_bytes};
-use crate::mailbox::{LayOrder, key_of};
 use crate::mailbox::{Mailbox, PartitionKey, Report};
+use crate::mailbox::{WriteBackOrder, key_of};
 use barnabas_base::{DirectoryId, Map, Offset};
 use barnabas_metrics::Meter;
 use barnabas_metrics::Stamp;
 use barnabas_storage::journal::{
-    Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, LayTicket, Micros, Recovered,
-    Refused, Round, Take, recover, slot_file_name,
+    Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, Micros, Recovered, Refused,
+    Round, Take, WriteBackTicket, recover, slot_file_name,
 };
 use barnabas_storage::{Disk, DiskErrorKind, StorageError};
 use std::collections::VecDeque;
@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Partitions that are being laid at a time: as many as one sync of the file system is worth.
-const LAYS_MAX: usize = 1024;
+/// Partitions that are being written back at a time: as many as one sync of the file system is worth.
+const WRITE_BACKS_MAX: usize = 1024;
 /// How long a full disk is left alone before it is tried again.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
 /// How many times in a row the thread lingers at most.
@@ -63,13 +63,13 @@ pub(super) struct Writer {
     pending: VecDeque<Entry>,
     /// Large appends whose partition still has something here.
     ranges: Vec<Entry>,
-    laid: Vec<Arc<JournalPartition>>,
+    written_back: Vec<Arc<JournalPartition>>,
     /// A bit for each worker that has handed in what waits for the next round.
     workers: u64,
     /// Times in a row that the thread has lingered for the next round.
     lingers: u32,
-    /// What the workers are laying.
-    ordered: Map<Arc<JournalPartition>, LayTicket>,
+    /// What the workers are writing back.
+    ordered: Map<Arc<JournalPartition>, WriteBackTicket>,
     begun: Instant,
 }
 
@@ -94,7 +94,7 @@ impl Writer {
             open: None,
             pending: VecDeque::new(),
             ranges: Vec::new(),
-            laid: Vec::new(),
+            written_back: Vec::new(),
             workers: 0,
             lingers: 0,
             ordered: Map::default(),
@@ -130,7 +130,7 @@ impl Writer {
 
     /// Takes what has come and does what is to be done about it. Says when to look again; `None`: never.
     pub(super) fn step(&mut self, by: By) -> Option<Sleep> {
-        let (phase, workers) = self.shared.take(&mut self.pending, &mut self.laid);
+        let (phase, workers) = self.shared.take(&mut self.pending, &mut self.written_back);
         self.workers |= workers;
         if !(self.parts.is_online)() {
             self.give_up();
@@ -150,7 +150,7 @@ impl Writer {
     /// Whether there is work that no worker submits.
     pub(super) fn has_rest(&self) -> bool {
         let is_pressed = self.open.as_ref().is_some_and(|open| open.journal.is_pressed());
-        is_pressed || !self.pending.is_empty() || !self.ranges.is_empty() || !self.laid.is_empty()
+        is_pressed || !self.pending.is_empty() || !self.ranges.is_empty() || !self.written_back.is_empty()
     }
 
     /// One step; says whether to look again at once.
@@ -161,10 +161,10 @@ impl Writer {
         if !self.make_ready()? {
             return Ok(Sleep::AtMost(FULL_PAUSE));
         }
-        self.take_laid();
+        self.take_written_back();
         let placed = self.fill();
         if self.lingers_on(placed) {
-            self.order_lays();
+            self.order_write_backs();
             return Ok(Sleep::Through(Duration::from_micros(self.parts.config.linger_us)));
         }
         let now = match by {
@@ -173,7 +173,7 @@ impl Writer {
             By::Worker => Micros(u64::MAX),
         };
         let Some(open) = &mut self.open else { return Ok(Sleep::UntilTold) };
-        open.journal.lay_all(self.shared.lays_all.load(Ordering::Relaxed));
+        open.journal.write_back_all(self.shared.writes_back_all.load(Ordering::Relaxed));
         let (take, sleep) = match open.journal.take_round(now) {
             Take::Write(round) => (Some(round), Sleep::No),
             Take::Wait(until) => (None, Sleep::Through(Duration::from_micros(until.0.saturating_sub(now.0)))),
@@ -183,7 +183,7 @@ impl Writer {
         if let Some(round) = take {
             self.write(round, by)?;
         }
-        self.order_lays();
+        self.order_write_backs();
         if let Some(open) = &self.open {
             self.shared.is_crowded.store(open.journal.is_crowded(), Ordering::Relaxed);
         }
@@ -235,11 +235,11 @@ impl Writer {
         }
     }
 
-    fn take_laid(&mut self) {
+    fn take_written_back(&mut self) {
         let Some(open) = &mut self.open else { return };
-        for partition in self.laid.drain(..) {
+        for partition in self.written_back.drain(..) {
             if let Some(ticket) = self.ordered.remove(&partition) {
-                open.journal.laid(&ticket);
+                open.journal.written_back(&ticket);
             }
         }
     }
@@ -253,7 +253,7 @@ impl Writer {
         while let Some(entry) = self.pending.pop_front() {
             let bytes = queued_bytes(&entry);
             if matches!(entry.kind, EntryKind::Range { .. }) {
-                // Everything before it of its partition is in the journal; it has to be laid as well.
+                // Everything before it of its partition is in the journal; it has to be written back as well.
                 if !open.journal.submit_range(&entry, ordered.contains_key(&entry.partition)) {
                     self.ranges.push(entry);
                 }
@@ -265,7 +265,7 @@ impl Writer {
                 Err(Refused::TooLarge) => {
                     panic!("workers write what is too large for a round into its segment")
                 }
-                Err(Refused::RoundFull | Refused::RingFull | Refused::UnlaidFull | Refused::Closed) => {
+                Err(Refused::RoundFull | Refused::RingFull | Refused::StagedFull | Refused::Closed) => {
                     self.pending.push_front(entry);
                     break;
                 }
@@ -319,38 +319,42 @@ impl Writer {
         Ok(())
     }
 
-    /// Hands out what is to be laid, a bounded number at a time.
-    fn order_lays(&mut self) {
+    /// Hands out what is to be written back, a bounded number at a time.
+    fn order_write_backs(&mut self) {
         let Some(open) = &mut self.open else { return };
         let count = self.parts.workers.len();
-        let mut orders: Vec<Vec<LayOrder>> = Vec::new();
-        while self.ordered.len() < LAYS_MAX
-            && let Some(lay) = open.journal.next_lay()
+        let mut orders: Vec<Vec<WriteBackOrder>> = Vec::new();
+        while self.ordered.len() < WRITE_BACKS_MAX
+            && let Some(write_back) = open.journal.next_write_back()
         {
             let directory = self.parts.directory;
-            let order = LayOrder { directory, partition: Arc::clone(&lay.partition), end: lay.end() };
+            let order = WriteBackOrder {
+                directory,
+                partition: Arc::clone(&write_back.partition),
+                end: write_back.end(),
+            };
             orders.resize_with(count, Vec::new);
             orders[order.key().owner(count)].push(order);
-            self.ordered.insert(lay.partition, lay.ticket);
+            self.ordered.insert(write_back.partition, write_back.ticket);
         }
         for (worker, orders) in self.parts.workers.iter().zip(orders) {
             if !orders.is_empty() {
-                worker.report(Report::Lay(orders));
+                worker.report(Report::WriteBack(orders));
             }
         }
     }
 
-    /// Everything is laid and synced: says so in a last round, and removes the files.
+    /// Everything is written back and synced: says so in a last round, and removes the files.
     fn close(&mut self) -> Result<(), JournalError> {
         self.pending.clear();
         let Some(open) = &mut self.open else { return Ok(()) };
         for (_, ticket) in self.ordered.drain() {
-            open.journal.laid(&ticket);
+            open.journal.written_back(&ticket);
         }
         open.journal.close();
         while !open.journal.is_closed() {
-            while let Some(lay) = open.journal.next_lay() {
-                open.journal.laid(&lay.ticket);
+            while let Some(write_back) = open.journal.next_write_back() {
+                open.journal.written_back(&write_back.ticket);
             }
             let now = Micros(u64::MAX);
             let Take::Write(round) = open.journal.take_round(now) else {

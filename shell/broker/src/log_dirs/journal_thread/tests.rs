@@ -1,6 +1,6 @@
 use super::*;
 use crate::mailbox::{Inbox, Mailbox, Report};
-use crate::mailbox::{LayOrder, PartitionKey};
+use crate::mailbox::{PartitionKey, WriteBackOrder};
 use barnabas_base::Offset;
 use barnabas_base::{DirectoryId, LeaderEpoch, PartitionIndex, TimestampMs, TopicPartition, Uuid};
 use barnabas_metrics::Meter;
@@ -61,10 +61,10 @@ fn config() -> JournalConfig {
         file_bytes: 64 << 10,
         round_bytes_max: 64 << 10,
         round_bytes_enough: 64 << 10,
-        lay_bytes: 8 << 10,
-        lay_bytes_max: 8 << 10,
+        write_back_bytes: 8 << 10,
+        write_back_bytes_max: 8 << 10,
         append_bytes_max: 16 << 10,
-        unlaid_bytes_max: 1 << 20,
+        staged_bytes_max: 1 << 20,
         ..JournalConfig::default()
     }
 }
@@ -130,15 +130,15 @@ impl Rig {
         })
     }
 
-    /// Waits until the partition is durable up to `end`, laying nothing.
+    /// Waits until the partition is durable up to `end`, writing back nothing.
     fn durable_up_to(&mut self, partition: i32, end: i64) {
         while !self.durable().contains(&(key(partition), Offset(end))) {}
     }
 
-    /// What is to be laid next, as the worker is told.
-    fn orders(&mut self) -> Vec<LayOrder> {
+    /// What is to be written back next, as the worker is told.
+    fn orders(&mut self) -> Vec<WriteBackOrder> {
         self.wait(|report| match report {
-            Report::Lay(orders) => Some(std::mem::take(orders)),
+            Report::WriteBack(orders) => Some(std::mem::take(orders)),
             _ => None,
         })
     }
@@ -204,7 +204,7 @@ fn after_a_failed_write_nothing_is_called_durable_any_more() {
 }
 
 #[test]
-fn a_full_ring_holds_appends_back_until_something_is_laid() {
+fn a_full_ring_holds_appends_back_until_something_is_written_back() {
     let rig = Rig::new();
     // More than the ring, the queue and a round can hold together.
     let entry_bytes = 15 << 10;
@@ -212,10 +212,10 @@ fn a_full_ring_holds_appends_back_until_something_is_laid() {
     for at in 0..count {
         rig.submit(vec![records((at % 8) as i32, at / 8, entry_bytes as usize)]);
     }
-    // Nothing is laid, so the ring is full in the end, and workers are told to wait.
+    // Nothing is written back, so the ring is full in the end, and workers are told to wait.
     std::thread::sleep(Duration::from_millis(100));
     assert!(rig.journal.is_over());
-    // Laid as ordered, everything becomes durable, and workers hear of the room.
+    // Written back as ordered, everything becomes durable, and workers hear of the room.
     let (mut last, mut room) = ([0; 8], false);
     while last.iter().sum::<i64>() < count {
         let mut reports = Vec::new();
@@ -227,9 +227,9 @@ fn a_full_ring_holds_appends_back_until_something_is_laid() {
                         last[key.partition.get() as usize] = end.get();
                     }
                 }
-                Report::Lay(orders) => {
-                    let mut laid = orders.into_iter().map(|order| order.partition).collect();
-                    rig.journal.laid(&mut laid);
+                Report::WriteBack(orders) => {
+                    let mut written_back = orders.into_iter().map(|order| order.partition).collect();
+                    rig.journal.written_back(&mut written_back);
                 }
                 Report::Room => room = true,
                 report => panic!("{report:?}"),
@@ -241,17 +241,17 @@ fn a_full_ring_holds_appends_back_until_something_is_laid() {
 }
 
 #[test]
-fn where_room_runs_out_everything_is_laid_and_what_comes_then() {
+fn where_room_runs_out_everything_is_written_back_and_what_comes_then() {
     let mut rig = Rig::new();
     rig.submit(vec![records(1, 0, 500), records(2, 0, 500)]);
     rig.durable_up_to(1, 1);
     // So little waits in the journal as a rule, and the thread sleeps.
-    rig.journal.lay_all(true);
+    rig.journal.write_back_all(true);
     let mut ordered: Vec<_> = rig.orders();
     while ordered.len() < 2 {
         ordered.extend(rig.orders());
     }
-    rig.journal.laid(&mut ordered.into_iter().map(|order| order.partition).collect());
+    rig.journal.written_back(&mut ordered.into_iter().map(|order| order.partition).collect());
     rig.submit(vec![records(1, 1, 500)]);
     assert_eq!(rig.orders()[0].end, Offset(2));
     rig.stop();
@@ -274,7 +274,8 @@ fn a_clean_stop_leaves_no_file() {
 fn a_large_append_is_durable_behind_all_that_came_before_it() {
     let mut rig = Rig::new();
     rig.submit(vec![records(0, 0, 10)]);
-    // The worker has laid and synced everything below 2, the large append included; the journal was not told yet.
+    // The worker has written back and synced everything below 2, the large append included; the journal was not told
+    // yet.
     let kind = EntryKind::Range { from: Offset(1), end: Offset(2) };
     let range = Entry { partition: name(0), leader_epoch: LeaderEpoch(1), kind };
     rig.submit(vec![range, records(1, 0, 10)]);
@@ -390,9 +391,9 @@ fn workers_and_the_thread_write_in_turn_and_nothing_is_lost_or_changes_places() 
                             *known = end.get();
                         }
                     }
-                    Report::Lay(orders) => {
-                        let mut laid = orders.into_iter().map(|order| order.partition).collect();
-                        rig.journal.laid(&mut laid);
+                    Report::WriteBack(orders) => {
+                        let mut written_back = orders.into_iter().map(|order| order.partition).collect();
+                        rig.journal.written_back(&mut written_back);
                     }
                     Report::Room => {}
                     report => panic!("{report:?}"),
@@ -400,7 +401,7 @@ fn workers_and_the_thread_write_in_turn_and_nothing_is_lost_or_changes_places() 
             }
         }
     });
-    // What was not laid is there in its order.
+    // What was not written back is there in its order.
     let recovered = recover(&rig.disk, Path::new(ROOT), FILES, DIRECTORY).expect("a journal");
     for replay in &recovered.partitions {
         let ends: Vec<i64> = replay.items.iter().map(|item| item.end.get()).collect();

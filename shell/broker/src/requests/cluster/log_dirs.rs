@@ -237,7 +237,7 @@ fn partitions(node: &Node, at: usize, wanted: &Wanted, open: &Sizes) -> Result<V
     Ok(replicas)
 }
 
-/// Partitions that nothing was laid into have no directory here; Kafka's have one, with nothing in it.
+/// Partitions that nothing was written back to have no directory here; Kafka's have one, with nothing in it.
 fn add_unwritten(
     node: &Node,
     wanted: &Wanted,

@@ -166,9 +166,9 @@ impl PartitionWorker {
             return Err(StorageError::Failed(replica.log.place().dir()));
         }
         let files = &mut self.files[replica.directory];
-        if replica.log.unlaid_bytes() > 0 {
-            let laid = replica.log.lay_all(files, self.node.clock.wall())?;
-            self.node.log_dirs.directories[replica.directory].room.settle(laid.bytes);
+        if replica.log.staged_bytes() > 0 {
+            let written_back = replica.log.write_back_all(files, self.node.clock.wall())?;
+            self.node.log_dirs.directories[replica.directory].room.settle(written_back.bytes);
         }
         if replica.log.is_on_disk() {
             if replica.sync.is_in_flight {

@@ -3,7 +3,7 @@
 //!
 //! Neighbours: rounds.rs, which carries out effects; journal_thread.rs; core/replica/src/write_back.rs.
 
-use crate::mailbox::LayOrder;
+use crate::mailbox::WriteBackOrder;
 use crate::mailbox::{Command, PartitionKey};
 use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::Offset;
@@ -13,10 +13,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes laid before the mailbox is looked at again, and how long that may take: small pieces of many partitions are
-/// mostly files that are made.
-const LAY_TURN_BYTES: u64 = 1 << 20;
-const LAY_TURN: Duration = Duration::from_millis(2);
+/// Bytes written back before the mailbox is looked at again, and how long that may take: small pieces of many
+/// partitions are mostly files that are made.
+const WRITE_BACK_TURN_BYTES: u64 = 1 << 20;
+const WRITE_BACK_TURN: Duration = Duration::from_millis(2);
 /// Bytes of appends that wait for the journal before the mailbox is left alone. Appends that are answered hold a share
 /// of the node's memory budget meanwhile; this bound is for those that are not (`acks=0`).
 const HELD_BYTES_MAX: usize = 32 << 20;
@@ -26,11 +26,11 @@ const HELD_BYTES_MAX: usize = 32 << 20;
 pub struct Journaled {
     /// For each directory: entries of this round.
     pub entries: Vec<Vec<Entry>>,
-    /// For each directory: partitions that are laid and synced as ordered.
-    laid: Vec<Vec<Arc<JournalPartition>>>,
-    orders: VecDeque<LayOrder>,
+    /// For each directory: partitions that are written back and synced as ordered.
+    written_back: Vec<Vec<Arc<JournalPartition>>>,
+    orders: VecDeque<WriteBackOrder>,
     /// The disk was full, or no file could be opened.
-    postponed: Vec<LayOrder>,
+    postponed: Vec<WriteBackOrder>,
     /// Appends that wait for room, in their order.
     held: VecDeque<Command>,
     held_bytes: usize,
@@ -45,7 +45,7 @@ impl Journaled {
         Self {
             memory,
             entries: (0..directories).map(|_| Vec::new()).collect(),
-            laid: (0..directories).map(|_| Vec::new()).collect(),
+            written_back: (0..directories).map(|_| Vec::new()).collect(),
             ..Self::default()
         }
     }
@@ -84,24 +84,24 @@ impl PartitionWorker {
         }
     }
 
-    pub fn ordered_to_lay(&mut self, orders: Vec<LayOrder>) {
+    pub fn ordered_to_write_back(&mut self, orders: Vec<WriteBackOrder>) {
         self.journaled.orders.extend(orders);
     }
 
-    /// Whether something is to be laid.
+    /// Whether something is to be written back.
     pub fn has_orders(&self) -> bool {
         !self.journaled.orders.is_empty()
     }
 
-    /// Lays a piece of what was ordered. Returns whether there is more.
-    pub fn lay_some(&mut self) -> bool {
+    /// Writes back a piece of what was ordered. Returns whether there is more.
+    pub fn write_back_some(&mut self) -> bool {
         let mut bytes = 0;
         let begun = barnabas_clock::now();
-        while bytes < LAY_TURN_BYTES
-            && barnabas_clock::since(begun) < LAY_TURN
+        while bytes < WRITE_BACK_TURN_BYTES
+            && barnabas_clock::since(begun) < WRITE_BACK_TURN
             && let Some(order) = self.journaled.orders.pop_front()
         {
-            bytes += self.lay_ordered(order);
+            bytes += self.write_back_ordered(order);
         }
         if bytes > 0 {
             self.recorder.cells().write_backs.record(barnabas_clock::since(begun).as_nanos() as u64);
@@ -110,7 +110,7 @@ impl PartitionWorker {
         !self.journaled.orders.is_empty()
     }
 
-    /// Whether a full disk, or a want of descriptors, keeps something from being laid.
+    /// Whether a full disk, or a want of descriptors, keeps something from being written back.
     pub fn has_postponed(&self) -> bool {
         !self.journaled.postponed.is_empty()
     }
@@ -119,12 +119,12 @@ impl PartitionWorker {
         self.journaled.orders.extend(self.journaled.postponed.drain(..));
     }
 
-    fn lay_ordered(&mut self, order: LayOrder) -> u64 {
+    fn write_back_ordered(&mut self, order: WriteBackOrder) -> u64 {
         let key = order.key();
         let is_online = self.node.log_dirs.directories[order.directory].is_online();
         if is_online
             && self.node.log_dirs.unreplayed.has(order.directory, key)
-            && !self.open_to_lay(order.directory, key)
+            && !self.open_to_write_back(order.directory, key)
         {
             self.journaled.postponed.push(order);
             return 0;
@@ -135,7 +135,7 @@ impl PartitionWorker {
             Some(replica) if replica.directory == order.directory => {}
             // Deleted, or moved to another directory: there is nothing to write back.
             _ => {
-                self.journaled.laid[order.directory].push(order.partition);
+                self.journaled.written_back[order.directory].push(order.partition);
                 return 0;
             }
         }
@@ -156,7 +156,7 @@ impl PartitionWorker {
     ///
     /// # Errors
     /// A full disk, with the log as it was; or the directory has failed, which is dealt with already.
-    pub fn lay_all(&mut self, key: PartitionKey) -> Result<(), StorageError> {
+    pub fn write_back_all(&mut self, key: PartitionKey) -> Result<(), StorageError> {
         let now = self.now();
         self.step(key, now, |replica, around| replica.write_back_all(around)).unwrap_or(Ok(()))
     }
@@ -206,29 +206,29 @@ impl PartitionWorker {
     }
 
     /// Completes an order without a sync of its own: the partition is closed, or another sync has covered it.
-    pub fn laid_otherwise(&mut self, directory: usize, partition: Arc<JournalPartition>) {
-        self.journaled.laid[directory].push(partition);
+    pub fn written_back_otherwise(&mut self, directory: usize, partition: Arc<JournalPartition>) {
+        self.journaled.written_back[directory].push(partition);
     }
 
     /// Hands the round to the journals. It may write the round itself where it is for one of them alone.
     pub fn submit_to_journals(&mut self) {
         let Self { id, journaled, node, .. } = self;
         let is_for_one = journaled.entries.iter().filter(|entries| !entries.is_empty()).count() == 1;
-        let lists = journaled.entries.iter_mut().zip(&mut journaled.laid);
-        for (directory, (entries, laid)) in node.log_dirs.directories.iter().zip(lists) {
+        let lists = journaled.entries.iter_mut().zip(&mut journaled.written_back);
+        for (directory, (entries, written_back)) in node.log_dirs.directories.iter().zip(lists) {
             match is_for_one {
                 true => directory.journal.submit_or_write(entries, *id),
                 false => directory.journal.submit(entries),
             }
-            directory.journal.laid(laid);
+            directory.journal.written_back(written_back);
         }
     }
 
-    /// Nothing of this directory is laid, or said to be, any more.
+    /// Nothing of this directory is written back, or said to be, any more.
     pub fn forget_orders(&mut self, directory: usize) {
         self.journaled.orders.retain(|order| order.directory != directory);
         self.journaled.postponed.retain(|order| order.directory != directory);
         self.journaled.entries[directory].clear();
-        self.journaled.laid[directory].clear();
+        self.journaled.written_back[directory].clear();
     }
 }

@@ -79,7 +79,7 @@ impl PartitionWorker {
     /// Drops a partition, to open it again from its log. Its bytes in files are synced first: a write-back order may
     /// rest on them.
     pub fn drop_replica(&mut self, key: PartitionKey) {
-        if self.lay_all(key).is_err() {
+        if self.write_back_all(key).is_err() {
             // What is staged alone would be lost with it. It stays, and refuses everything.
             return;
         }
@@ -97,7 +97,7 @@ impl PartitionWorker {
             self.node.directory_failed(directory, &error);
             self.directory_failed(directory);
         } else if let Some((partition, _)) = replica.journal.write_back.take() {
-            self.laid_otherwise(directory, partition);
+            self.written_back_otherwise(directory, partition);
         }
     }
 
@@ -171,7 +171,7 @@ impl PartitionWorker {
                 }
                 Effect::WriteBackDone(order) => {
                     if let Some(replica) = self.replicas.get(&key) {
-                        self.laid_otherwise(replica.directory, order);
+                        self.written_back_otherwise(replica.directory, order);
                     }
                 }
                 Effect::DirectoryFailed(error) => {

@@ -103,7 +103,7 @@ impl PartitionWorker {
         if !self.node.log_dirs.unreplayed.find(key).is_empty() {
             let _ = self.open_known(key);
         }
-        if self.replicas.contains_key(&key) && self.lay_all(key).is_err() {
+        if self.replicas.contains_key(&key) && self.write_back_all(key).is_err() {
             return;
         }
         let name = TopicPartition { topic: topic.name.clone(), partition: key.partition };
@@ -140,13 +140,13 @@ impl PartitionWorker {
         let Self { replicas, effects, files, node, .. } = self;
         if let Some(mut replica) = replicas.remove(&key) {
             let directory = replica.directory;
-            let unwritten = replica.round.size_bytes() + replica.log.unlaid_bytes();
+            let unwritten = replica.round.size_bytes() + replica.log.staged_bytes();
             node.log_dirs.directories[directory].room.settle(unwritten);
             replica.replica.fail(Declined::Unknown, effects);
             replica.wake_all();
             replica.log.abandon(&mut files[directory]);
             if let Some((partition, _)) = replica.journal.write_back.take() {
-                self.laid_otherwise(directory, partition);
+                self.written_back_otherwise(directory, partition);
             }
             if self.node.log_dirs.acks_are_synced {
                 removed = Some((directory, replica.replica.name));

@@ -142,7 +142,7 @@ impl PartitionWorker {
                 replica.moved(effects);
                 self.apply_effects(key);
                 if let Some(order) = left.order {
-                    self.laid_otherwise(from, order);
+                    self.written_back_otherwise(from, order);
                 }
                 if self.node.log_dirs.acks_are_synced {
                     self.note_ranges(key);

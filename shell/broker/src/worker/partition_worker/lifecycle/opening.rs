@@ -71,8 +71,8 @@ impl PartitionWorker {
         let (replica, report) =
             opened.map_err(|error| self.cannot_open(key, &name, directory, waiting.as_ref(), &error))?;
         if waiting.is_some() {
-            let unlaid = replica.log.unlaid_bytes();
-            self.node.log_dirs.unreplayed.remove(&self.node.log_dirs.directories, directory, key, unlaid);
+            let staged = replica.log.staged_bytes();
+            self.node.log_dirs.unreplayed.remove(&self.node.log_dirs.directories, directory, key, staged);
         }
         self.opened(replica, &report, &image, state);
         Ok(())

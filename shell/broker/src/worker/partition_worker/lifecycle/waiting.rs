@@ -4,7 +4,7 @@
 //! A partition that cannot be opened must not hold the journal for good: what waits for it is kept in a file of its own
 //! then (replay.rs), and the partition stays offline.
 //!
-//! Neighbours: partition_worker.rs, which opens; journaled.rs, which is ordered to lay.
+//! Neighbours: partition_worker.rs, which opens; journaled.rs, which is ordered to write back.
 
 use crate::mailbox::{Declined, LogSize, PartitionKey};
 use crate::node::log_dirs::unreplayed::name_of;
@@ -147,8 +147,8 @@ impl PartitionWorker {
         }
     }
 
-    /// The journal wants laid what waits for this partition. `false`: not now.
-    pub fn open_to_lay(&mut self, directory: usize, key: PartitionKey) -> bool {
+    /// The journal wants written back what waits for this partition. `false`: not now.
+    pub fn open_to_write_back(&mut self, directory: usize, key: PartitionKey) -> bool {
         // Whether it is refused or failed, nothing of it waits any more if that is for good.
         let _ = self.open_known(key);
         !self.node.log_dirs.unreplayed.has(directory, key)
@@ -163,7 +163,7 @@ impl PartitionWorker {
                 if !self.node.log_dirs.directories[directory].is_online() {
                     break;
                 }
-                if !self.open_to_lay(directory, key)
+                if !self.open_to_write_back(directory, key)
                     && self.node.cluster.image.load().topics.by_id(key.topic).is_some()
                 {
                     let path = self.node.log_dirs.directories[directory].path.display();
@@ -187,7 +187,7 @@ impl PartitionWorker {
     }
 
     /// What has not been opened counts with what its folder has and with what waits; of a crash in the middle of
-    /// laying, a little of that twice.
+    /// writing back, a little of that twice.
     pub fn sizes_of_waiting(&self) -> Vec<LogSize> {
         let (workers, me) = (self.node.workers.count, self.id);
         let mut sizes = Vec::new();

@@ -35,7 +35,7 @@ fn config() -> Arc<LogConfig> {
 
 impl Bench {
     fn new(folder: &Path, name: &str) -> Self {
-        let root = folder.join(format!("barnabas-laid-{name}-{}", std::process::id()));
+        let root = folder.join(format!("barnabas-written_back-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&root);
         std::fs::create_dir_all(&root).unwrap();
         let files = FilePool::new(Arc::new(LinuxDisk), 8);
@@ -95,7 +95,7 @@ impl Bench {
 fn place(root: &Path) -> LogPlace {
     LogPlace {
         root: Arc::from(root),
-        topic_partition: TopicPartition::new("laid", PartitionIndex(0)),
+        topic_partition: TopicPartition::new("written_back", PartitionIndex(0)),
         topic_id: Uuid([7; 16]),
         future: None,
     }
@@ -112,45 +112,45 @@ fn batch(base: i64, value_bytes: usize) -> Bytes {
 
 /// `direct_from`: what is written at once goes past the page cache from so many bytes on.
 fn large_and_odd(folder: &Path, name: &str, direct_from: Option<usize>) {
-    let mut laid = Bench::new(folder, name);
-    laid.direct_from = direct_from;
-    laid.files.set_direct_from(direct_from);
+    let mut written_back = Bench::new(folder, name);
+    written_back.direct_from = direct_from;
+    written_back.files.set_direct_from(direct_from);
     let mut appended = Bench::new(folder, &format!("{name}-appended"));
     let sizes = [70_001, 130_003, 1, 262_139, 4_096, 99_999, 511, 300_007, 65_475];
     for (base, size) in sizes.iter().cycle().take(100).enumerate() {
         let bytes = batch(base as i64, *size);
         appended.log.append(&mut appended.files, &[bytes.clone().into()], NOW).unwrap();
-        laid.log.stage(&mut TailMemory::default(), &[AppendBytes::Whole(bytes)]).unwrap();
+        written_back.log.stage(&mut TailMemory::default(), &[AppendBytes::Whole(bytes)]).unwrap();
         if base % 7 == 0 || base % 10 == 0 {
-            laid.log.lay_all(&mut laid.files, NOW).unwrap();
+            written_back.log.write_back_all(&mut written_back.files, NOW).unwrap();
             // Readers go through the page cache, before the sync as after it.
-            laid.log.forget_below(laid.log.end());
-            assert!(laid.read_back() == appended.read_back(), "{base}");
+            written_back.log.forget_below(written_back.log.end());
+            assert!(written_back.read_back() == appended.read_back(), "{base}");
         }
         if base % 7 == 0 {
-            laid.sync();
+            written_back.sync();
         }
         if base == 44 || base == 71 {
-            laid.log.lay_all(&mut laid.files, NOW).unwrap();
-            laid.reopen();
-            laid.sync();
+            written_back.log.write_back_all(&mut written_back.files, NOW).unwrap();
+            written_back.reopen();
+            written_back.sync();
         }
     }
-    assert!(laid.log.segment_count() > 3);
-    let sealed = laid.has_spare_room();
+    assert!(written_back.log.segment_count() > 3);
+    let sealed = written_back.has_spare_room();
     assert!(!sealed[..sealed.len() - 1].contains(&true), "{sealed:?}");
-    for bench in [&mut laid, &mut appended] {
+    for bench in [&mut written_back, &mut appended] {
         if let Some(dirty) = bench.log.close(&mut bench.files).unwrap() {
             dirty.files.iter().for_each(|file| file.sync().unwrap());
         }
         assert!(!bench.has_spare_room().contains(&true), "{:?}", bench.has_spare_room());
     }
     let bytes = |bench: &Bench| bench.segments().into_iter().map(|(bytes, _)| bytes).collect::<Vec<_>>();
-    assert!(bytes(&laid) == bytes(&appended));
+    assert!(bytes(&written_back) == bytes(&appended));
 }
 
 #[test]
-fn what_is_laid_in_large_odd_pieces_is_what_was_staged_and_no_room_is_kept() {
+fn what_is_written_back_in_large_odd_pieces_is_what_was_staged_and_no_room_is_kept() {
     for (at, direct_from) in [Some(256 << 10), Some(1), Some(100_000), None].into_iter().enumerate() {
         large_and_odd(&std::env::temp_dir(), &format!("disk-{at}"), direct_from);
         if Path::new("/dev/shm").is_dir() {
@@ -164,7 +164,7 @@ fn a_segment_that_grows_fast_has_room_ahead_until_it_is_closed() {
     let mut bench = Bench::new(&std::env::temp_dir(), "ahead");
     for base in 0..3 {
         bench.log.stage(&mut TailMemory::default(), &[batch(base, 200_000).into()]).unwrap();
-        bench.log.lay_all(&mut bench.files, NOW).unwrap();
+        bench.log.write_back_all(&mut bench.files, NOW).unwrap();
     }
     if bench.has_spare_room() == [false] {
         // A file system that sets no room aside.

@@ -355,7 +355,13 @@ fn a_key_is_explained_by_name() {
     let output = run(&["config", "explain", "log.journal.bytes", "retention.ms", "num.io.threads"]);
     assert!(output.status.success());
     let said = text(&output.stdout);
-    for words in ["12582912 to 8589934592", "in bytes", "set aside", "retention.ms", "num.io.threads"] {
+    for words in [
+        "12582912 to 8589934592",
+        "in bytes",
+        "allocates it with the directory's first record",
+        "retention.ms",
+        "num.io.threads",
+    ] {
         assert!(said.contains(words), "{words} in {said}");
     }
     let output = run(&["config", "explain", "log.journal.byte"]);

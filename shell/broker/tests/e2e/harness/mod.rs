@@ -38,6 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A stop brings into segments what the journal holds: some files for each partition, a millisecond or more where many
 /// tests share a disk.
 const STOP_PATIENCE: Duration = Duration::from_secs(120);
+/// Changes of files that are farther apart than this differ in their times.
+const FILE_TIME_STEP: Duration = Duration::from_millis(20);
 
 /// What the nodes of a cluster write at WARN or ERROR because a test ended one of them.
 const OF_THE_CLUSTER: &[&str] = &[
@@ -232,9 +234,14 @@ impl TestNode {
         self.end_by(Signal::TERM)
     }
 
+    /// What the test changes next is younger than the node's files: the next start tells them apart by their times,
+    /// and the kernel's clock for those stands still for some milliseconds.
     fn end_by(&mut self, signal: Signal) -> ExitStatus {
         match self.process.stop_by(signal, STOP_PATIENCE) {
-            Ok(status) => status,
+            Ok(status) => {
+                std::thread::sleep(FILE_TIME_STEP);
+                status
+            }
             Err(Trouble(text)) => panic!("{text}: {}", self.log()),
         }
     }

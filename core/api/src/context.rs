@@ -8,7 +8,7 @@ use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::{Broker, Image, Partition, Topic};
 use barnabas_wire::Str;
 
-use crate::AnswerRoom;
+use crate::{Access, AnswerRoom};
 
 /// Who sent a request, and over which listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Client {
     pub host: Text,
     /// `User:ANONYMOUS` without authentication.
     pub principal: Text,
+    /// It was proved by a delegation token (KIP-48): such a client gets no further tokens.
+    pub token_authenticated: bool,
 }
 
 /// Each logger of this node with its level in Kafka's spelling; `root` is one of them.
@@ -34,6 +36,8 @@ pub struct Context<'a> {
     /// This node.
     pub node: BrokerId,
     pub client: &'a Client,
+    /// What the client may do.
+    pub access: Access<'a>,
     pub now: TimestampMs,
     /// Levels of this node's loggers. A function, since one request in a million asks for them.
     pub loggers: fn() -> Levels,

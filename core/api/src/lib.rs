@@ -13,6 +13,7 @@
 //!
 //! Produce path 2 of 5, fetch path 2 of 4. Before: shell/broker/src/requests/connection.rs. After: partition_worker.rs.
 
+mod access;
 mod altered;
 mod answer_room;
 mod auto_create;
@@ -106,6 +107,7 @@ pub mod transactions;
 #[cfg(test)]
 mod testing;
 
+pub use access::{Access, Denials, Judge};
 pub use altered::Route;
 pub use answer_room::{AnswerRoom, Lender, TooLarge, Unlimited};
 pub use auto_create::{Admitted, AutoCreation, auto_created_topic, internal_topic_configs};

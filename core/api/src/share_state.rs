@@ -11,7 +11,7 @@ use barnabas_metadata::config::BrokerConfig;
 use barnabas_wire::messages::create_topics_request::CreateTopicsRequest;
 
 use crate::groups::Shard;
-use crate::{Client, Context, auto_create};
+use crate::{Access, Client, Context, auto_create};
 
 /// `None` where `__share_group_state`, or its partition's leader, is not known yet.
 pub fn shard_of(key: &str, ctx: &Context<'_>) -> Option<Shard> {
@@ -51,12 +51,19 @@ pub fn is_key(key: &str) -> bool {
 /// Kafka `DefaultAutoTopicCreationManager.creatableTopic`.
 pub fn creation(image: &Image, config: &BrokerConfig, node: BrokerId) -> CreateTopicsRequest {
     let text = |text: &str| barnabas_base::Text::from(text);
-    let client =
-        Client { listener: text(""), client_id: None, host: text(""), principal: text("User:ANONYMOUS") };
+    let client = Client {
+        listener: text(""),
+        client_id: None,
+        host: text(""),
+        principal: text("User:ANONYMOUS"),
+        token_authenticated: false,
+    };
     let now = barnabas_base::TimestampMs(0);
     let room = crate::AnswerRoom::unlimited();
     let loggers = Vec::new;
-    let ctx = Context { image, config, cluster_id: "", node, client: &client, now, loggers, room: &room };
+    let access = Access::OPEN;
+    let ctx =
+        Context { image, config, cluster_id: "", node, client: &client, access, now, loggers, room: &room };
     auto_create::creation([name::SHARE_GROUP_STATE].into_iter(), &ctx)
 }
 

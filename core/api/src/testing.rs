@@ -17,7 +17,7 @@ use barnabas_wire::messages::{ConfigRecord, FeatureLevelRecord, MetadataRecord, 
 use barnabas_wire::{Message, Reader, Writer};
 
 use crate::share::{Connection, Opener};
-use crate::{AnswerRoom, Client, Context, Lender, Unlimited};
+use crate::{Access, AnswerRoom, Client, Context, Lender, Unlimited};
 
 pub(crate) const ORDERS: TopicId = Uuid([0xa; 16]);
 pub(crate) const COMPACTED: TopicId = Uuid([0xb; 16]);
@@ -62,6 +62,7 @@ impl Fixture {
                 client_id: Some(Text::from("a-client")),
                 host: Text::from("/127.0.0.1"),
                 principal: Text::from("User:ANONYMOUS"),
+                token_authenticated: false,
             },
             room: Box::new(AnswerRoom::unlimited()),
         };
@@ -110,6 +111,7 @@ impl Fixture {
             cluster_id: CLUSTER,
             node: BrokerId(1),
             client: &self.client,
+            access: Access::OPEN,
             now: TimestampMs(1_000_000),
             loggers: || vec![("root", "INFO"), ("barnabas", "DEBUG")],
             room: &self.room,

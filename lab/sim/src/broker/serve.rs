@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use barnabas_api::k01_fetch::{self, Outcome, Part, Read, Reader, Work};
-use barnabas_api::{AnswerRoom, Client, Context, Plan};
+use barnabas_api::{Access, AnswerRoom, Client, Context, Plan};
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Offset, Text, TimestampMs};
 use barnabas_partition::{FollowerFetch, FollowerRead, Isolation, ReplicaKey};
 use barnabas_replica::{ReadRequest, RequestError, registered};
@@ -24,6 +24,7 @@ impl Process {
             client_id: None,
             host: Text::from("/127.0.0.1"),
             principal: Text::from("User:ANONYMOUS"),
+            token_authenticated: false,
         };
         let (image, config) = (Arc::clone(&self.image), Arc::clone(&self.config));
         let now = TimestampMs(around.now.0 as i64);
@@ -35,6 +36,7 @@ impl Process {
             cluster_id: CLUSTER,
             node: self.id,
             client: &client,
+            access: Access::OPEN,
             now,
             room: &room,
         };

@@ -10,7 +10,7 @@ mod room;
 use crate::node::workers::repeated::Repeated;
 use crate::requests::session::Session;
 use barnabas_api::k18_api_versions::Listener;
-use barnabas_api::{Client, Context, Route};
+use barnabas_api::{Access, Client, Context, Route};
 use barnabas_base::TimestampMs;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
@@ -103,6 +103,7 @@ impl Call {
             cluster_id: &node.identity.cluster_id,
             node: node.identity.broker_id,
             client: &self.client,
+            access: Access::OPEN,
             now: moment.now,
             loggers: crate::config::logging::shown,
             room: self.room.as_dyn(),

@@ -148,6 +148,7 @@ impl Session {
             client_id: client_id.map(Text::from),
             host: Text::from(format!("/{}", self.peer.ip().to_canonical())),
             principal: Text::from("User:ANONYMOUS"),
+            token_authenticated: false,
         }
     }
 

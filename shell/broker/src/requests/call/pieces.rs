@@ -6,7 +6,7 @@
 //! processor.
 
 use super::{Answer, Call, Moment, Started, unencodable};
-use barnabas_api::{AnswerRoom, Client, Context as Surroundings, InPieces};
+use barnabas_api::{Access, AnswerRoom, Client, Context as Surroundings, InPieces};
 use barnabas_base::{BrokerId, Text, TimestampMs};
 use barnabas_net::Claim;
 use barnabas_wire::EncodeError;
@@ -59,6 +59,7 @@ impl Source {
             cluster_id: &self.cluster_id,
             node: self.node,
             client: &self.client,
+            access: Access::OPEN,
             now: self.now,
             room: &room,
         };

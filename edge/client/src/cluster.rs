@@ -4,7 +4,7 @@
 //! [`Cluster::forget`] and ask again.
 
 use crate::error::check;
-use crate::{ClientError, Connection};
+use crate::{ClientError, Connection, Dial, Security};
 use barnabas_base::{BrokerId, ErrorCode, Map, Offset, PartitionIndex, TopicId};
 use barnabas_wire::Request;
 use barnabas_wire::messages::metadata_request::MetadataRequestTopic;
@@ -32,6 +32,8 @@ pub struct ClusterConfig {
     pub deadline: Duration,
     /// Between two tries.
     pub retry_backoff: Duration,
+    /// How connections are protected, and who logs in.
+    pub security: Security,
     /// Where what a try ended with is left, if it is tried again.
     pub last_trouble: LastTrouble,
 }
@@ -60,8 +62,14 @@ impl ClusterConfig {
             request_timeout: Duration::from_secs(30),
             deadline: Duration::from_secs(60),
             retry_backoff: Duration::from_millis(100),
+            security: Security::default(),
             last_trouble: LastTrouble::default(),
         }
+    }
+
+    pub(crate) fn dial(&self, buffers: (i32, i32)) -> Dial {
+        let (client_id, security) = (self.client_id.clone(), self.security.clone());
+        Dial { client_id, timeout: self.request_timeout, buffers, security }
     }
 }
 
@@ -207,8 +215,7 @@ impl Cluster {
 
     async fn connection(&mut self, address: &str) -> Result<&mut Connection, ClientError> {
         if !self.connections.contains_key(address) {
-            let connection =
-                Connection::open(address, &self.config.client_id, self.config.request_timeout).await?;
+            let connection = Connection::open_with(address, &self.config.dial((-1, -1))).await?;
             self.connections.insert(address.to_owned(), connection);
         }
         Ok(self.connections.get_mut(address).expect("it was put there just now"))

@@ -1,12 +1,16 @@
-//! One connection to one node: which versions it speaks, one request out, one answer in.
+//! One connection to one node: which versions it speaks, who logs in, one request out, one answer in.
+//!
+//! A login that expires is renewed on the connection before the next request (KIP-368).
 
-use crate::ClientError;
+mod login;
+
+use crate::{ClientError, Security};
 use barnabas_base::Map;
-use barnabas_net::{Budget, FrameReader, FrameWriter};
+use barnabas_net::{Budget, FrameError, FrameReader, FrameWriter};
 use barnabas_wire::messages::{ApiVersionsRequest, ApiVersionsResponse, RequestHeader, ResponseHeader};
 use barnabas_wire::{ApiKey, Message, Reader, Request, Str, Struct, VersionRange, Writer};
 use bytes::{BufMut, Bytes, BytesMut};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
 /// The largest answer that is taken: a fetch may bring the broker's `fetch.max.bytes` and one oversized batch.
@@ -14,7 +18,23 @@ const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// What an answer may take in memory once it is read: a million topics come in less than a tenth of their size here.
 const ANSWER_MEMORY_MAX: usize = 4 * 1024 * 1024 * 1024;
 
-/// A connection whose versions are known.
+/// The share of a login's lifetime after which it is renewed. Kafka's clients choose one from 0.85 to 0.95.
+const RENEWAL: f64 = 0.85;
+/// The first bytes of a TLS alert, 0x15 0x03, as the upper half of a frame's length (RFC 8446, 5.1).
+const TLS_ALERT: i32 = 0x1503;
+
+/// How a connection is opened.
+#[derive(Debug, Clone)]
+pub struct Dial {
+    pub client_id: String,
+    /// For connecting, and for each answer.
+    pub timeout: Duration,
+    /// The socket's buffers for sending and receiving; −1: what the system gives.
+    pub buffers: (i32, i32),
+    pub security: Security,
+}
+
+/// A connection whose versions are known, and whose user is logged in where its security says so.
 #[derive(Debug)]
 pub struct Connection {
     address: String,
@@ -25,55 +45,69 @@ pub struct Connection {
     correlation_id: i32,
     versions: Map<i16, VersionRange>,
     timeout: Duration,
+    security: Security,
+    /// When the login is to be renewed.
+    renew_at: Option<Instant>,
+    /// Answers so far. A node that closes the connection early may expect another protocol.
+    answers: u64,
 }
 
 impl Connection {
-    /// Connects to `address` (`host:port`) and asks which versions it speaks.
+    /// Connects to `address` (`host:port`) without protection and asks which versions it speaks.
     ///
     /// # Errors
-    /// [`ClientError::Unreachable`] if the connect is refused or the name is unknown; any error of
-    /// the first request.
+    /// As [`Self::open_with`].
     pub async fn open(address: &str, client_id: &str, timeout: Duration) -> Result<Self, ClientError> {
-        Self::open_with(address, client_id, timeout, (-1, -1)).await
+        let security = Security::default();
+        Self::open_with(
+            address,
+            &Dial { client_id: client_id.to_owned(), timeout, buffers: (-1, -1), security },
+        )
+        .await
     }
 
-    /// [`Self::open`] with the sizes of the socket's buffers for sending and receiving; −1 is what the system gives.
+    /// Connects to `address` (`host:port`), asks which versions it speaks, and logs in.
     ///
     /// # Errors
-    /// As [`Self::open`].
-    pub async fn open_with(
-        address: &str,
-        client_id: &str,
-        timeout: Duration,
-        (send_bytes, receive_bytes): (i32, i32),
-    ) -> Result<Self, ClientError> {
-        let unreachable = |why: String| ClientError::Unreachable { address: address.to_owned(), why };
-        let connecting = tokio::time::timeout(timeout, TcpStream::connect(address));
-        let stream = match connecting.await {
-            Ok(connected) => connected.map_err(|error| unreachable(error.to_string()))?,
-            Err(_) => return Err(unreachable(format!("no answer within {} ms", timeout.as_millis()))),
-        };
-        stream.set_nodelay(true).map_err(|error| unreachable(error.to_string()))?;
-        let socket = socket2::SockRef::from(&stream);
-        if let Ok(bytes) = usize::try_from(send_bytes) {
-            socket.set_send_buffer_size(bytes).map_err(|error| unreachable(error.to_string()))?;
-        }
-        if let Ok(bytes) = usize::try_from(receive_bytes) {
-            socket.set_recv_buffer_size(bytes).map_err(|error| unreachable(error.to_string()))?;
-        }
+    /// [`ClientError::Unreachable`] if the connect is refused or the name is unknown; [`ClientError::Login`] if the
+    /// node refuses the login; any error of the first request.
+    pub async fn open_with(address: &str, dial: &Dial) -> Result<Self, ClientError> {
+        let stream = connect(address, dial).await?;
         let budget = Budget::new(2 * ANSWER_BYTES_MAX as u64);
         let mut connection = Self {
             address: address.to_owned(),
             stream,
             reader: FrameReader::new(budget.claim(None), ANSWER_BYTES_MAX),
             writer: FrameWriter::default(),
-            client_id: client_id.into(),
+            client_id: dial.client_id.as_str().into(),
             correlation_id: 0,
             versions: Map::default(),
-            timeout,
+            timeout: dial.timeout,
+            security: dial.security.clone(),
+            renew_at: None,
+            answers: 0,
         };
         connection.ask_versions().await?;
+        connection.log_in().await?;
         Ok(connection)
+    }
+
+    /// Logs in, or renews the login.
+    async fn log_in(&mut self) -> Result<(), ClientError> {
+        let security = self.security.clone();
+        let Some(credentials) = security.credentials() else { return Ok(()) };
+        let lifetime = self.log_in_as(credentials).await?;
+        self.renew_at = lifetime.map(|lifetime| Instant::now() + lifetime.mul_f64(RENEWAL));
+        Ok(())
+    }
+
+    async fn renew(&mut self) -> Result<(), ClientError> {
+        if self.renew_at.is_some_and(|at| at <= Instant::now()) { self.log_in().await } else { Ok(()) }
+    }
+
+    /// When the login is to be renewed; `None`: it lasts as long as the connection.
+    pub(crate) fn renew_at(&self) -> Option<Instant> {
+        self.renew_at
     }
 
     pub fn address(&self) -> &str {
@@ -87,7 +121,7 @@ impl Connection {
 
     /// Starts low: every broker answers version 0, and a newer one would only tell its name.
     async fn ask_versions(&mut self) -> Result<(), ClientError> {
-        let answer: ApiVersionsResponse = self.call_at(&ApiVersionsRequest::default(), 0).await?;
+        let answer: ApiVersionsResponse = self.exchange(&ApiVersionsRequest::default(), 0).await?;
         crate::error::check(format!("asking {} for its versions", self.address), answer.error_code, None)?;
         let ranges = answer
             .api_keys
@@ -144,6 +178,12 @@ impl Connection {
         request: &R,
         version: i16,
     ) -> Result<R::Response, ClientError> {
+        self.renew().await?;
+        self.exchange(request, version).await
+    }
+
+    /// The same for what a login consists of.
+    async fn exchange<R: Request>(&mut self, request: &R, version: i16) -> Result<R::Response, ClientError> {
         self.send(request, version).await?;
         let frame = self.receive(Duration::ZERO).await?;
         self.read_answer::<R>(frame, version)
@@ -159,6 +199,7 @@ impl Connection {
         patience: Duration,
     ) -> Result<R::Response, ClientError> {
         let version = self.version_for::<R>()?;
+        self.renew().await?;
         self.send(request, version).await?;
         let frame = self.receive(patience).await?;
         self.read_answer::<R>(frame, version)
@@ -170,6 +211,7 @@ impl Connection {
     /// As [`Self::call`].
     pub async fn send_only<R: Request>(&mut self, request: &R) -> Result<(), ClientError> {
         let version = self.version_for::<R>()?;
+        self.renew().await?;
         self.send(request, version).await
     }
 
@@ -199,12 +241,34 @@ impl Connection {
     async fn receive(&mut self, patience: Duration) -> Result<Bytes, ClientError> {
         let (mut stream, _) = self.stream.split();
         match tokio::time::timeout(self.timeout + patience, self.reader.next(&mut stream)).await {
-            Ok(Ok(Some((frame, _claim)))) => Ok(frame),
-            Ok(Ok(None)) => Err(self.lost("the node closed it")),
-            Ok(Err(error)) => Err(self.lost(error)),
+            Ok(Ok(Some((frame, _claim)))) => {
+                self.answers += 1;
+                Ok(frame)
+            }
+            Ok(Ok(None)) => Err(self.lost(format!("the node closed it{}", self.suspicion()))),
+            Ok(Err(FrameError::TooLarge { length, .. })) if length >> 16 == TLS_ALERT => {
+                let protocol = self.security.protocol().name();
+                let why = format!(
+                    "its listener speaks TLS, and security.protocol is {protocol}. Expected SSL or SASL_SSL"
+                );
+                Err(ClientError::Login { address: self.address.clone(), why })
+            }
+            Ok(Err(error)) => Err(self.lost(format!("{error}{}", self.suspicion()))),
             Err(_) => {
                 Err(self.lost(format!("no answer within {} ms", (self.timeout + patience).as_millis())))
             }
+        }
+    }
+
+    /// What may be behind it that a node closes the connection at the first requests.
+    fn suspicion(&self) -> &'static str {
+        match (self.answers, self.security.protocol().has_tls(), self.security.protocol().has_sasl()) {
+            (0, false, _) => ". Does its listener expect TLS? That is security.protocol=SSL or SASL_SSL",
+            (1, false, false) => {
+                ". Does its listener expect a login? That is security.protocol=SASL_PLAINTEXT"
+            }
+            (1, true, false) => ". Does its listener expect a login? That is security.protocol=SASL_SSL",
+            _ => "",
         }
     }
 
@@ -224,4 +288,23 @@ impl Connection {
     fn lost(&self, why: impl std::fmt::Display) -> ClientError {
         ClientError::Lost { address: self.address.clone(), why: why.to_string() }
     }
+}
+
+async fn connect(address: &str, dial: &Dial) -> Result<TcpStream, ClientError> {
+    let unreachable = |why: String| ClientError::Unreachable { address: address.to_owned(), why };
+    let connecting = tokio::time::timeout(dial.timeout, TcpStream::connect(address));
+    let stream = match connecting.await {
+        Ok(connected) => connected.map_err(|error| unreachable(error.to_string()))?,
+        Err(_) => return Err(unreachable(format!("no answer within {} ms", dial.timeout.as_millis()))),
+    };
+    stream.set_nodelay(true).map_err(|error| unreachable(error.to_string()))?;
+    let socket = socket2::SockRef::from(&stream);
+    let (send_bytes, receive_bytes) = dial.buffers;
+    if let Ok(bytes) = usize::try_from(send_bytes) {
+        socket.set_send_buffer_size(bytes).map_err(|error| unreachable(error.to_string()))?;
+    }
+    if let Ok(bytes) = usize::try_from(receive_bytes) {
+        socket.set_recv_buffer_size(bytes).map_err(|error| unreachable(error.to_string()))?;
+    }
+    Ok(stream)
 }

@@ -394,8 +394,7 @@ impl Consumer {
             self.leaders.push(Leader::start(Reading {
                 broker,
                 address: address.to_owned(),
-                client_id: cluster.config().client_id.clone(),
-                timeout: cluster.config().request_timeout,
+                dial: cluster.config().dial((-1, self.config.receive_buffer_bytes)),
                 topic: self.topic.clone(),
                 topic_id: found.topic_id,
                 config: self.config.clone(),

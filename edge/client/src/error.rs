@@ -7,6 +7,8 @@ use barnabas_wire::{DecodeError, EncodeError};
 pub enum ClientError {
     #[error("no broker answers at {address}: {why}. Is it running, and is this its advertised address?")]
     Unreachable { address: String, why: String },
+    #[error("no login at {address}: {why}")]
+    Login { address: String, why: String },
     #[error("the connection to {address} ended: {why}")]
     Lost { address: String, why: String },
     #[error(

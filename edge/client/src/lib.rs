@@ -18,14 +18,16 @@ mod group;
 mod murmur2;
 mod pipeline;
 mod producer;
+mod security;
 mod troubles;
 
 pub use admin::{Admin, NewTopic};
 pub use cluster::{Cluster, ClusterConfig, LastTrouble};
-pub use connection::Connection;
+pub use connection::{Connection, Dial};
 pub use consumer::{Consumer, ConsumerConfig, FetchedBatch, Received, StartAt};
 pub use error::ClientError;
 pub use group::{Group, GroupConfig};
 pub use pipeline::{Counters, Delivery, Parsed, PipelineConfig, PipelinedProducer, Record, Spread, Taken};
 pub use producer::{Outgoing, Producer, ProducerConfig};
+pub use security::{Protocol, Security};
 pub use troubles::Trouble;

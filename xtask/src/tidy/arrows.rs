@@ -24,7 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-disk", &["base", "clock", "storage"]),
     ("barnabas-net", &["base", "clock", "wire"]),
     ("barnabas-metrics", &["base", "wire", "coordinator", "clock"]),
-    ("barnabas-client", &["base", "wire", "net"]),
+    ("barnabas-client", &["base", "wire", "sasl", "net"]),
     ("barnabas-tools", &["base", "wire", "sasl", "client"]),
     ("barnabas-console", &["base", "wire", "client"]),
     ("barnabas-bridge", &["base", "wire", "client"]),

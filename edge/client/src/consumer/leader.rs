@@ -12,14 +12,13 @@
 use super::unpack::unpack;
 use super::{ConsumerConfig, FetchedBatch, StartAt};
 use crate::error::check;
-use crate::{ClientError, Connection};
+use crate::{ClientError, Connection, Dial};
 use barnabas_base::{BrokerId, ErrorCode, Map, Offset, PartitionIndex, TopicId, TopicPartition};
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic, ForgottenTopic};
 use barnabas_wire::messages::fetch_response::PartitionData;
 use barnabas_wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use barnabas_wire::messages::{FetchRequest, FetchResponse, ListOffsetsRequest};
 use std::task::{Context, Poll};
-use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Answers that wait to be used.
@@ -53,8 +52,7 @@ pub(super) enum Told {
 pub(super) struct Reading {
     pub broker: BrokerId,
     pub address: String,
-    pub client_id: String,
-    pub timeout: Duration,
+    pub dial: Dial,
     pub topic: String,
     pub topic_id: TopicId,
     pub config: ConsumerConfig,
@@ -145,9 +143,7 @@ impl Session {
         sender: &mpsc::Sender<Told>,
     ) -> Result<(), ClientError> {
         let reading = &self.reading;
-        let buffers = (-1, reading.config.receive_buffer_bytes);
-        let opening = Connection::open_with(&reading.address, &reading.client_id, reading.timeout, buffers);
-        let mut connection = opening.await?;
+        let mut connection = Connection::open_with(&reading.address, &reading.dial).await?;
         while self.take_begins(begins).await.is_ok() {
             if !self.unplaced.is_empty() {
                 let answer = connection.call(&self.offsets_request()).await?;

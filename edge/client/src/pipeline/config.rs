@@ -1,12 +1,12 @@
 //! The pipelined producer's settings, by Kafka's names, with Kafka's defaults and Kafka's rules between them.
 //!
 //! As in Kafka, unknown names are not refused: they come back in [`Parsed::unknown`] and the caller
-//! warns. Known settings that this producer cannot do (transactions, encryption) are refused with a
+//! warns. Known settings that this producer cannot do (transactions) are refused with a
 //! message.
 //!
 //! Source: Kafka 4.3 `ProducerConfig`.
 
-use crate::ClientError;
+use crate::{ClientError, Security};
 use barnabas_wire::records::{Codec, Compression};
 use std::time::Duration;
 
@@ -44,6 +44,7 @@ pub struct PipelineConfig {
     pub receive_buffer_bytes: i32,
     /// Whether keys choose no partition (`partitioner.ignore.keys`).
     pub ignores_keys: bool,
+    pub security: Security,
     /// Whether busy partitions get less (`partitioner.adaptive.partitioning.enable`).
     pub is_adaptive: bool,
 }
@@ -76,6 +77,7 @@ impl Default for PipelineConfig {
             send_buffer_bytes: -1,
             receive_buffer_bytes: -1,
             ignores_keys: false,
+            security: Security::default(),
             is_adaptive: true,
         }
     }
@@ -115,6 +117,7 @@ struct Given {
     delivery_timeout: bool,
     codec: Option<Codec>,
     levels: [Option<i32>; 3],
+    security: Vec<(String, String)>,
 }
 
 impl PipelineConfig {
@@ -176,11 +179,8 @@ impl PipelineConfig {
                     "{name} is set, but this producer has no transactions yet: leave it out"
                 )));
             }
-            "security.protocol" if value.eq_ignore_ascii_case("PLAINTEXT") => {}
-            "security.protocol" => {
-                return Err(invalid(name, value, "PLAINTEXT: this client does not encrypt or log in yet"));
-            }
-            _ if name.starts_with("ssl.") || name.starts_with("sasl.") => {}
+            // Read together, at the end.
+            _ if Security::has_key(name) => given.security.push((name.to_owned(), value.to_owned())),
             "partitioner.class" | "interceptor.classes" if value.is_empty() => {}
             "partitioner.class" | "interceptor.classes" => {
                 return Err(invalid(name, value, "nothing: classes of Java cannot be run here"));
@@ -215,6 +215,8 @@ impl PipelineConfig {
 
     /// What follows from what was set for what was not, and what contradicts itself.
     fn settle(&mut self, given: &Given) -> Result<(), ClientError> {
+        let security = given.security.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        self.security = Security::parse(security)?;
         let codec = given.codec.unwrap_or_default();
         let level = match codec {
             Codec::Gzip => given.levels[0],
@@ -322,7 +324,7 @@ mod tests {
         assert_eq!(refusal(&[("linger.ms", "-1")]), "linger.ms takes a number from 0 on; not '-1'");
         assert!(refusal(&[("batch.size", "x")]).starts_with("batch.size takes a number"));
         assert!(refusal(&[("transactional.id", "t")]).contains("this producer has no transactions yet"));
-        assert!(refusal(&[("security.protocol", "SSL")]).contains("PLAINTEXT"));
+        assert!(refusal(&[("security.protocol", "TLS")]).contains("SASL_SSL"));
         assert!(refusal(&[("delivery.timeout.ms", "1000")]).contains("request.timeout.ms"));
         // Not set, it follows.
         let follows = parsed(&[("request.timeout.ms", "200000")]);

@@ -6,7 +6,7 @@
 //! Bounded: `in_flight_max` requests, each at most `max.request.size` (or one batch).
 
 use super::PipelineConfig;
-use crate::{ClientError, Connection};
+use crate::{ClientError, Connection, Dial};
 use barnabas_base::BrokerId;
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::{ProduceRequest, ProduceResponse, RequestHeader, ResponseHeader};
@@ -66,6 +66,8 @@ impl std::fmt::Debug for State {
 struct Wire {
     stream: TcpStream,
     version: i16,
+    /// When the login is to be renewed. Requests overlap here, so it is renewed by a new connection.
+    renew_at: Option<Instant>,
     out: VecDeque<Bytes>,
     inbox: BytesMut,
 }
@@ -105,7 +107,7 @@ impl Link {
 
     /// Whether a request can be handed over now.
     pub fn has_room(&self, config: &PipelineConfig, now: Instant) -> bool {
-        matches!(self.state, State::Up(_))
+        matches!(&self.state, State::Up(wire) if wire.renew_at.is_none_or(|at| now < at))
             && self.in_flight.len() < config.in_flight_max
             && self.muted_until.is_none_or(|until| until <= now)
     }
@@ -114,6 +116,7 @@ impl Link {
     pub fn timer(&self) -> Option<Instant> {
         let down = match &self.state {
             State::Down { until } if !self.ready.is_empty() => Some(*until),
+            State::Up(wire) if !self.ready.is_empty() && self.in_flight.is_empty() => wire.renew_at,
             _ => None,
         };
         let oldest = self.in_flight.front().map(|flight| flight.sent + self.request_timeout);
@@ -123,16 +126,20 @@ impl Link {
 
     /// Connects, writes and reads as far as that goes without waiting.
     pub fn poll(&mut self, config: &PipelineConfig, cx: &mut Context<'_>, events: &mut Vec<Event>) {
+        self.renew();
         if let State::Down { until } = self.state
             && until <= Instant::now()
             && !self.ready.is_empty()
         {
-            let (address, client_id) = (self.address.clone(), config.client_id.clone());
-            let timeout = config.connect_timeout;
-            let buffers = (config.send_buffer_bytes, config.receive_buffer_bytes);
-            self.state = State::Connecting(Box::pin(async move {
-                Connection::open_with(&address, &client_id, timeout, buffers).await
-            }));
+            let address = self.address.clone();
+            let dial = Dial {
+                client_id: config.client_id.clone(),
+                timeout: config.connect_timeout,
+                buffers: (config.send_buffer_bytes, config.receive_buffer_bytes),
+                security: config.security.clone(),
+            };
+            self.state =
+                State::Connecting(Box::pin(async move { Connection::open_with(&address, &dial).await }));
         }
         if let State::Connecting(connecting) = &mut self.state
             && let Poll::Ready(connected) = connecting.as_mut().poll(cx)
@@ -147,6 +154,18 @@ impl Link {
         }
         if let Err(error) = self.poll_wire(cx, events) {
             self.fail(config, error, events);
+        }
+    }
+
+    /// Closes a connection whose login is to be renewed, once all its requests are answered.
+    fn renew(&mut self) {
+        let now = Instant::now();
+        if let State::Up(wire) = &self.state
+            && wire.renew_at.is_some_and(|at| at <= now)
+            && self.in_flight.is_empty()
+            && wire.out.is_empty()
+        {
+            self.state = State::Down { until: now };
         }
     }
 
@@ -274,6 +293,7 @@ impl Wire {
         let version = connection.version_for::<ProduceRequest>()?;
         debug_assert_eq!(ProduceRequest::KEY, ApiKey::Produce);
         Ok(Self {
+            renew_at: connection.renew_at(),
             stream: connection.into_stream(),
             version,
             out: VecDeque::new(),

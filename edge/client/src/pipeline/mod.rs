@@ -152,6 +152,7 @@ impl PipelinedProducer {
             request_timeout: config.request_timeout,
             deadline: config.block_max,
             retry_backoff: config.retry_backoff,
+            security: config.security.clone(),
             ..ClusterConfig::new(&config.bootstrap, &config.client_id)
         });
         let tries = cluster.tries(format!("finding topic {topic}"));

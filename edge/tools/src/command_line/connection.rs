@@ -3,7 +3,7 @@
 use super::args::{excludes, text, value};
 use super::properties::Properties;
 use crate::ToolError;
-use barnabas_client::ClusterConfig;
+use barnabas_client::{ClusterConfig, Security};
 use clap::{Arg, ArgMatches};
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -125,29 +125,12 @@ fn apply(properties: &Properties, config: &mut ClusterConfig) -> Result<(), Tool
             *time = Duration::from_millis(ms);
         }
     }
-    plaintext(properties)?;
+    config.security = Security::parse(properties.iter())?;
     properties.warn_of_unknown("admin client", |key| {
         let with_effect = ["client.id", "request.timeout.ms", "default.api.timeout.ms", "retry.backoff.ms"];
-        with_effect.contains(&key) || WITHOUT_EFFECT.contains(&key) || is_of_security(key)
+        with_effect.contains(&key) || WITHOUT_EFFECT.contains(&key) || Security::has_key(key)
     });
     Ok(())
-}
-
-/// # Errors
-/// A protocol that this client does not speak.
-pub fn plaintext(properties: &Properties) -> Result<(), ToolError> {
-    match properties.get("security.protocol").map(str::trim) {
-        None => Ok(()),
-        Some(protocol) if protocol.eq_ignore_ascii_case("PLAINTEXT") => Ok(()),
-        Some(protocol) => Err(ToolError::Usage(format!(
-            "security.protocol takes PLAINTEXT, not '{protocol}': this client does not encrypt or log in yet"
-        ))),
-    }
-}
-
-/// A key that means something only where the client encrypts or logs in.
-pub fn is_of_security(key: &str) -> bool {
-    key == "security.protocol" || key.starts_with("ssl.") || key.starts_with("sasl.")
 }
 
 /// `host:port` each, with commas between. As in Kafka, a protocol in front is dropped.

@@ -119,6 +119,7 @@ async fn send_lines(
         request_timeout: config.request_timeout,
         deadline: config.block_max,
         retry_backoff: config.retry_backoff,
+        security: config.security.clone(),
         ..ClusterConfig::new(&config.bootstrap, &config.client_id)
     });
     reached(TOOL, cluster.config()).await?;

@@ -5,10 +5,9 @@
 //! Source: Kafka 4.3 `ConsumerConfig`.
 
 use crate::ToolError;
-use crate::command_line::connection::{is_of_security, plaintext};
 use crate::command_line::properties::Properties;
 use crate::tell;
-use barnabas_client::{ClusterConfig, ConsumerConfig, GroupConfig, StartAt};
+use barnabas_client::{ClusterConfig, ConsumerConfig, GroupConfig, Security, StartAt};
 use std::time::Duration;
 
 const WITH_EFFECT: &[&str] = &[
@@ -95,6 +94,7 @@ pub struct Settings {
     pub auto_commit: bool,
     pub commit_interval: Duration,
     pub consumer: ConsumerConfig,
+    security: Security,
     request_timeout: Option<Duration>,
     deadline: Option<Duration>,
     retry_backoff: Option<Duration>,
@@ -107,9 +107,9 @@ impl Settings {
     /// # Errors
     /// A value that is no value of its name, and what is not served.
     pub fn read(properties: &Properties) -> Result<Self, ToolError> {
-        plaintext(properties)?;
+        let security = Security::parse(properties.iter())?;
         properties.warn_of_unknown("consumer", |key| {
-            WITH_EFFECT.contains(&key) || WITHOUT_EFFECT.contains(&key) || is_of_security(key)
+            WITH_EFFECT.contains(&key) || WITHOUT_EFFECT.contains(&key) || Security::has_key(key)
         });
         if properties.get("group.protocol").is_some_and(|word| !word.eq_ignore_ascii_case("classic")) {
             tell("WARN group.protocol: this tool joins groups as a classic member");
@@ -124,6 +124,7 @@ impl Settings {
             auto_commit: properties.is_true("enable.auto.commit", true),
             commit_interval: time("auto.commit.interval.ms")?.unwrap_or(Duration::from_secs(5)),
             consumer: consumer(properties)?,
+            security,
             request_timeout: time("request.timeout.ms")?,
             deadline: time("default.api.timeout.ms")?,
             retry_backoff: time("retry.backoff.ms")?,
@@ -136,6 +137,7 @@ impl Settings {
     /// `client_id`: where none is set.
     pub fn cluster(&self, bootstrap: &str, client_id: &str) -> ClusterConfig {
         let mut config = ClusterConfig::new(bootstrap, self.client_id.as_deref().unwrap_or(client_id));
+        config.security = self.security.clone();
         config.request_timeout = self.request_timeout.unwrap_or(config.request_timeout);
         config.deadline = self.deadline.unwrap_or(config.deadline);
         config.retry_backoff = self.retry_backoff.unwrap_or(config.retry_backoff);

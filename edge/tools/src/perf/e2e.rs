@@ -174,7 +174,10 @@ impl Job {
     }
 
     async fn measure(&self, latencies: &mut Latencies) -> Result<(), ToolError> {
-        let mut cluster = Cluster::new(ClusterConfig::new(&self.bootstrap, "barnabas-e2e-latency"));
+        let mut cluster = Cluster::new(ClusterConfig {
+            security: self.config.security.clone(),
+            ..ClusterConfig::new(&self.bootstrap, "barnabas-e2e-latency")
+        });
         reached("e2e-latency", cluster.config()).await?;
         self.make_topic(&mut cluster).await?;
         let mut consumer = Consumer::new(&self.topic, ConsumerConfig::default());

@@ -81,6 +81,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
     }
     let mut cluster = ClusterConfig::new(&job.config.bootstrap, &job.config.client_id);
     cluster.deadline = job.config.block_max;
+    cluster.security = job.config.security.clone();
     block_on(async { Ok(reached("producer-perf-test", &cluster).await?) })?;
     let (cpu, started) = (cpu_time(), Instant::now());
     let count = Count::new(&job, started);

@@ -22,9 +22,9 @@
 use std::sync::Arc;
 
 use barnabas_base::Offset;
-use barnabas_partition::{Acks, Append, BatchInfo, BatchKind, Guard, Placed, Refusal};
+use barnabas_partition::{Acks, Append, BatchInfo, BatchKind, Guard, Origin, Placed, Refusal};
 use barnabas_storage::journal::{Entry, EntryKind};
-use barnabas_storage::{AppendBytes, StorageError};
+use barnabas_storage::{AppendBytes, StorageError, Writer};
 use barnabas_wire::records::ReadyBatch;
 
 use crate::{Effect, LogEvent, Outbox, Replica, RequestError, Surroundings, batch_info};
@@ -54,6 +54,14 @@ pub struct Verified {
     pub guard: Guard,
 }
 
+/// In whose name a batch is appended, as the directory's room counts it.
+fn writer(origin: Origin) -> Writer {
+    match origin {
+        Origin::Client => Writer::Producer,
+        Origin::Coordinator => Writer::Coordinator,
+    }
+}
+
 /// What became of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Appended {
@@ -66,11 +74,31 @@ pub enum Appended {
 impl Replica {
     /// Gives a batch its offsets and keeps it for the round's write.
     ///
-    /// The caller has room for it in the directory, and gives that back unless the batch is [`Appended::InRound`].
+    /// `admit`: whether the directory has room for so many bytes of this writer; they count as used then, until an
+    /// [`Effect::Released`] or [`Effect::WroteBack`] says otherwise.
     ///
     /// # Errors
     /// Nothing was kept of the batch. Effects are to be carried out even so.
     pub fn append(
+        &mut self,
+        batch: ReadyBatch,
+        verification: TxnVerification,
+        append: Append,
+        admit: impl FnOnce(usize, Writer) -> bool,
+        around: &mut Surroundings<'_>,
+    ) -> Result<Appended, RequestError> {
+        let bytes = batch.size_bytes();
+        if !admit(bytes, writer(append.origin)) {
+            return Err(RequestError::Full);
+        }
+        let appended = self.append_admitted(batch, verification, append, around);
+        if !matches!(appended, Ok(Appended::InRound { .. })) {
+            around.outbox.effects.push(Effect::Released(bytes as u64));
+        }
+        appended
+    }
+
+    fn append_admitted(
         &mut self,
         mut batch: ReadyBatch,
         verification: TxnVerification,

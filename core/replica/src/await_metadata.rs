@@ -17,7 +17,7 @@
 //! shell/broker/src/worker/partition_worker/lifecycle/changes.rs, which takes over roles.
 
 use barnabas_base::{DurationMs, LeaderEpoch, MonotonicMs};
-use barnabas_partition::ReplicaKey;
+use barnabas_partition::{Acks, Append, ReplicaKey};
 
 use crate::Replica;
 
@@ -76,12 +76,14 @@ impl<T> AwaitMetadata<T> {
 }
 
 impl Replica {
-    /// Whether a batch may be ahead of this broker's metadata.
+    /// Whether a batch may be ahead of this broker's metadata. One with `acks=0` does not wait: its producer learns
+    /// nothing from a refusal and nothing from a delay.
     ///
     /// `forwards_for`: how long after it ceased to lead a broker forwards batches to the new leader. `knows_more`:
     /// whether the metadata log holds more than the image shows; asked only where it decides.
     pub fn append_awaits_metadata(
         &self,
+        append: &Append,
         now: MonotonicMs,
         forwards_for: DurationMs,
         knows_more: impl FnOnce() -> bool,
@@ -89,7 +91,7 @@ impl Replica {
         let follows = !self.partition.is_leader() && !self.partition.is_failed();
         // What the metadata log has more is of other partitions, then.
         let has_ceased = self.history.ceased_at.is_some_and(|at| now.since(at) < forwards_for);
-        follows && !has_ceased && (!self.history.has_led || knows_more())
+        append.acks != Acks::None && follows && !has_ceased && (!self.history.has_led || knows_more())
     }
 
     /// The epoch in which requests are served or refused. `None`: the partition has failed.

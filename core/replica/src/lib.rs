@@ -26,6 +26,7 @@
 //! | `repair` | when a damaged log may give up data |
 //! | `moving` | how a replica moves to another log directory |
 //! | `await_metadata` | which requests are ahead of the metadata |
+//! | `await_journal` | which appends wait for room in a journal |
 //! | `effects` | what the caller has to carry out |
 //!
 //! # The caller's duties
@@ -50,8 +51,8 @@
 //!
 //! **Steps:**
 //!
-//! - *A producer's batch arrives:* claim room for its bytes, call [`Replica::append`]. Release the room
-//!   unless it returns [`Appended::InRound`].
+//! - *A producer's batch arrives:* hold it while a journal is full ([`AwaitJournal`]) or the batch is ahead of the
+//!   metadata ([`AwaitMetadata`]). Then call [`Replica::append`], which asks for room in the directory.
 //! - *The mailbox is empty:* call [`Replica::finish_round`] for each replica with batches. Hand
 //!   `Surroundings::entries` of all replicas to the journal together, in order.
 //! - *A round of the journal is durable:* call [`Replica::journal_durable`].
@@ -81,6 +82,7 @@
 //! It does not know: other partitions, connections, threads, the controller. shell/broker's `partition_worker` does.
 
 mod append;
+mod await_journal;
 mod await_metadata;
 mod batch_info;
 mod effects;
@@ -102,6 +104,7 @@ mod truncation;
 mod write_back;
 
 pub use append::{Appended, TxnVerification, Verified};
+pub use await_journal::AwaitJournal;
 pub use await_metadata::{APPEND_TIMEOUT, AwaitMetadata, READ_TIMEOUT};
 pub use batch_info::batch_info;
 pub use effects::{Committed, Durability, Effect, LogEvent, Moment, Outbox, RequestError, Surroundings};

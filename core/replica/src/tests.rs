@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod append;
+mod await_journal;
 mod await_metadata;
 mod bench;
 mod fetch_append;

@@ -27,7 +27,7 @@ use barnabas_replica::{
     TxnVerification,
 };
 use barnabas_storage::journal::{Entry, JournalError, JournalPartition, PartitionReplay};
-use barnabas_storage::{FilePool, LogConfig, LogDir, MemoryDisk, StorageError, TailMemory};
+use barnabas_storage::{FilePool, LogConfig, LogDir, MemoryDisk, StorageError, TailMemory, Writer};
 
 use crate::batch::Batch;
 use crate::counts::{Fault, Faults};
@@ -275,9 +275,6 @@ impl ReplicaHost {
         waiter: Waiter,
         now: MonotonicMs,
     ) -> Result<(), ErrorCode> {
-        if self.room_is_short && how.origin == Origin::Client {
-            return Err(RequestError::Full.code());
-        }
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         let Handing { origin, acks, verification, deadline } = how;
@@ -288,8 +285,10 @@ impl ReplicaHost {
         }
         hosted.waiting.push_back((ticket, waiter));
         let ready = batch.to_ready(TimestampMs(now.0 as i64));
+        let is_short = self.room_is_short;
+        let admit = move |_: usize, writer| !is_short || writer == Writer::Coordinator;
         let appended =
-            self.step(key, now, |replica, around| replica.append(ready, verification, append, around));
+            self.step(key, now, |replica, around| replica.append(ready, verification, append, admit, around));
         match appended {
             Some(Ok(_)) => {
                 self.touched.insert(key);

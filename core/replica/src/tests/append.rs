@@ -1,8 +1,9 @@
 //! Which way a round takes to disk, and what a write that failed means for its producers.
 
 use barnabas_base::Offset;
-use barnabas_partition::{Acks, Refusal, Ticket};
-use barnabas_storage::{Faults, StorageError};
+use barnabas_partition::{Acks, Append, Origin, Refusal, Ticket};
+use barnabas_storage::{Faults, StorageError, Writer};
+use barnabas_wire::records::ReadyBatch;
 
 use super::Bench;
 use super::bench::{append_of, batch};
@@ -17,6 +18,10 @@ fn answers(effects: &[Effect]) -> Vec<(u64, Result<i64, RequestError>)> {
         _ => None,
     });
     answers.collect()
+}
+
+fn ready() -> ReadyBatch {
+    ReadyBatch::from_bytes(batch(0, 1, Some(0))).unwrap()
 }
 
 fn written() -> Durability {
@@ -92,7 +97,7 @@ fn written_acks_are_answered_after_the_write_or_its_flush() {
 fn batch_larger_than_a_segment_is_refused() {
     let mut bench = Bench::leader();
     assert_eq!(bench.place(40, Acks::All, 1), Err(RequestError::Storage));
-    let [Effect::Log(event)] = &bench.effects()[..] else { panic!("one log event") };
+    let [Effect::Log(event), Effect::Released(_)] = &bench.effects()[..] else { panic!("one log event") };
     assert!(matches!(**event, LogEvent::BatchTooLarge { segment_bytes: 1000, .. }));
     assert!(bench.replica.round.is_empty());
     assert_eq!(bench.replica.partition.log_end(), Offset(0));
@@ -116,13 +121,12 @@ fn verification_by_a_replica_that_was_opened_again_does_not_count() {
     else {
         panic!("no transaction is open")
     };
-    let ready = || barnabas_wire::records::ReadyBatch::from_bytes(batch(0, 1, Some(0))).unwrap();
     let old = TxnVerification::Verified(Verified { replica: 1, guard });
     let append = append_of(Acks::All, 1);
-    let refused = bench.step(|replica, around| replica.append(ready(), old, append, around));
+    let refused = bench.step(|replica, around| replica.append(ready(), old, append, |_, _| true, around));
     assert_eq!(refused, Err(RequestError::Refused(Refusal::NotLeader)));
     let new = TxnVerification::Verified(Verified { replica: 2, guard });
-    assert!(bench.step(|replica, around| replica.append(ready(), new, append, around)).is_ok());
+    assert!(bench.step(|replica, around| replica.append(ready(), new, append, |_, _| true, around)).is_ok());
 }
 
 #[test]
@@ -204,4 +208,35 @@ fn closed_replica_answers_its_round_and_gives_the_room_back() {
     assert!(answers.contains(&(1, Err(RequestError::Refused(Refusal::Offline)))));
     bench.step(|replica, around| replica.fail(RequestError::Storage, around.outbox));
     assert_eq!(bench.effects(), [], "once");
+}
+
+#[test]
+fn batch_without_room_is_refused_and_changes_nothing() {
+    let mut bench = Bench::leader();
+    let place = |bench: &mut Bench, origin, is_short: bool| {
+        let append = Append { origin, ..append_of(Acks::All, 1) };
+        let admit = |_, writer| !is_short || writer == Writer::Coordinator;
+        bench.step(|replica, around| replica.append(ready(), TxnVerification::Open, append, admit, around))
+    };
+    assert_eq!(place(&mut bench, Origin::Client, true), Err(RequestError::Full));
+    assert_eq!((bench.replica.partition.log_end(), bench.effects()), (Offset(0), Vec::new()));
+    assert!(place(&mut bench, Origin::Coordinator, true).is_ok(), "consumers go on");
+    assert!(place(&mut bench, Origin::Client, false).is_ok());
+}
+
+#[test]
+fn room_of_a_batch_that_is_not_written_is_released() {
+    let mut bench = Bench::leader();
+    bench.replica.partition.fail(&mut bench.outbox.decisions);
+    bench.outbox.decisions.clear();
+    let bytes = std::cell::Cell::new(0);
+    let admit = |of, _| {
+        bytes.set(of);
+        true
+    };
+    let append = append_of(Acks::All, 1);
+    let placed =
+        bench.step(|replica, around| replica.append(ready(), TxnVerification::Open, append, admit, around));
+    assert!(placed.is_err());
+    assert_eq!(bench.effects(), [Effect::Released(bytes.get() as u64)]);
 }

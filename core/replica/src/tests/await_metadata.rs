@@ -1,8 +1,10 @@
 //! Which requests are held for metadata, and for how long.
 
 use barnabas_base::{DurationMs, LeaderEpoch, MonotonicMs};
+use barnabas_partition::Acks;
 
 use super::Bench;
+use super::bench::append_of;
 use crate::{APPEND_TIMEOUT, AwaitMetadata};
 
 const NOW: MonotonicMs = MonotonicMs(1_000);
@@ -30,17 +32,23 @@ fn batch_waits_where_the_broker_may_be_the_next_leader() {
     ];
     for (has_led, ceased_at, knows_more, waits) in table {
         let bench = follower(has_led, ceased_at);
-        let found = bench.replica.append_awaits_metadata(NOW, FORWARDS_FOR, || knows_more);
+        let found =
+            bench.replica.append_awaits_metadata(&append_of(Acks::All, 1), NOW, FORWARDS_FOR, || knows_more);
         assert_eq!(found, waits, "has_led={has_led} ceased_at={ceased_at:?} knows_more={knows_more}");
     }
-    assert!(!Bench::leader().replica.append_awaits_metadata(NOW, FORWARDS_FOR, || true));
+    assert!(!Bench::leader().replica.append_awaits_metadata(
+        &append_of(Acks::All, 1),
+        NOW,
+        FORWARDS_FOR,
+        || true
+    ));
 }
 
 #[test]
 fn failed_replica_holds_nothing() {
     let mut bench = follower(false, None);
     bench.replica.partition.fail(&mut bench.outbox.decisions);
-    assert!(!bench.replica.append_awaits_metadata(NOW, FORWARDS_FOR, || true));
+    assert!(!bench.replica.append_awaits_metadata(&append_of(Acks::All, 1), NOW, FORWARDS_FOR, || true));
     assert_eq!(bench.replica.serving_epoch(), None);
 }
 

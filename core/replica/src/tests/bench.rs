@@ -194,7 +194,7 @@ impl Bench {
     pub fn place_of(&mut self, bytes: Bytes, acks: Acks, ticket: u64) -> Result<Appended, RequestError> {
         let ready = ReadyBatch::from_bytes(bytes).unwrap();
         self.step(|replica, around| {
-            replica.append(ready, TxnVerification::Open, append_of(acks, ticket), around)
+            replica.append(ready, TxnVerification::Open, append_of(acks, ticket), |_, _| true, around)
         })
     }
 

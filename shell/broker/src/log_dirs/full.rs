@@ -21,7 +21,6 @@
 
 use barnabas_base::MonotonicMs;
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_partition::Origin;
 use barnabas_storage::{Disk, Level, StorageError, Watermarks, Writer};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
@@ -322,14 +321,6 @@ impl Room {
 /// What the operator asks to be kept free; `None`: our own choice.
 pub fn wanted(config: &BrokerConfig) -> Option<u64> {
     u64::try_from(config.long(MIN_FREE)).ok()
-}
-
-/// In whose name a batch is appended.
-pub fn writer(origin: Origin) -> Writer {
-    match origin {
-        Origin::Client => Writer::Producer,
-        Origin::Coordinator => Writer::Coordinator,
-    }
 }
 
 fn signed(bytes: u64) -> i64 {

@@ -35,7 +35,6 @@ mod upkeep;
 
 use crate::log_dirs::committer::SyncRequest;
 use crate::log_dirs::directories::Directory;
-use crate::log_dirs::full;
 use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined, PartitionKey, Report};
 use crate::node::Node;
 use crate::node::peers::planted::{self, Mistake};
@@ -46,9 +45,9 @@ use crate::worker::tickets::{NO_TICKET, Opened, Tickets};
 use appends::await_metadata::Early;
 use appends::journaled::Journaled;
 use appends::rounds::{carry_out, surroundings};
-use barnabas_base::{LeaderEpoch, Map, MonotonicMs, Offset, Set};
+use barnabas_base::{LeaderEpoch, Map, Offset, Set};
 use barnabas_metrics::{Recorder, Stamp};
-use barnabas_partition::{Acks, Append, Ticket};
+use barnabas_partition::{Acks, Append, Origin, Ticket};
 use barnabas_replica::{Appended, BatchLists, Moment, Outbox};
 use barnabas_storage::{FilePool, StorageError, TailMemory};
 use bytes::Bytes;
@@ -160,8 +159,8 @@ impl PartitionWorker {
     /// Carries out one command; appends are written by [`PartitionWorker::finish_round`].
     pub fn take(&mut self, command: Command) {
         match command {
-            command @ Command::Append(_) => {
-                if let Some(Command::Append(append)) = self.hold(command) {
+            Command::Append(append) => {
+                if let Some(append) = self.hold(append) {
                     self.append(append);
                 }
             }
@@ -206,6 +205,7 @@ impl PartitionWorker {
 
     /// Everything from here on belongs to the turn that begins now.
     pub fn begin_turn(&mut self) -> Stamp {
+        self.moment = None;
         self.tickets.turn = Stamp::now();
         self.tickets.turn
     }
@@ -242,75 +242,43 @@ impl PartitionWorker {
         !self.awaited.is_empty()
     }
 
+    /// Gives each batch of a request its ticket, and its place in the round unless it is ahead of the metadata.
     fn append(&mut self, command: AppendCommand) {
-        let opened = command.reply.map(|reply| self.tickets.open(command.items.len(), reply));
-        for item in command.items {
-            let ticket = opened.map_or(NO_TICKET, |opened| self.tickets.ticket(opened, item.slot));
-            if let Some(item) = self.hold_early(item, ticket, command.acks, command.deadline) {
-                self.append_item(item, ticket, command.acks, command.deadline);
-            }
-        }
-    }
-
-    fn append_item(&mut self, item: AppendItem, ticket: Ticket, acks: Acks, deadline: MonotonicMs) {
+        let AppendCommand { acks, deadline, items, reply } = command;
+        let opened = reply.map(|reply| self.tickets.open(items.len(), reply));
         let is_early =
             acks == Acks::All && planted::is(&self.node.peers.replication.planted, Mistake::AcksBeforeTheIsr);
         let acks = if is_early { Acks::Leader } else { acks };
-        let append =
-            Append { origin: item.origin, acks, ticket, deadline, leader_epoch: None, verified: false };
-        if let Err(declined) = self.place_in_round(item, append) {
-            self.node.workers.meter.batches_refused.one();
-            self.tickets.answer(ticket, Err(declined));
+        for item in items {
+            let ticket = opened.map_or(NO_TICKET, |opened| self.tickets.ticket(opened, item.slot));
+            let append =
+                Append { origin: item.origin, acks, ticket, deadline, leader_epoch: None, verified: false };
+            if let Some(item) = self.hold_early(item, &append) {
+                // A refusal has reached the ticket.
+                let _ = self.place(item, append);
+            }
         }
-    }
-
-    /// As [`PartitionWorker::place_in_round`], between rounds.
-    pub(crate) fn place(&mut self, item: AppendItem, append: Append) -> Result<(), Declined> {
-        self.moment = None;
-        let placed = self.place_in_round(item, append);
-        self.moment = None;
-        placed
     }
 
     /// Gives a batch its offsets and keeps it for the round's write.
-    fn place_in_round(&mut self, item: AppendItem, append: Append) -> Result<(), Declined> {
-        let directory = match self.replicas.get(&item.partition) {
-            Some(replica) if !replica.partition.is_failed() => replica.directory,
-            _ => {
-                self.open(item.partition)?;
-                self.replicas.get(&item.partition).ok_or(Declined::Unknown)?.directory
-            }
-        };
-        let (now, writer) = (self.moment().monotonic, full::writer(item.origin));
-        let bytes = item.batch.size_bytes();
-        if !self.node.log_dirs.directories[directory].room.admit(bytes, writer, now) {
-            self.node.workers.meter.batches_refused_full.one();
-            impairments::no_room(&self.node, directory);
-            return Err(Declined::Full);
-        }
-        // Whatever does not come as far as the round's write gives its room back.
-        let placed = self.place_admitted(item, append);
-        if !matches!(placed, Ok(true)) {
-            self.node.log_dirs.directories[directory].room.settle(bytes as u64);
-        }
-        placed.map(|_| ())
-    }
-
-    /// Now, or when the round's first batch came, which is as good.
-    fn moment(&mut self) -> Moment {
-        let moment = self.moment.unwrap_or_else(|| self.now());
-        *self.moment.insert(moment)
-    }
-
-    /// Returns whether there is something to write: a retry of what is there already is none.
-    fn place_admitted(&mut self, item: AppendItem, append: Append) -> Result<bool, Declined> {
+    ///
+    /// # Errors
+    /// Nothing was kept of it, and the ticket has the refusal.
+    pub(crate) fn place(&mut self, item: AppendItem, append: Append) -> Result<(), Declined> {
         let (key, now) = (item.partition, self.moment());
+        let is_open = self.replicas.get(&key).is_some_and(|replica| !replica.partition.is_failed());
+        if !is_open && let Err(declined) = self.open(key) {
+            return Err(self.refuse(&append, declined));
+        }
         let Self { replicas, files, node, journaled, lists, effects, tickets, following, .. } = self;
-        let hosted = replicas.get_mut(&key).ok_or(Declined::Unknown)?;
+        let Some(hosted) = replicas.get_mut(&key) else {
+            return Err(self.refuse(&append, Declined::Unknown));
+        };
         let directory = hosted.directory;
-        let files = &mut files[directory];
+        let (room, files) = (&node.log_dirs.directories[directory].room, &mut files[directory]);
+        let admit = |bytes, writer| room.admit(bytes, writer, now.monotonic);
         let mut around = surroundings(now, (directory, files), journaled, lists, node, effects);
-        let placed = hosted.replica.append(item.batch, item.standing, append, &mut around);
+        let placed = hosted.replica.append(item.batch, item.standing, append, admit, &mut around);
         if let Ok(placed) = placed {
             if let Appended::InRound { records, bytes, opens_round } = placed {
                 self.recorder.batch(records, bytes);
@@ -328,7 +296,28 @@ impl PartitionWorker {
         }
         carry_out(effects, tickets, node, following, Some(hosted));
         self.carry_out_rest(key);
-        Ok(matches!(placed?, Appended::InRound { .. }))
+        placed.map(|_| ()).map_err(|declined| {
+            if declined == Declined::Full {
+                self.node.workers.meter.batches_refused_full.one();
+                impairments::no_room(&self.node, directory);
+            }
+            self.refuse(&append, declined)
+        })
+    }
+
+    /// Answers a batch that got no offsets.
+    fn refuse(&mut self, append: &Append, declined: Declined) -> Declined {
+        if append.origin == Origin::Client {
+            self.node.workers.meter.batches_refused.one();
+        }
+        self.tickets.answer(append.ticket, Err(declined));
+        declined
+    }
+
+    /// Now, or when the round's first batch came, which is as good.
+    fn moment(&mut self) -> Moment {
+        let moment = self.moment.unwrap_or_else(|| self.now());
+        *self.moment.insert(moment)
     }
 
     /// A place for one batch of a coordinator of this worker.

@@ -8,22 +8,14 @@ use crate::mailbox::{AppendItem, Declined, ReadCommand, ReadOutcome};
 use crate::node::peers::broker_links::FORWARD_FOR;
 use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::MonotonicMs;
-use barnabas_partition::{Acks, Refusal, Ticket};
+use barnabas_partition::{Append, Refusal};
 use barnabas_replica::{APPEND_TIMEOUT, AwaitMetadata, READ_TIMEOUT};
 
 /// What waits for the image.
 #[derive(Debug)]
 pub struct Early {
-    appends: AwaitMetadata<EarlyAppend>,
+    appends: AwaitMetadata<(AppendItem, Append)>,
     reads: AwaitMetadata<ReadCommand>,
-}
-
-#[derive(Debug)]
-struct EarlyAppend {
-    item: AppendItem,
-    ticket: Ticket,
-    acks: Acks,
-    deadline: MonotonicMs,
 }
 
 impl Default for Early {
@@ -45,24 +37,18 @@ impl Early {
 
 impl PartitionWorker {
     /// Holds a batch that comes before its partition's election does. Returns it if it does not.
-    pub fn hold_early(
-        &mut self,
-        item: AppendItem,
-        ticket: Ticket,
-        acks: Acks,
-        deadline: MonotonicMs,
-    ) -> Option<AppendItem> {
+    pub fn hold_early(&mut self, item: AppendItem, append: &Append) -> Option<AppendItem> {
         // Costs nothing on a node alone: no other broker leads anything.
-        if self.following.is_idle() || acks == Acks::None || self.closed {
+        if self.following.is_idle() || self.closed {
             return Some(item);
         }
         let Some(replica) = self.replicas.get(&item.partition) else { return Some(item) };
         let now = self.node.clock.monotonic();
         let knows_more = || self.node.peers.controller.knows_more(&self.node.cluster.image.load());
-        if !replica.append_awaits_metadata(now, FORWARD_FOR, knows_more) {
+        if !replica.append_awaits_metadata(append, now, FORWARD_FOR, knows_more) {
             return Some(item);
         }
-        self.early.appends.hold(replica, now, EarlyAppend { item, ticket, acks, deadline });
+        self.early.appends.hold(replica, now, (item, *append));
         None
     }
 
@@ -93,8 +79,9 @@ impl PartitionWorker {
         };
         let appends = early.appends.take_due(now, epoch_of);
         let reads = early.reads.take_due(now, epoch_of);
-        for EarlyAppend { item, ticket, acks, deadline } in appends {
-            self.append_item(item, ticket, acks, deadline);
+        for (item, append) in appends {
+            // A refusal has reached the ticket.
+            let _ = self.place(item, append);
         }
         for command in reads {
             self.read(command);

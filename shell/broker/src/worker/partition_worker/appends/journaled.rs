@@ -4,9 +4,10 @@
 //! Neighbours: rounds.rs, which carries out effects; journal_thread.rs; core/replica/src/write_back.rs.
 
 use crate::mailbox::WriteBackOrder;
-use crate::mailbox::{Command, PartitionKey};
+use crate::mailbox::{AppendCommand, PartitionKey};
 use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::Offset;
+use barnabas_replica::AwaitJournal;
 use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
 use barnabas_storage::{StorageError, TailMemory};
 use std::collections::VecDeque;
@@ -17,9 +18,6 @@ use std::time::Duration;
 /// partitions are mostly files that are made.
 const WRITE_BACK_TURN_BYTES: u64 = 1 << 20;
 const WRITE_BACK_TURN: Duration = Duration::from_millis(2);
-/// Bytes of appends that wait for the journal before the mailbox is left alone. Appends that are answered hold a share
-/// of the node's memory budget meanwhile; this bound is for those that are not (`acks=0`).
-const HELD_BYTES_MAX: usize = 32 << 20;
 
 /// What a worker owes the journals and what they owe it.
 #[derive(Debug, Default)]
@@ -32,8 +30,7 @@ pub struct Journaled {
     /// The disk was full, or no file could be opened.
     postponed: Vec<WriteBackOrder>,
     /// Appends that wait for room, in their order.
-    held: VecDeque<Command>,
-    held_bytes: usize,
+    held: AwaitJournal<AppendCommand>,
     pub memory: TailMemory,
     /// What is in memory and in segments, oldest first.
     cached: VecDeque<(PartitionKey, Offset, u64)>,
@@ -53,31 +50,29 @@ impl Journaled {
 
 impl PartitionWorker {
     /// Whether an append has to wait for room in a journal; it is kept then.
-    pub fn hold(&mut self, command: Command) -> Option<Command> {
-        let Command::Append(append) = &command else { return Some(command) };
+    pub fn hold(&mut self, append: AppendCommand) -> Option<AppendCommand> {
         let is_over = || self.node.log_dirs.directories.iter().any(|directory| directory.journal.is_over());
-        if self.journaled.held.is_empty() && !is_over() {
-            return Some(command);
+        if !self.journaled.held.must_wait(is_over) {
+            return Some(append);
         }
         self.node.workers.meter.appends_held.one();
-        self.journaled.held_bytes += append.items.iter().map(|item| item.batch.size_bytes()).sum::<usize>();
-        self.journaled.held.push_back(command);
+        let bytes = append.items.iter().map(|item| item.batch.size_bytes()).sum();
+        self.journaled.held.hold(bytes, append);
         None
     }
 
     /// Whether the mailbox may be looked at.
     pub fn takes_commands(&self) -> bool {
-        self.journaled.held_bytes < HELD_BYTES_MAX
+        self.journaled.held.has_room()
     }
 
     /// Goes on with appends that had to wait.
     pub fn take_held(&mut self) {
-        while !self.journaled.held.is_empty()
-            && !self.node.log_dirs.directories.iter().any(|directory| directory.journal.is_over())
-        {
-            let Some(Command::Append(append)) = self.journaled.held.pop_front() else { return };
-            let bytes: usize = append.items.iter().map(|item| item.batch.size_bytes()).sum();
-            self.journaled.held_bytes = self.journaled.held_bytes.saturating_sub(bytes);
+        while let Some(append) = {
+            let is_over =
+                || self.node.log_dirs.directories.iter().any(|directory| directory.journal.is_over());
+            self.journaled.held.next(is_over)
+        } {
             self.append(append);
             // So that the next one sees what this one has handed in.
             self.finish_round();

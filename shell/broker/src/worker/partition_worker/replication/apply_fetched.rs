@@ -8,7 +8,6 @@
 //!
 //! Source: Kafka `AbstractFetcherThread.processFetchRequest`.
 
-use crate::log_dirs::full;
 use crate::mailbox::PartitionKey;
 use crate::worker::partition_worker::PartitionWorker;
 use crate::worker::partition_worker::appends::rounds::carry_out;
@@ -17,8 +16,9 @@ use crate::worker::replica::Hosted;
 use barnabas_api::replication::fetch;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
 use barnabas_net::links::LinkError;
-use barnabas_partition::{FetchPosition, FetcherId, Origin, PartitionAnswer, ReplicaKey, Todo};
+use barnabas_partition::{FetchPosition, FetcherId, PartitionAnswer, ReplicaKey, Todo};
 use barnabas_replica::{Misfit, NotApplied};
+use barnabas_storage::Writer;
 use barnabas_wire::messages::FetchResponse;
 use bytes::Bytes;
 
@@ -157,7 +157,7 @@ impl PartitionWorker {
         }
         let directory = hosted.directory;
         let room = &node.log_dirs.directories[directory].room;
-        let admit = |bytes| room.admit(bytes, full::writer(Origin::Coordinator), moment.monotonic);
+        let admit = |bytes| room.admit(bytes, Writer::Coordinator, moment.monotonic);
         let files = &mut files[directory];
         let mut around = surroundings(moment, (directory, files), journaled, lists, node, effects);
         let applied = hosted.replica.apply_fetched(records, admit, &mut around);

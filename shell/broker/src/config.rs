@@ -1,5 +1,5 @@
-//! What the operator set, and what the process itself is: command line, properties, log, descriptors. It knows
-//! nothing of the node.
+//! What the process itself is: command line, log, descriptors. It knows nothing of the node. What the operator's keys
+//! mean is core/config's.
 //!
 //! | file | answers |
 //! |---|---|
@@ -8,10 +8,6 @@
 //! | `config/explain.rs` | what becomes of a key |
 //! | `config/log_lines.rs` | where log lines go |
 //! | `config/logging.rs` | which log lines are written |
-//! | `config/node_config.rs` | what the node is, made of its keys |
-//! | `config/properties.rs` | what a properties file says |
-//! | `config/settings.rs` | which keys are set |
-//! | `config/values.rs` | may these values be, each and together |
 //! | `config/version.rs` | which build is this |
 
 pub mod args;
@@ -19,8 +15,4 @@ pub mod descriptors;
 pub mod explain;
 mod log_lines;
 pub mod logging;
-pub mod node_config;
-pub mod properties;
-pub mod settings;
-pub mod values;
 pub mod version;

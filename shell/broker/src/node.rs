@@ -23,12 +23,12 @@ pub mod shutdown;
 pub mod topic_settings;
 pub mod workers;
 
-use crate::config::node_config::Listener;
 use crate::log_dirs::directories::Directories;
 use crate::mailbox::Mailbox;
 use crate::node::shutdown::Shutdown;
 use barnabas_base::{BrokerId, DurationMs, MonotonicMs, Text, Uuid};
 use barnabas_clock::Clock;
+use barnabas_config::Listener;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metrics::Meter;
 use barnabas_net::links::LinkThread;

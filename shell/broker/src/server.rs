@@ -18,12 +18,11 @@ mod threads;
 pub mod worker;
 
 use crate::config::logging;
-use crate::config::node_config::NodeConfig;
-use crate::config::settings::Settings;
-use crate::config::values;
 use crate::config::version::VERSION;
 use crate::node::Node;
 use barnabas_base::seed_maps;
+use barnabas_config::NodeConfig;
+use barnabas_config::Settings;
 use barnabas_metrics::Meter;
 use barnabas_metrics::endpoint;
 use barnabas_net::Acceptor;
@@ -68,7 +67,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     };
     let file = matches.get_one::<String>("file").map(Path::new);
     let overrides = matches.get_many::<String>("override").into_iter().flatten().map(String::as_str);
-    let settings = Settings::load(file, overrides)?;
+    let settings = Settings::load(file, overrides, |path| std::fs::read(path))?;
     let config = match file {
         Some(_) => NodeConfig::read(settings)?,
         None => NodeConfig::without_file(settings)?,
@@ -77,7 +76,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let source = file.map_or("no file".to_owned(), |path| path.display().to_string());
     tracing::info!("barnabas {VERSION} starts; configuration={source}");
     seed_maps(u64::from_le_bytes(random_bytes()));
-    let (broker_config, warnings) = values::check(&config.settings)?;
+    let (broker_config, warnings) = barnabas_config::check_values(&config.settings)?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }

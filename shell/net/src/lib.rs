@@ -16,7 +16,6 @@
 
 mod accept;
 mod budget;
-mod endpoint;
 mod frame_reader;
 mod frame_writer;
 mod gate;
@@ -26,9 +25,6 @@ mod spare_buffers;
 
 pub use accept::{Acceptor, BindError, SocketOptions};
 pub use budget::{Account, Budget, Claim, Press, Standing};
-pub use endpoint::{
-    Endpoint, EndpointError, ListenerName, ProtocolMap, SecurityProtocol, parse_endpoints, parse_protocol_map,
-};
 pub use frame_reader::{FrameError, FrameReader, Stranger};
 pub use frame_writer::FrameWriter;
 pub use gate::{ConnectionLimits, ConnectionSlot, FirstRequest, Gate, Refused};

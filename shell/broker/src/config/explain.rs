@@ -1,7 +1,7 @@
 //! `barnabas config explain`: what becomes of each key here, and why; `… KEY`: all that is known of one. A table from
 //! core/metadata's definitions.
 
-use crate::config::settings::Settings;
+use barnabas_config::Settings;
 use barnabas_metadata::config::{
     ConfigKey, DefaultValue, Resource, Scope, Status, check, nearest, of_plug_in, range, status,
 };
@@ -22,7 +22,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     }
     let file = files.first().map(Path::new);
     let overrides = matches.get_many::<String>("override").into_iter().flatten().map(String::as_str);
-    let settings = Settings::load(file, overrides)?;
+    let settings = Settings::load(file, overrides, |path| std::fs::read(path))?;
     if !keys.is_empty() {
         return explain_keys(&keys, &settings);
     }

@@ -9,8 +9,8 @@
 //!
 //! Neighbours: server.rs starts it; requests/cluster/admin.rs and core/api/src/loggers.rs show and change levels.
 
-use crate::config::settings::ConfigError;
 use barnabas_api::loggers;
+use barnabas_config::ConfigError;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tracing::Level;

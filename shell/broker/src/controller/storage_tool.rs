@@ -2,15 +2,14 @@
 //!
 //! What the tool prints is Kafka's, since scripts read it. Source: Kafka `StorageTool`, `Formatter`.
 
-use crate::config::node_config::NodeConfig;
-use crate::config::properties::{self, Property};
-use crate::config::settings::Settings;
-use crate::config::values;
 use crate::controller::format::{Beginning, InitialController, InitialVoters, format};
 use crate::log_dirs::directories::places::{Place, unmakeable};
 use crate::log_dirs::directories::random_uuid;
 use barnabas_base::{Text, Uuid};
 use barnabas_clock::Clock;
+use barnabas_config::NodeConfig;
+use barnabas_config::Property;
+use barnabas_config::Settings;
 use barnabas_disk::LinuxDisk;
 use barnabas_metadata::{MetadataVersion, features};
 use barnabas_quorum::bootstrap;
@@ -40,7 +39,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 
 fn node_config(matches: &ArgMatches) -> Result<NodeConfig, Failure> {
     let file = matches.get_one::<String>("config").map(Path::new);
-    Ok(NodeConfig::read(Settings::load(file, [])?)?)
+    Ok(NodeConfig::read(Settings::load(file, [], |path| std::fs::read(path))?)?)
 }
 
 fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
@@ -48,7 +47,7 @@ fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         return Err("--add-scram is not available yet: SCRAM credentials come in a later version".into());
     }
     let config = node_config(matches)?;
-    values::check(&config.settings)?;
+    barnabas_config::check_values(&config.settings)?;
     let beginning = beginning(matches, &config)?;
     let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
     for directory in config.directories() {
@@ -300,7 +299,7 @@ fn run_info(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         }
         found.push(shown.to_string());
         match std::fs::read_to_string(directory.join("meta.properties")) {
-            Ok(text) => metas.push(properties::parse(&text)?),
+            Ok(text) => metas.push(barnabas_config::parse_properties(&text)?),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 problems.push(format!("{shown} is not formatted."));
             }

@@ -1,7 +1,7 @@
 //! Who this node is: to its cluster, and to clients.
 
-use crate::config::node_config::Listener;
 use barnabas_base::{BrokerEpoch, BrokerId, Text, Uuid};
+use barnabas_config::Listener;
 use barnabas_metadata::Image;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -7,7 +7,6 @@
 
 use super::Failure;
 
-use crate::config::node_config::NodeConfig;
 use crate::controller::format::{Beginning, format};
 use crate::log_dirs::directories::places::Place;
 use crate::log_dirs::directories::{Directories, Directory, random_uuid};
@@ -16,6 +15,7 @@ use crate::upkeep::in_force;
 use crate::upkeep::replay;
 use barnabas_base::Text;
 use barnabas_clock::Clock;
+use barnabas_config::NodeConfig;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_storage::{Disk, LogDir, MetaProperties, StorageError};
 use std::path::Path;

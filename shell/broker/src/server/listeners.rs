@@ -6,11 +6,11 @@
 pub mod peer_addresses;
 
 use super::Failure;
-use crate::config::node_config::{Listener, NodeConfig};
 use crate::mailbox::Command;
 use crate::mailbox::NewConnection;
 use crate::node::Node;
 use crate::requests::session::MOVE_PATIENCE;
+use barnabas_config::{Listener, NodeConfig};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::{Acceptor, ConnectionLimits, Gate, SocketOptions};
 use std::net::SocketAddr;

@@ -7,7 +7,6 @@
 
 use super::Failure;
 use super::signals::Signals;
-use crate::config::node_config::{Listener, NodeConfig};
 use crate::controller::format::voter;
 use crate::controller::quorum_worker::{MetadataError, MetadataFiles};
 use crate::log_dirs::directories::{Directories, random_uuid};
@@ -18,6 +17,7 @@ use crate::upkeep::last_life;
 use crate::upkeep::scrub;
 use barnabas_base::{DirectoryId, DurationMs, Text, Uuid};
 use barnabas_clock::Clock;
+use barnabas_config::{Listener, NodeConfig};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::features::FEATURES;
 use barnabas_net::links::LinkThread;

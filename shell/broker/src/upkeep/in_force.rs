@@ -3,12 +3,12 @@
 //! core/metadata's table knows the range of each key; here is what depends on the machine: its memory, the size of each
 //! directory's file system, how large a file this process may write. docs/SETTINGS.md says the same rules in words.
 
-use crate::config::settings::ConfigError;
 use crate::log_dirs::directories::places::{Place, parent};
 use crate::log_dirs::directories::{Directories, Directory};
 use crate::log_dirs::full::{self, MIN_FREE};
 use crate::log_dirs::journal_thread::journal_config;
 use crate::node::Node;
+use barnabas_config::ConfigError;
 
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_storage::{Disk, Watermarks};

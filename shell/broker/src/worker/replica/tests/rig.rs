@@ -1,6 +1,5 @@
 //! Brokers of one process without a quorum: real workers, journals and sockets, and an image that the test writes.
 
-use crate::config::node_config::Listener;
 use crate::controller::publisher::publish;
 use crate::log_dirs::committer::CommitterParts;
 use crate::log_dirs::directories::{Directories, Directory};
@@ -17,14 +16,14 @@ use crate::server::worker;
 use crate::upkeep::replay;
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode, Offset, PartitionIndex, Text, Uuid};
 use barnabas_clock::Clock;
+use barnabas_config::Listener;
+use barnabas_config::{Endpoint, ListenerName, SecurityProtocol};
 use barnabas_disk::LinuxDisk;
 use barnabas_metadata::config::{BrokerConfig, Properties, StaticConfig};
 use barnabas_metadata::{Changes, Delta, Image, MetadataVersion, Provenance, ResourceType};
 use barnabas_metrics::Meter;
 use barnabas_net::links::{Address, Link, LinkSettings, LinkThread};
-use barnabas_net::{
-    Acceptor, ConnectionLimits, Endpoint, Gate, ListenerName, SecurityProtocol, SocketOptions,
-};
+use barnabas_net::{Acceptor, ConnectionLimits, Gate, SocketOptions};
 use barnabas_quorum::raft::requests::Here;
 use barnabas_storage::{Disk, LogDir, MetaProperties};
 use barnabas_wire::messages::alter_partition_response::{PartitionData, TopicData};

@@ -3,10 +3,10 @@
 //!
 //! Source: Kafka `KafkaConfig.validateValues`, `AbstractKafkaConfig`, `SocketServerConfigs`.
 
-use crate::config::settings::{ConfigError, Settings};
-use barnabas_net::{
+use crate::endpoint::{
     Endpoint, ListenerName, ProtocolMap, SecurityProtocol, parse_endpoints, parse_protocol_map,
 };
+use crate::settings::{ConfigError, Settings};
 
 const LISTENERS: &str = "listeners";
 const ADVERTISED: &str = "advertised.listeners";

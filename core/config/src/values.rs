@@ -1,6 +1,6 @@
 //! Every value that is set, against its key and against the others: at a start, and before a directory is formatted.
 
-use super::settings::{ConfigError, Settings};
+use crate::settings::{ConfigError, Settings};
 
 use barnabas_base::Text;
 use barnabas_metadata::config::{BrokerConfig, Contradiction, Properties, StaticConfig, contradictions};

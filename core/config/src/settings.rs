@@ -3,7 +3,7 @@
 //! Knows no key and no default: `node_config` asks for keys, core/metadata's definitions hold defaults, types and
 //! reasons.
 
-use crate::config::properties::{self, Property};
+use crate::properties::{self, Property};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -36,18 +36,19 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads the file, if there is one, and applies the overrides to it.
+    /// The file's keys, if there is a file, with the overrides applied to them. `read` gives a file's bytes.
     ///
     /// # Errors
     /// The file cannot be read or is not in properties syntax; an override is no pair.
     pub fn load<'a>(
         file: Option<&Path>,
         overrides: impl IntoIterator<Item = &'a str>,
+        read: impl FnOnce(&Path) -> std::io::Result<Vec<u8>>,
     ) -> Result<Self, ConfigError> {
         let mut settings = Self::default();
         if let Some(path) = file {
-            let bytes = std::fs::read(path)
-                .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+            let bytes =
+                read(path).map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
             let text = String::from_utf8_lossy(&bytes);
             let listed = properties::parse(&text)
                 .map_err(|source| ConfigError::Syntax { path: path.to_owned(), source })?;
@@ -139,12 +140,10 @@ mod tests {
 
     #[test]
     fn the_command_line_overrides_the_file() {
-        let directory = std::env::temp_dir().join(format!("barnabas-settings-{}", std::process::id()));
-        std::fs::write(&directory, "a=1\nb= 2 \na=3\n").expect("writes");
-        let settings = Settings::load(Some(&directory), ["b=9", "c=4"]).expect("settings");
-        std::fs::remove_file(&directory).expect("removes");
+        let read = |_: &Path| Ok(b"a=1\nb= 2 \na=3\n".to_vec());
+        let settings = Settings::load(Some(Path::new("f")), ["b=9", "c=4"], read).expect("settings");
         let listed: Vec<_> = settings.iter().collect();
         assert_eq!(listed, [("a", "3"), ("b", "9"), ("c", "4")]);
-        assert!(Settings::load(None, ["nothing"]).is_err());
+        assert!(Settings::load(None, ["nothing"], |_| Ok(Vec::new())).is_err());
     }
 }

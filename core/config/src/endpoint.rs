@@ -1,7 +1,7 @@
 //! Kafka's listener syntax: `NAME://host:port,…`, and the map from listener names to security protocols.
 //!
 //! Parses and judges one value; does not resolve hosts, bind, or compare `listeners` with `advertised.listeners`
-//! (shell/broker's `node_config` does).
+//! (core/config/src/node_config.rs does).
 //!
 //! Source: Kafka `SocketServerConfigs.listenerListToEndPoints`, `KafkaConfig.listenerSecurityProtocolMap`.
 

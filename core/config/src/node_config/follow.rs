@@ -16,9 +16,9 @@
 //!
 //! Source: ours. Kafka leaves the other keys as they are in the file.
 
-use crate::config::settings::Settings;
+use crate::endpoint::{Endpoint, ListenerName, parse_endpoints};
+use crate::settings::Settings;
 use barnabas_base::BrokerId;
-use barnabas_net::{Endpoint, ListenerName, parse_endpoints};
 
 const LISTENERS: &str = "listeners";
 const ADVERTISED: &str = "advertised.listeners";

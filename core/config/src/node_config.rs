@@ -1,15 +1,13 @@
-//! The settings as the node uses them: roles, names, directories, sockets. Every value judged before anything is
-//! touched.
+//! The settings as the node uses them: roles, names, directories, sockets.
 //!
-//! Limits and intervals are not here: their users read them from core/metadata's definitions through
-//! [`crate::broker_values`]. Source: Kafka `KafkaConfig`, `KRaftConfigs`, `QuorumConfig`.
+//! Limits and intervals are not here: their users read them from core/metadata's definitions. Source: Kafka `KafkaConfig`, `KRaftConfigs`, `QuorumConfig`.
 
 mod follow;
 mod listeners;
 
 pub use listeners::{Listener, Listeners};
 
-use crate::config::settings::{ConfigError, Settings};
+use crate::settings::{ConfigError, Settings};
 use barnabas_base::{BrokerId, Text};
 use barnabas_metadata::config::check_cordoned_log_dirs;
 use std::path::{Path, PathBuf};
@@ -165,7 +163,7 @@ fn log_dirs(settings: &Settings) -> Result<Vec<PathBuf>, ConfigError> {
             return Err(ConfigError::value(key, format!("an entry is empty in '{text}'"), example()));
         }
         let directory = PathBuf::from(entry);
-        // One that stands there twice counts once, as in Kafka since KIP-1161; config/values.rs warns of it.
+        // One that stands there twice counts once, as in Kafka since KIP-1161; core/config/src/values.rs warns of it.
         if directories.contains(&directory) {
             continue;
         }

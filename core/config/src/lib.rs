@@ -1,0 +1,32 @@
+//! What a node is, by its operator's keys: roles, names, directories, listeners, quorum. Every value is judged before
+//! anything is touched.
+//!
+//! Keys, types, defaults and reasons are core/metadata's `config`; this crate reads the operator's file and command
+//! line with them.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `properties` | what does a properties file say |
+//! | `settings` | which keys are set, by the file or the command line |
+//! | `values` | may these values be, each and together |
+//! | `endpoint` | what does `NAME://host:port` say |
+//! | `node_config` | what is the node, made of its keys |
+//! | `node_config/listeners` | which sockets does it open, and what are others told |
+//! | `node_config/follow` | which keys follow an override of `listeners` |
+//!
+//! It does not know: files (the caller reads them), sockets, how a directory is formatted, values that change while the
+//! node runs (core/metadata's `config`).
+
+mod endpoint;
+mod node_config;
+mod properties;
+mod settings;
+mod values;
+
+pub use endpoint::{
+    Endpoint, EndpointError, ListenerName, ProtocolMap, SecurityProtocol, parse_endpoints, parse_protocol_map,
+};
+pub use node_config::{Listener, Listeners, NodeConfig, StaticVoter};
+pub use properties::{PropertiesError, Property, parse as parse_properties, parse_override};
+pub use settings::{ConfigError, Settings};
+pub use values::check as check_values;

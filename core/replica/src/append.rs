@@ -17,7 +17,14 @@
 //! 3. every segment but the first begins with a producer snapshot, where that could be written
 //!
 //! Produce path, core: shell/broker/src/worker/partition_worker.rs gives a batch, core/partition its offset,
-//! core/storage the bytes' place. After: `write_back`, shell/broker/src/log_dirs/journal_thread.rs.
+//! core/storage the bytes' place. What a journal's full queue holds back: await_journal.rs.
+//! After: `write_back`, shell/broker/src/log_dirs/journal_thread.rs.
+
+pub(crate) mod await_journal;
+pub(crate) mod await_metadata;
+pub(crate) mod batch_info;
+pub(crate) mod fetch_append;
+pub(crate) mod write_back;
 
 use std::sync::Arc;
 

@@ -8,26 +8,26 @@
 //! | file | answers |
 //! |---|---|
 //! | `replica` | the struct, its parts, and what becomes of the partition's decisions |
+//! | `replica/round` | the batches that have offsets and are not written yet |
+//! | `replica/sync` | what is unsynced, and what a finished sync makes durable |
+//! | `replica/readers` | what readers may see by now, and what they were promised |
+//! | `replica/producer_snapshot` | when and where producers' state is written down |
+//! | `replica/truncation` | in which order a log is truncated |
+//! | `replica/repair` | when a damaged log may give up data |
+//! | `replica/effects` | what the caller has to carry out |
 //! | `opening` | how a partition is opened, and what becomes of one that cannot be |
 //! | `opening/replay` | what a directory's journal holds after a crash, and what of it is replayed first |
 //! | `append` | which way a batch takes to disk, and what a failed write means |
-//! | `write_back` | what is written back from the journal, and when the journal is answered |
-//! | `fetch_append` | what of a leader's answer is appended by a follower |
+//! | `append/write_back` | what is written back from the journal, and when the journal is answered |
+//! | `append/fetch_append` | what of a leader's answer is appended by a follower |
+//! | `append/batch_info` | a batch's header in the words of core/partition |
+//! | `append/await_metadata` | which requests are ahead of the metadata |
+//! | `append/await_journal` | which appends wait for room in a journal |
 //! | `leader` | which role the image gives, what a follower's fetch comes to |
 //! | `reads` | what a consumer may read |
 //! | `reads/queries` | bounds, offsets by time, ends of epochs, deletion of records |
 //! | `retention` | which segments go, what a checkpoint may vouch for |
-//! | `round` | the batches that have offsets and are not written yet |
-//! | `sync` | what is unsynced, and what a finished sync makes durable |
-//! | `readers` | what readers may see by now, and what they were promised |
-//! | `producer_snapshot` | when and where producers' state is written down |
-//! | `batch_info` | a batch's header in the words of core/partition |
-//! | `truncation` | in which order a log is truncated |
-//! | `repair` | when a damaged log may give up data |
 //! | `moving` | how a replica moves to another log directory |
-//! | `await_metadata` | which requests are ahead of the metadata |
-//! | `await_journal` | which appends wait for room in a journal |
-//! | `effects` | what the caller has to carry out |
 //!
 //! # The caller's duties
 //!
@@ -82,45 +82,35 @@
 //! It does not know: other partitions, connections, threads, the controller. shell/broker's `partition_worker` does.
 
 mod append;
-mod await_journal;
-mod await_metadata;
-mod batch_info;
-mod effects;
-mod fetch_append;
 mod leader;
 mod moving;
 mod opening;
-mod producer_snapshot;
-mod readers;
 mod reads;
-mod repair;
 mod replica;
 mod retention;
-mod round;
-mod sync;
 #[cfg(test)]
 mod tests;
-mod truncation;
-mod write_back;
 
+pub use append::await_journal::AwaitJournal;
+pub use append::await_metadata::{APPEND_TIMEOUT, AwaitMetadata, READ_TIMEOUT};
+pub use append::batch_info::batch_info;
+pub use append::fetch_append::{Misfit, NotApplied};
+pub use append::write_back::FlushStep;
 pub use append::{Appended, TxnVerification, Verified};
-pub use await_journal::AwaitJournal;
-pub use await_metadata::{APPEND_TIMEOUT, AwaitMetadata, READ_TIMEOUT};
-pub use batch_info::batch_info;
-pub use effects::{Committed, Durability, Effect, LogEvent, Moment, Outbox, RequestError, Surroundings};
-pub use fetch_append::{Misfit, NotApplied};
 pub use leader::{RoleChange, RoleView, registered};
 pub use moving::{CopyVerdict, Fits, LeftBehind, LogCopy, LogPiece, MoveBegins};
 pub use opening::replay::{Checkpoints, has_left, read_journal, replay_log, waits_for_opening};
 pub use opening::{Checkpointed, OpenError, OpenReport, OpenVerdict, Opening, note_gaps};
-pub use producer_snapshot::producer_entry;
-pub use readers::Readers;
 pub use reads::queries::{ListBounds, QueryError, Search};
 pub use reads::{Read, ReadRequest};
-pub use repair::{Repair, RepairStep, RepairView};
+pub use replica::effects::{
+    Committed, Durability, Effect, LogEvent, Moment, Outbox, RequestError, Surroundings,
+};
+pub use replica::producer_snapshot::producer_entry;
+pub use replica::readers::Readers;
+pub use replica::repair::{Repair, RepairStep, RepairView};
+pub use replica::round::{BatchLists, Round};
+pub use replica::sync::{Flush, SyncState};
+pub use replica::truncation::{Truncated, Truncation, TruncationVerdict};
 pub use replica::{JournalState, LeaderHistory, Replica, Upkeep};
 pub use retention::Checkpoint;
-pub use round::{BatchLists, Round};
-pub use sync::{Flush, SyncState};
-pub use truncation::{Truncated, Truncation, TruncationVerdict};
-pub use write_back::FlushStep;

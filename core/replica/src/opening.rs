@@ -28,7 +28,7 @@ use barnabas_storage::{
 use barnabas_wire::records::BatchHeader;
 use bytes::Bytes;
 
-use crate::producer_snapshot::{aborted_entry, producer_state};
+use crate::replica::producer_snapshot::{aborted_entry, producer_state};
 use crate::{
     Flush, JournalState, LeaderHistory, Readers, Repair, Replica, Round, SyncState, Upkeep, batch_info,
 };

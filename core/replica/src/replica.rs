@@ -1,6 +1,15 @@
-//! The struct, its parts, and what becomes of the partition's decisions.
+//! The struct, its parts, and what becomes of the partition's decisions. Each part has a file with its rules; what
+//! concerns several of them (appends, reads, roles, moves) stands beside this folder.
 //!
 //! Always true: between rounds, `log.end() == partition.log_end()`.
+
+pub(crate) mod effects;
+pub(crate) mod producer_snapshot;
+pub(crate) mod readers;
+pub(crate) mod repair;
+pub(crate) mod round;
+pub(crate) mod sync;
+pub(crate) mod truncation;
 
 use std::sync::Arc;
 
@@ -10,8 +19,8 @@ use barnabas_storage::Log;
 use barnabas_storage::journal::JournalPartition;
 use barnabas_wire::records::ReadyBatch;
 
-use crate::producer_snapshot::aborted_entry;
 use crate::{Effect, Flush, Outbox, Readers, Repair, Round, SyncState, Truncation};
+use producer_snapshot::aborted_entry;
 
 /// An open partition. See the crate's header.
 #[derive(Debug)]

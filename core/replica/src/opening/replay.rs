@@ -23,7 +23,7 @@ use barnabas_storage::journal::{JournalError, PartitionReplay, Recovered, WriteB
 use barnabas_storage::{DelayedDelete, FilePool, Log, LogConfig, LogDir, LogPlace, StorageError};
 
 use crate::OpenError;
-use crate::truncation::lower_checkpoints;
+use crate::replica::truncation::lower_checkpoints;
 
 /// Of a journal's files the one that there always is.
 const FIRST_FILE: &str = "barnabas-journal-00";

@@ -2,7 +2,7 @@
 //! `await_metadata` says so.
 //!
 //! Neighbours: changes.rs, which gives roles; followers.rs and reads.rs, whose refusals are kept back here;
-//! core/replica/src/await_metadata.rs.
+//! core/replica/src/append/await_metadata.rs.
 
 use crate::mailbox::{AppendItem, Declined, ReadCommand, ReadOutcome};
 use crate::node::peers::broker_links::FORWARD_FOR;

@@ -1,7 +1,8 @@
 //! The journals' side of a worker: what waits for room in one, orders to write back, the cache of recent batches, and
 //! what each round hands in. What a replica does about it is decided by core/replica's `append` and `write_back`.
 //!
-//! Neighbours: rounds.rs, which carries out effects; journal_thread.rs; core/replica/src/write_back.rs.
+//! Neighbours: rounds.rs, which carries out effects; journal_thread.rs; core/replica/src/append/write_back.rs and
+//! core/replica/src/append/await_journal.rs.
 
 use crate::mailbox::WriteBackOrder;
 use crate::mailbox::{AppendCommand, PartitionKey};

@@ -3,7 +3,7 @@
 //!
 //! Neighbours: scrub.rs and reads.rs, which find damage; truncation.rs, which truncates;
 //! node/log_dirs/impaired_partitions.rs, which asks the controller; node/cluster/known_by.rs, which knows how new the
-//! image is; core/replica/src/repair.rs.
+//! image is; core/replica/src/replica/repair.rs.
 
 use crate::mailbox::PartitionKey;
 use crate::node::topic_settings;

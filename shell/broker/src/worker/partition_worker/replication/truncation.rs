@@ -2,7 +2,7 @@
 //! deleted later. core/replica's `truncation` decides what comes when.
 //!
 //! Neighbours: replica_fetcher.rs, which hears from the leader; repair.rs, which gives up damaged segments;
-//! core/replica/src/truncation.rs.
+//! core/replica/src/replica/truncation.rs.
 
 use crate::mailbox::PartitionKey;
 use crate::upkeep::scrub::name_damage;

@@ -4,6 +4,7 @@
 //! One table names them; the binary asks [`run`] with the first word of its command line or with the name that it was
 //! called by. Each tool reaches the cluster through barnabas-client alone.
 
+mod access;
 mod cluster;
 mod command_line;
 mod console;
@@ -21,6 +22,7 @@ mod waiting;
 
 pub use error::ToolError;
 
+use access::{acls, delegation_tokens};
 use clap::{Arg, ArgMatches, Command};
 use cluster::{configs, leader_election, log_dirs, metadata_quorum, topics};
 use std::io::Write;
@@ -42,6 +44,12 @@ impl std::fmt::Debug for Tool {
 
 /// All tools, in the order of their names.
 pub const TOOLS: &[Tool] = &[
+    Tool {
+        name: "acls",
+        about: "List, add and remove ACLs; say why an operation is allowed or denied",
+        flags: acls::flags,
+        run: acls::run,
+    },
     Tool {
         name: "configs",
         about: "Show and change configurations of topics, brokers, loggers, groups and client metrics",
@@ -65,6 +73,12 @@ pub const TOOLS: &[Tool] = &[
         about: "Read records as fast as they come, and say how many",
         flags: perf::consumer::flags,
         run: perf::consumer::run,
+    },
+    Tool {
+        name: "delegation-tokens",
+        about: "Create, renew, expire and describe delegation tokens",
+        flags: delegation_tokens::flags,
+        run: delegation_tokens::run,
     },
     Tool {
         name: "e2e-latency",

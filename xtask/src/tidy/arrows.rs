@@ -26,7 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-net", &["base", "clock", "wire"]),
     ("barnabas-metrics", &["base", "wire", "coordinator", "clock"]),
     ("barnabas-client", &["base", "wire", "sasl", "net"]),
-    ("barnabas-tools", &["base", "wire", "sasl", "client"]),
+    ("barnabas-tools", &["base", "wire", "metadata", "security", "sasl", "client"]),
     ("barnabas-console", &["base", "wire", "client"]),
     ("barnabas-bridge", &["base", "wire", "client"]),
     (

@@ -13,7 +13,7 @@
 pub mod consumer;
 pub mod e2e;
 mod histogram;
-mod java;
+pub mod java;
 mod load;
 pub mod producer;
 mod report;

@@ -92,8 +92,11 @@ sim: ## the quorum, the brokers with their disks, and transactions, simulated: S
 	@QUORUM_SEEDS=$(or $(SEEDS),2000) QUORUM_THREADS=4 $(CARGO) test --release --locked -p barnabas-quorum --lib sim -- --nocapture
 	@$(CARGO) run --release --locked -q -p barnabas-sim -- $(or $(SEEDS),2000)
 	@$(CARGO) run --release --locked -q -p barnabas-sim -- transactions $(or $(SEEDS),2000)
-	@$(CARGO) run --release --locked -q -p barnabas-sim -- planted
 	@$(CARGO) test --release --locked -p barnabas-partition --lib fetcher::sim -- --nocapture
+	@lab/planted/run
+
+planted: ## each planted mistake is noticed: by which seed, and by what (10 minutes, most of it the build)
+	@lab/planted/run $(ARGS)
 
 damage: ## every file type, harmed in eight ways: found, named, never served (about 4 minutes)
 	@lab/faults/damage/run
@@ -134,4 +137,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster dist install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: attack nightly chaos compat-apache mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster
+.PHONY: attack nightly planted chaos compat-apache mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster

@@ -1,6 +1,7 @@
 //! Chores of this repository: what is generated, and what is kept tidy.
 //!
-//! `cargo run -p xtask -- tidy` checks the house rules; `-- generate` writes the codec from its schema files.
+//! `cargo run -p xtask -- tidy` checks the house rules; `-- generate` writes the codec from its schema files; `-- plant` writes
+//! a copy of the tree with mistakes in it (lab/planted).
 
 use std::process::ExitCode;
 
@@ -10,10 +11,11 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["tidy"] => xtask::tidy::main(false),
         ["tidy", "--tighten"] => xtask::tidy::main(true),
+        ["plant"] => xtask::plant::main(&xtask::workspace_root()),
         ["generate"] => xtask::generate::main(false),
         ["generate", "--check"] => xtask::generate::main(true),
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy [--tighten] | generate [--check]");
+            eprintln!("usage: cargo run -p xtask -- tidy [--tighten] | generate [--check] | plant");
             return ExitCode::from(2);
         }
     };

@@ -8,7 +8,6 @@ mod error_code;
 mod ids;
 mod map;
 mod partition_for;
-mod planted;
 mod random;
 mod text;
 mod time;

@@ -28,7 +28,6 @@ mod fetchers;
 mod isr_requests;
 mod leading;
 mod partition;
-mod planted;
 mod producers;
 mod replication;
 mod share;

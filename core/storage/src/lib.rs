@@ -45,7 +45,6 @@ mod offset_checkpoint;
 mod offset_index;
 mod partition_metadata;
 pub mod placement;
-mod planted;
 mod producer_snapshot;
 pub mod quarantine;
 mod room;

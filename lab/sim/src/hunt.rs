@@ -29,6 +29,16 @@ pub fn in_transactions(mistake: Mistake) -> Noticed {
     })
 }
 
+/// A mistake of core's own, in the copy of the tree that has them.
+#[cfg(planted)]
+pub fn of_core(mistake: barnabas_base::planted::Mistake) -> Noticed {
+    let version = |seed| TransactionVersion(if seed % 2 == 1 { 1 } else { 2 });
+    barnabas_base::planted::with(mistake.name, || match mistake.noticed_by {
+        "transactions" => first(0, |seed| World::of_transactions(seed, version(seed)).run().map(drop)),
+        _ => first(0, |seed| World::new(seed).run().map(drop)),
+    })
+}
+
 pub fn in_shares(mistake: ShareMistake) -> Noticed {
     first(0, |seed| ShareWorld::new(seed).with(mistake).run().map(drop))
 }

@@ -169,6 +169,11 @@ fn hunts() -> Vec<(String, Hunt)> {
     for mistake in ShareMistake::ALL {
         hunts.push((format!("{mistake:?}:shares"), Box::new(move || hunt::in_shares(mistake))));
     }
+    #[cfg(planted)]
+    for mistake in ["brokers", "transactions"].into_iter().flat_map(barnabas_base::planted::noticed_by) {
+        let name = format!("{}:{}", mistake.name, mistake.noticed_by);
+        hunts.push((name, Box::new(move || hunt::of_core(mistake))));
+    }
     hunts
 }
 

@@ -25,13 +25,14 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// All findings, a line each.
 pub fn main(tighten: bool) -> Result<(), String> {
-    let root = workspace_root();
+    let root = crate::workspace_root();
     let files = rust_files(&root);
     let mut findings = Vec::new();
     let arrows = arrows::check(&root, &mut findings);
     sources::check(&root, &files, &mut findings);
     formats::check(&root, &files, &mut findings);
     overflow::check(&root, &mut findings);
+    crate::plant::check(&root, &mut findings);
     let (sizes, mut figures) = size::check(&root, &files, &mut findings);
     println!("{arrows}");
     println!("{sizes}");
@@ -100,10 +101,6 @@ fn show_texts(root: &Path, files: &[PathBuf], findings: &mut Vec<String>) -> [Fi
         Figure { name: "words", now: language.words, advice: "name the subject (STYLE, Language)" },
         Figure { name: "wide_comments", now: language.wide_comments, advice: "break the line at 120" },
     ]
-}
-
-fn workspace_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
 /// Every Rust file of ours, in the order of their paths, relative to the root.

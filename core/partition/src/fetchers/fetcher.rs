@@ -23,7 +23,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use barnabas_base::{DurationMs, ErrorCode, LeaderEpoch, MonotonicMs, Offset};
 
-use crate::planted::{self, Mistake};
 use crate::{FetchPosition, PartitionAnswer, ReplicaKey};
 
 mod session;
@@ -334,9 +333,7 @@ impl Fetcher {
     /// No answer came: the connection is gone, or the request took too long. The leader may have heard it all the same.
     pub fn unanswered(&mut self, now: MonotonicMs) {
         if self.in_flight.take().is_some() {
-            if !planted::is(Mistake::KeepsTheSession) {
-                self.session.lost();
-            }
+            self.session.lost();
             self.answered_at = now;
             self.back_off(now);
         }
@@ -354,7 +351,7 @@ impl Fetcher {
         let entry = self.entries.get_mut(&answer.key)?;
         // While the request was under way, its owner or the metadata log may have said something else.
         let is_stale = entry.state != State::Ready || entry.asked != Some(entry.position);
-        if is_stale && !planted::is(Mistake::BelievesAnyAnswer) {
+        if is_stale {
             entry.must_renew = true;
             self.changed.insert(answer.key);
             return None;
@@ -436,8 +433,7 @@ impl Fetcher {
     ) {
         let Some(entry) = self.entries.get_mut(&key) else { return };
         let waits = self.quota_is_exceeded && entry.is_throttled && !entry.is_in_sync;
-        let is_ready =
-            entry.state == State::Ready || entry.state == State::Busy && planted::is(Mistake::AsksForTheBusy);
+        let is_ready = entry.state == State::Ready;
         let renews = std::mem::take(&mut entry.must_renew) && entry.asked.is_some();
         let wanted = (is_ready && !waits && !renews).then_some(entry.position);
         if renews {
@@ -455,9 +451,7 @@ impl Fetcher {
         match wanted {
             Some(position) => partitions.push((key, position)),
             None => {
-                if !planted::is(Mistake::ForgetsToForget) {
-                    forgotten.push(key);
-                }
+                forgotten.push(key);
                 if entry.position.leader_epoch == LeaderEpoch::NONE {
                     self.entries.remove(&key);
                 }

@@ -7,7 +7,6 @@ use barnabas_base::{Offset, ProducerId, Set};
 
 use super::in_flight::Run;
 use super::types::{Acquired, FetchedBatch};
-use crate::planted::{self, Mistake};
 
 /// Batches of records of aborted transactions, in the log's order.
 pub(super) fn batches(fetched: &[FetchedBatch], aborted: &[(ProducerId, Offset)]) -> Vec<Run> {
@@ -22,10 +21,7 @@ pub(super) fn batches(fetched: &[FetchedBatch], aborted: &[(ProducerId, Offset)]
         }
         if batch.is_abort {
             open.remove(&batch.producer_id);
-        } else if batch.is_transactional
-            && open.contains(&batch.producer_id)
-            && !planted::is(Mistake::DeliversTheAborted)
-        {
+        } else if batch.is_transactional && open.contains(&batch.producer_id) {
             found.push(Run { first: batch.base, last: batch.last });
         }
     }

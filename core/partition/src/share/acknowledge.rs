@@ -15,7 +15,6 @@ use super::types::{
     AckBatch, AckType, DeadLetterCause, RecordState, ShareEffect, ShareRefusal, StateWrite, WriteId,
 };
 use crate::Ticket;
-use crate::planted::{self, Mistake};
 
 const NOT_FOUND: ShareRefusal = ShareRefusal::RecordState(
     "Batch record not found. The request batch offsets are not found in the cache.",
@@ -178,7 +177,6 @@ impl SharePartition {
             state.leave(RecordState::Available, &settings);
             changes.add(run, state, false);
             match state.state {
-                RecordState::Available if planted::is(Mistake::ForgetsTheFreed) => {}
                 RecordState::Available => self.looks_back = true,
                 state if state.is_done() => done += run.count(),
                 _ => {}
@@ -324,7 +322,7 @@ fn check(state: &State, member: &Text) -> Result<(), ShareRefusal> {
     if state.state != RecordState::Acquired {
         return Err(NOT_ACQUIRED);
     }
-    if !state.is_held_by(member) && !planted::is(Mistake::BelievesAnyMember) {
+    if !state.is_held_by(member) {
         return Err(NOT_OWNER);
     }
     Ok(())

@@ -13,7 +13,6 @@ use super::aborted;
 use super::in_flight::{InFlight, State, States};
 use super::share_partition::SharePartition;
 use super::types::{Acquire, AcquireMode, Acquired, FetchedBatch, RecordState};
-use crate::planted::{self, Mistake};
 
 /// From how many deliveries on fewer records are delivered at once.
 fn throttle_from(deliveries_max: u16) -> u16 {
@@ -93,9 +92,6 @@ impl SharePartition {
     /// How far and how many: not more in flight than allowed, but what is in flight and free may be had at any time.
     fn room(&self, ask: &Acquire<'_>, last: Offset) -> (Offset, i64) {
         let room = self.settings.in_flight_max - self.in_flight();
-        if planted::is(Mistake::IgnoresTheLimit) {
-            return (last, ask.records_max);
-        }
         if room > 0 {
             return (last, ask.records_max.min(room));
         }

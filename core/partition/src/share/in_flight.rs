@@ -10,7 +10,6 @@ use barnabas_base::{MonotonicMs, Offset, Text};
 
 use super::types::{RecordState, ShareSettings, StateBatch};
 use crate::Ticket;
-use crate::planted::{self, Mistake};
 
 /// One record's state, or that of a batch of them.
 #[derive(Debug, Clone)]
@@ -48,14 +47,12 @@ impl State {
 
     /// Whether anybody may acquire it.
     pub fn is_free(&self) -> bool {
-        let is_there = self.state == RecordState::Available
-            || (planted::is(Mistake::TakesWhatIsHeld) && self.state == RecordState::Acquired);
-        is_there && !self.is_changing()
+        self.state == RecordState::Available && !self.is_changing()
     }
 
     /// Nothing becomes of it any more, and that is written down.
     pub fn is_settled(&self) -> bool {
-        self.state.is_done() && (!self.is_changing() || planted::is(Mistake::PassesTheUnwritten))
+        self.state.is_done() && !self.is_changing()
     }
 
     pub fn is_held_by(&self, member: &Text) -> bool {
@@ -66,17 +63,14 @@ impl State {
     pub fn take(&mut self, member: &Text, until: MonotonicMs) {
         assert!(self.is_free(), "only what is free is acquired");
         self.state = RecordState::Acquired;
-        if !planted::is(Mistake::ForgetsDeliveries) {
-            self.delivery_count = self.delivery_count.saturating_add(1);
-        }
+        self.delivery_count = self.delivery_count.saturating_add(1);
         self.owner = Some(member.clone());
         self.locked_until = Some(until);
     }
 
     /// Ends the lock. A record that has been delivered as often as allowed does not become available again.
     pub fn leave(&mut self, wanted: RecordState, settings: &ShareSettings) {
-        let is_spent =
-            self.delivery_count >= settings.deliveries_max && !planted::is(Mistake::DeliversForEver);
+        let is_spent = self.delivery_count >= settings.deliveries_max;
         self.state = match wanted {
             RecordState::Available if is_spent && settings.dead_letters => RecordState::Archiving,
             RecordState::Available if is_spent => RecordState::Archived,
@@ -97,9 +91,6 @@ impl State {
         let Some(before) = self.before.take() else { return };
         if is_written || self.is_final {
             self.locked_until = None;
-            return;
-        }
-        if planted::is(Mistake::KeepsTheUnwritten) {
             return;
         }
         self.state = before.state;

@@ -33,7 +33,6 @@ use super::types::{
     BadState, DeadLetterCause, RecordState, ShareEffect, ShareSettings, StateBatch, StateEpoch, WriteId,
     WrittenState,
 };
-use crate::planted::{self, Mistake};
 
 /// See the file's header.
 #[derive(Debug, Clone)]
@@ -259,9 +258,7 @@ impl SharePartition {
         if log_start <= self.start {
             return;
         }
-        if !planted::is(Mistake::KeepsWhatIsGone) {
-            self.forget_below(log_start);
-        }
+        self.forget_below(log_start);
         self.start = log_start;
         if self.batches.is_empty() {
             (self.end, self.gap) = (log_start, None);

@@ -5,7 +5,6 @@
 use barnabas_base::{BrokerId, ErrorCode, LeaderEpoch};
 
 use super::message::{BeginEpoch, EndEpoch, Head, Request, Response};
-use super::planted::{self, Mistake};
 use super::{Effect, Raft, Read, Ticket};
 use crate::QuorumError;
 use crate::now::Now;
@@ -121,8 +120,7 @@ impl Raft {
         now: Now,
     ) -> Result<(), QuorumError> {
         let is_waited_for = self.peers.answered(from, number, response.is_some(), now.monotonic);
-        let believes_all = planted::is(Mistake::BelievesOldAnswers);
-        let Some(response) = response.filter(|_| is_waited_for || believes_all) else {
+        let Some(response) = response.filter(|_| is_waited_for) else {
             if is_waited_for {
                 self.probe_failed(from, now);
                 // Who cannot be reached gives no vote: the election need not wait for its timeout to know that.
@@ -189,7 +187,7 @@ impl Raft {
     fn is_usable(&mut self, from: BrokerId, head: &Head, now: Now) -> bool {
         if head.epoch < self.epoch || head.error == ErrorCode::UnknownLeaderEpoch {
             self.peers.pause(from, now.monotonic);
-            return planted::is(Mistake::BelievesOldAnswers);
+            return false;
         }
         let endpoints = head.leader.map(|leader| self.known_endpoints(leader, head.endpoints.clone()));
         let endpoints = endpoints.unwrap_or_default();

@@ -9,7 +9,6 @@
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, LeaderEpoch, MonotonicMs};
 
 use super::message::{ReplicaKey, Request, Response, Vote};
-use super::planted::{self, Mistake};
 use super::{Effect, LeaderAndEpoch, Raft};
 use crate::QuorumError;
 use crate::now::Now;
@@ -62,7 +61,7 @@ impl Raft {
 
     /// Any member gives its vote, also one that is no voter as far as it knows: the candidate may know newer voters.
     fn can_grant(&self, vote: &Vote) -> bool {
-        let is_up_to_date = vote.last >= self.log.last() || planted::is(Mistake::IgnoresLogEnd);
+        let is_up_to_date = vote.last >= self.log.last();
         if vote.pre_vote {
             return match &self.role {
                 Role::Leader(_) => false,
@@ -70,9 +69,6 @@ impl Raft {
                 Role::Follower(following) => is_up_to_date && !following.has_fetched,
                 _ => is_up_to_date,
             };
-        }
-        if planted::is(Mistake::VotesTwice) && !matches!(self.role, Role::Leader(_)) {
-            return is_up_to_date;
         }
         match &self.role {
             Role::Unattached { .. } | Role::Prospective(_) => match self.voted {
@@ -186,9 +182,7 @@ impl Raft {
     }
 
     pub(super) fn become_candidate(&mut self, now: Now) -> Result<(), QuorumError> {
-        if !(planted::is(Mistake::SameEpochAgain) && self.failures > 0) {
-            self.epoch = self.next_epoch()?;
-        }
+        self.epoch = self.next_epoch()?;
         self.leader = None;
         self.leader_endpoints = Vec::new();
         self.voted = Some(self.key);

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use barnabas_base::{EpochEntry, LeaderEpoch, LeaderEpochs, Offset};
 
 use super::message::OffsetAndEpoch;
-use super::planted::{self, Mistake};
 use crate::batches::EncodedBatch;
 use crate::raft::membership::history::History;
 use crate::raft::membership::history::NO_EPOCH;
@@ -89,9 +88,6 @@ impl Log {
         if from == Offset::ZERO && last_epoch == NO_EPOCH {
             return Agreement::Valid;
         }
-        if planted::is(Mistake::SkipsDivergence) && from <= self.end {
-            return Agreement::Valid;
-        }
         let end = self.end_of(last_epoch);
         if end.epoch == last_epoch && from <= end.offset {
             return Agreement::Valid;
@@ -106,13 +102,11 @@ impl Log {
         cut.max(self.start).min(self.end)
     }
 
-    pub fn truncate(&mut self, end: Offset, keep_voters: bool) {
+    pub fn truncate(&mut self, end: Offset) {
         self.epochs.truncate_from_end(end);
         self.end = end;
         self.synced = self.synced.min(end);
-        if !keep_voters {
-            self.history.truncate(end);
-        }
+        self.history.truncate(end);
     }
 
     /// Whether a snapshot holds more than this log: then the log begins after it.

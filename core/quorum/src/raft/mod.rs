@@ -28,7 +28,6 @@ mod log;
 pub mod membership;
 pub mod message;
 mod peers;
-pub(crate) mod planted;
 mod replication;
 pub mod requests;
 pub mod state;
@@ -51,7 +50,6 @@ use log::Log;
 use membership::history::{History, NO_EPOCH};
 use message::{ReplicaKey, Request, Response};
 use peers::Peers;
-use planted::Mistake;
 use replication::known::Known;
 use replication::snapshots::Storing;
 use state::epochs::Budget;
@@ -272,9 +270,6 @@ impl Raft {
             self.effects.push(Effect::RestartLog(newest));
         }
         self.role = Role::Unattached { until: self.election_until(now) };
-        if planted::is(Mistake::LeadsAfterRestart) && self.leader == Some(self.key.id) {
-            return self.become_leader(&[self.key.id], now);
-        }
         if self.leader == Some(self.key.id) {
             // It led before it stopped, and cannot lead that epoch again: what it wrote may be lost. The others are
             // told so: who still waits for it need not, and who follows another leader by now says so in its answer.

@@ -17,7 +17,6 @@ use super::types::{
 };
 use crate::batch::BatchHeader;
 use crate::disk::Disk;
-use crate::planted::{self, Mistake};
 use crate::segment::{self, offset_path};
 
 /// A cleaning whose keys are known: [`Cleaning::next_group`] until there is none, and then the log is clean up to
@@ -214,7 +213,7 @@ fn fill_from(
         transactions.on_control(batch.header(), control_type(&batch)?);
         return Ok(Ok(()));
     }
-    if transactions.on_batch(batch.header()) && !planted::is(Mistake::BelievesAborted) {
+    if transactions.on_batch(batch.header()) {
         return Ok(Ok(()));
     }
     for record in &batch.records()? {

@@ -12,7 +12,6 @@ use bytes::Bytes;
 use super::offset_map::OffsetMap;
 use super::transactions::Transactions;
 use super::types::{CleanStats, LastRecord, LogToClean};
-use crate::planted::{self, Mistake};
 
 /// What stays and what goes, in one cleaning of one log.
 #[derive(Debug)]
@@ -109,9 +108,8 @@ impl Filter {
         // So that a replica that copies this log comes to its end.
         let is_end = header.next_offset() == self.first_uncleanable;
         Ok(Verdict {
-            drop_records: (nothing_left && (!is_control || self.horizon_has_passed(header)))
-                || (is_control && planted::is(Mistake::DropsMarkersFirst)),
-            stays_empty: (is_last && !planted::is(Mistake::ForgetsProducers)) || is_end,
+            drop_records: nothing_left && (!is_control || self.horizon_has_passed(header)),
+            stays_empty: is_last || is_end,
             is_orphan_marker: nothing_left && is_control,
         })
     }
@@ -125,8 +123,7 @@ impl Filter {
     ) -> Result<(Vec<RecordRef<'a>>, bool), BatchError> {
         let mut kept = Vec::new();
         let mut count = 0;
-        let tombstones_stay =
-            !self.horizon_has_passed(header) && !planted::is(Mistake::DropsTombstonesAtOnce);
+        let tombstones_stay = !self.horizon_has_passed(header);
         for record in records {
             let record = record?;
             count += 1;
@@ -176,9 +173,6 @@ impl Filter {
             self.stats.records_without_key += 1;
             return false;
         };
-        if planted::is(Mistake::KeepsTheOlder) {
-            return counts && self.map.get(key).is_none_or(|newest| offset < newest);
-        }
         counts && self.map.get(key).is_none_or(|newest| offset >= newest)
     }
 

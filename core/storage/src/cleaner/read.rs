@@ -8,7 +8,6 @@ use bytes::Bytes;
 use super::types::{CleanError, LogToClean, Pace, SegmentToClean};
 use crate::batch::BatchHeader;
 use crate::disk::{Disk, OpenMode};
-use crate::planted::{self, Mistake};
 use crate::segment::{self, offset_path};
 use crate::walker::{Step, Walker};
 
@@ -47,7 +46,7 @@ impl SegmentReader {
         if pace.take(bytes.len()).is_break() {
             return Err(CleanError::Stopped);
         }
-        if !header.checksum_is_right(&bytes) && !planted::is(Mistake::SkipsChecksums) {
+        if !header.checksum_is_right(&bytes) {
             return Err(self.damaged(position, "its checksum is wrong"));
         }
         if header.base_offset < self.next || header.last_offset >= self.reach {

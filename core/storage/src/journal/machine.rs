@@ -492,11 +492,6 @@ impl Journal {
     pub(super) fn remembered(&self) -> (usize, usize, usize) {
         (self.tails.len(), self.tails.lives(), self.ring.rounds())
     }
-
-    #[cfg(test)]
-    pub(super) fn plant(&mut self, mistakes: super::ring::Planted) {
-        self.ring.planted = mistakes;
-    }
 }
 
 impl OpenRound {

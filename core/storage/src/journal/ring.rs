@@ -22,17 +22,6 @@ pub(super) struct Ring {
     durable_replay_from: Place,
     /// Rounds that still hold something, or are followed by one that does. Oldest first, without gaps.
     rounds: VecDeque<HeldRound>,
-    #[cfg(test)]
-    pub planted: Planted,
-}
-
-/// Mistakes, to show that the tests notice them.
-#[cfg(test)]
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Planted {
-    /// Believes that what is written back needs no durable round to say so.
-    pub recycle_early: bool,
-    pub keep_nothing_back: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -59,8 +48,6 @@ impl Ring {
             next_life,
             durable_replay_from: replay_from,
             rounds: VecDeque::new(),
-            #[cfg(test)]
-            planted: Planted::default(),
         }
     }
 
@@ -82,11 +69,6 @@ impl Ring {
     }
 
     fn is_free(&self, slot: usize) -> bool {
-        #[cfg(test)]
-        if self.planted.recycle_early {
-            let from = self.replay_from(Place { life: self.next_life, position: 0 }).life;
-            return self.slots[slot].is_none_or(|life| life < from);
-        }
         self.slots[slot].is_none_or(|life| life < self.durable_replay_from.life)
     }
 
@@ -108,8 +90,6 @@ impl Ring {
         }
         match self.free() {
             0 => false,
-            #[cfg(test)]
-            1 if self.planted.keep_nothing_back => true,
             1 => self.next_round_frees_a_file(),
             _ => true,
         }

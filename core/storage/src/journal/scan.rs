@@ -102,20 +102,9 @@ impl Recovered {
     }
 }
 
-/// What the scan does not do, to show that it has to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Planted {
-    pub skip_checksum: bool,
-    pub skip_identity: bool,
-    /// Takes any round of the right number for the next one.
-    pub skip_opening: bool,
-    pub skip_damage_search: bool,
-}
-
 struct Scan {
     files: Vec<SlotFile>,
     directory: DirectoryId,
-    planted: Planted,
 }
 
 struct SlotFile {
@@ -151,17 +140,7 @@ pub fn recover(
     files: usize,
     directory: DirectoryId,
 ) -> Result<Recovered, JournalError> {
-    recover_with(disk, dir, files, directory, Planted::default())
-}
-
-pub(super) fn recover_with(
-    disk: &dyn Disk,
-    dir: &Path,
-    files: usize,
-    directory: DirectoryId,
-    planted: Planted,
-) -> Result<Recovered, JournalError> {
-    let mut scan = Scan { files: Vec::new(), directory, planted };
+    let mut scan = Scan { files: Vec::new(), directory };
     for slot in 0.. {
         let path = dir.join(slot_file_name(slot));
         if slot >= files && disk.stat(&path)?.is_none() {
@@ -262,8 +241,11 @@ impl Scan {
             }
             if found.header.number == last.number {
                 // By whichever way: the checksum takes in that of the round before, and so all of them.
-                let is_last = self.planted.skip_identity || self.planted.skip_opening || found.header == last;
-                return if is_last { Ok(()) } else { Err(self.damaged(found.header.place, FORKED)) };
+                return if found.header == last {
+                    Ok(())
+                } else {
+                    Err(self.damaged(found.header.place, FORKED))
+                };
             }
             let next = next_in_file(&found.header);
             let next_life = Place { life: found.header.place.life + 1, position: 0 };
@@ -280,11 +262,7 @@ impl Scan {
     /// The round that follows `before`, if it stands at `place`.
     fn round_after(&self, before: &RoundHeader, place: Place) -> Result<Option<Found>, JournalError> {
         let found = self.valid_at(place)?;
-        Ok(found.filter(|found| {
-            self.planted.skip_identity
-                || (self.planted.skip_opening && found.header.number == before.number + 1)
-                || found.header.follows(before)
-        }))
+        Ok(found.filter(|found| found.header.follows(before)))
     }
 
     /// The valid round at `place`, of whatever opening.
@@ -292,10 +270,8 @@ impl Scan {
         let is_life = |file: &SlotFile| file.first.is_some_and(|first| first.place.life == place.life);
         let Some(slot) = self.files.iter().position(is_life) else { return Ok(None) };
         let found = self.round_at(slot, place.position.into())?;
-        Ok(found.filter(|found| {
-            self.planted.skip_identity
-                || (found.header.place == place && found.header.directory == self.directory)
-        }))
+        let is_it = |found: &Found| found.header.place == place && found.header.directory == self.directory;
+        Ok(found.filter(is_it))
     }
 
     /// What stands at `position`, if its checksum is right.
@@ -315,7 +291,7 @@ impl Scan {
         if bytes.len() < header.len as usize {
             return Ok(None);
         }
-        let is_right = self.planted.skip_checksum || header.checksum_is_right(&bytes);
+        let is_right = header.checksum_is_right(&bytes);
         Ok(is_right.then_some(Found { header, bytes }))
     }
 
@@ -350,9 +326,6 @@ impl Scan {
     /// `number`. A file whose first round is valid and that lies before the newest one was left for good: it holds
     /// none.
     fn refuse_later_rounds(&self, opening: Option<u64>, number: u64) -> Result<(), JournalError> {
-        if self.planted.skip_damage_search {
-            return Ok(());
-        }
         let newest = self.files.iter().filter_map(|file| file.first).map(|first| first.place.life).max();
         for (slot, slot_file) in self.files.iter().enumerate() {
             let Some(file) = &slot_file.file else { continue };

@@ -12,14 +12,13 @@
 
 use barnabas_base::{LeaderEpoch, Offset};
 
-use super::{Active, Log, OpenFrom, Opened};
+use super::{Active, LeaderEpochs, Log, OpenFrom, Opened};
 use crate::batch::BatchHeader;
 use crate::disk::DiskFile;
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::index_file::IndexEntries;
 use crate::offset_index::OffsetEntry;
-use crate::planted::{self, Mistake};
 use crate::segment::{LargestTimestamp, Segment};
 use crate::transaction_index::AbortedTransaction;
 use crate::walker::{NOT_NEXT, OUT_OF_REACH, Step, Walker};
@@ -58,6 +57,12 @@ struct LastKnown {
     offsets: usize,
     times: usize,
     largest: LargestTimestamp,
+}
+
+/// An epoch that begins with the last batch that was taken in, and what was known before it.
+struct BegunEpoch {
+    epoch: LeaderEpoch,
+    known: LeaderEpochs,
 }
 
 impl Log {
@@ -141,9 +146,11 @@ impl Log {
         // A batch that leaves a gap counts if the one behind it follows. Else behind the last one there may be
         // anything.
         let mut left_gap = None;
-        while (self.segment_end < until || left_gap.is_some())
+        let mut begun: Option<BegunEpoch> = None;
+        while (self.segment_end < until || left_gap.is_some() || begun.is_some())
             && let Step::Batch { position, header, .. } = walker.step()?
         {
+            self.bear_out(&mut begun, &header);
             if let Some((position, offset)) = left_gap.filter(|_| header.last_offset < self.segment_end) {
                 let file = self.path(found.base, FileKind::Log);
                 return Err(StorageError::Damaged { file, position, offset, what: NOT_NEXT });
@@ -161,6 +168,7 @@ impl Log {
                 OUT_OF_REACH
             } else {
                 left_gap = (header.base_offset > self.segment_end).then_some((position, self.segment_end));
+                begun = self.begin_epoch(&header);
                 self.account(&header);
                 continue;
             };
@@ -168,6 +176,23 @@ impl Log {
             return Err(StorageError::Damaged { file, position, offset, what });
         }
         Ok(())
+    }
+
+    /// A batch of a newer epoch than the file of epochs has. The file may be older than the batch; or the batch's epoch
+    /// has changed on the disk, as its checksum does not cover it.
+    fn begin_epoch(&self, header: &BatchHeader) -> Option<BegunEpoch> {
+        let latest = self.epochs.latest().filter(|_| header.has_epoch())?;
+        (latest.epoch < header.leader_epoch)
+            .then(|| BegunEpoch { epoch: header.leader_epoch, known: self.epochs.clone() })
+    }
+
+    /// The batch behind it decides: epochs never fall from one batch to the next.
+    fn bear_out(&mut self, begun: &mut Option<BegunEpoch>, header: &BatchHeader) {
+        if let Some(begun) = begun.take_if(|_| header.has_epoch())
+            && header.leader_epoch < begun.epoch
+        {
+            self.epochs = begun.known;
+        }
     }
 
     /// Entries that rise from one to the next and lie below `until`.
@@ -178,8 +203,6 @@ impl Log {
         until: Offset,
     ) -> Result<Entries, StorageError> {
         let base = found.base;
-        let until =
-            if planted::is(Mistake::BelievesEntriesPastRecoveryPoint) { Offset(i64::MAX) } else { until };
         let below = |offset: Offset| offset < until;
         let file = self.existing_file(files, base, FileKind::OffsetIndex)?;
         let is_offset = |entry: &[u8; 8]| {
@@ -231,9 +254,6 @@ impl Log {
             // may have been written after the sync.
             let snapshot = self.read_producer_snapshot(files, until.plus(-1))?.map(|(at, _)| at.plus(-1));
             complete = complete.max(snapshot.unwrap_or(complete));
-            if planted::is(Mistake::BelievesTimesToTheEnd) {
-                complete = last.offset;
-            }
         }
         let offsets = entries.offsets.partition_point(|entry| entry.offset <= complete);
         let Some(&at) = offsets.checked_sub(1).and_then(|last| entries.offsets.get(last)) else {

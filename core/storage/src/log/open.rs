@@ -21,7 +21,6 @@ use crate::disk::DirEntry;
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::log_config::LogConfig;
-use crate::planted::{self, Mistake};
 use crate::segment::{self, Segment, parse_offset_name};
 use crate::walker::{NOT_NEXT, OUT_OF_REACH, Step, WRONG_CHECKSUM, WRONG_EPOCH, Walker};
 use crate::{epoch_file, small_file};
@@ -100,10 +99,9 @@ impl Log {
             // Known from here on.
             self.write_epochs(files)?;
         }
-        let all = from.clean || planted::is(Mistake::BelievesNewerSnapshots);
-        let trusted = if all { self.segment_end } else { self.segment_end.min(from.recovery_point) };
+        let trusted = if from.clean { self.segment_end } else { self.segment_end.min(from.recovery_point) };
         self.remove_stray_snapshots(files, trusted)?;
-        if from.is_unsettled && !from.clean && !planted::is(Mistake::TakesFoundForSynced) {
+        if from.is_unsettled && !from.clean {
             self.note_unsettled(files)?;
         }
         // One at the recovery point itself may have been written after the sync that brought it there.
@@ -260,7 +258,6 @@ impl Log {
         };
         match self.end_of_segment(files, last)? {
             Some(found) if is_as_known(found) => return Ok((known, None)),
-            Some((end, _)) if planted::is(Mistake::BelievesTheLastBatch) => return Ok((end, None)),
             _ => {}
         }
         let followed = self.follow_segment(files, last, known)?;

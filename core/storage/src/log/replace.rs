@@ -22,7 +22,6 @@ use super::Log;
 use crate::cleaner::{CleanTicket, CleanedSegment, LogToClean, Replaced, Replacement, SegmentToClean};
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
-use crate::planted::{self, Mistake};
 use crate::segment::DelayedDelete;
 use crate::segment::{self, Segment, offset_path, parse_offset_name};
 use crate::walker::Step;
@@ -186,11 +185,6 @@ impl Log {
         self.check_writable()?;
         let Some(at) = self.still_there(replacement) else { return Ok(Replaced::Stale) };
         let dir = self.place.dir();
-        if planted::is(Mistake::SwapsOldFirst) {
-            for old in &replacement.old {
-                files.disk().remove_file(&offset_path(&dir, old.base, segment::LOG))?;
-            }
-        }
         let ready = remove_strangers(files, &dir, &replacement.new)
             .and_then(|()| ready_to_swap(files, &dir, &replacement.new));
         if let Err(error) = ready {
@@ -213,7 +207,7 @@ impl Log {
             (segment.base, segment.size, next.base) == (old.base, old.size, old.next_base)
         };
         let same = known.zip(&replacement.old).take_while(|pair| as_read(*pair)).count();
-        let is_same_log = ticket == replacement.ticket || planted::is(Mistake::IgnoresTruncation);
+        let is_same_log = ticket == replacement.ticket;
         (is_same_log && same == replacement.old.len()).then_some(at)
     }
 
@@ -278,7 +272,7 @@ fn remove_strangers(files: &FilePool, dir: &Path, new: &[CleanedSegment]) -> Res
         let Some((base, suffix)) = parse_offset_name(&entry.name) else { continue };
         let is_ours = suffix.ends_with(segment::CLEANED) && new.iter().any(|new| new.base == base);
         let is_half_done = suffix.ends_with(segment::CLEANED) || suffix.ends_with(segment::SWAP);
-        if is_half_done && !is_ours && !planted::is(Mistake::LeavesStrangers) {
+        if is_half_done && !is_ours {
             files.disk().remove_file(&dir.join(&entry.name))?;
         }
     }

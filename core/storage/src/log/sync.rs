@@ -8,7 +8,6 @@ use super::{Dirty, Log, Settling, SyncTicket, Unsynced};
 use crate::disk::DiskFile;
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
-use crate::planted::{self, Mistake};
 
 impl Log {
     /// What has to be synced so that everything appended or written back so far is durable. `None`: everything is,
@@ -67,7 +66,7 @@ impl Log {
             self.epochs_unsynced = None;
         }
         if (ticket.log, ticket.generation) == (self.id, self.generation) {
-            let is_covered = self.went_into_files_of(ticket) || planted::is(Mistake::CoversOtherFiles);
+            let is_covered = self.went_into_files_of(ticket);
             let covered = if is_covered { end.min(self.segment_end) } else { ticket.end };
             self.recovery_point = self.recovery_point.max(ticket.end).max(covered);
             self.vouched.sync(ticket.snapshot);

@@ -143,7 +143,8 @@ impl Log {
         Ok(transactions.aborted)
     }
 
-    /// Makes `aborted` the contents of a segment's index, unless they are that already.
+    /// Makes `aborted` the contents of a segment's index, unless they are that already. What is right of them stays where
+    /// it is: the disk may be full, or the power go, and the next start believes what it finds there.
     pub(super) fn write_transaction_index(
         &mut self,
         files: &mut FilePool,
@@ -159,9 +160,13 @@ impl Log {
             }
             Some(file) => file,
         };
-        if file.read_bytes(0, file.len()? as usize)? != contents {
-            file.set_len(0)?;
-            file.write_at(0, &[&contents])?;
+        let found = file.read_bytes(0, file.len()? as usize)?;
+        let same = found.iter().zip(&contents).take_while(|(found, wanted)| found == wanted).count();
+        if same < contents.len() {
+            file.write_at(same as u64, &[&contents[same..]])?;
+        }
+        if found.len() > contents.len() {
+            file.set_len(contents.len() as u64)?;
         }
         self.mark_dirty(files, base, FileKind::TransactionIndex, file);
         Ok(())

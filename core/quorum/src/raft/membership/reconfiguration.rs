@@ -17,7 +17,6 @@ use crate::QuorumError;
 use crate::batches::Control;
 use crate::now::Now;
 use crate::raft::message::{AddVoter, RemoveVoter, ReplicaKey, Request, Response, UpdateVoter};
-use crate::raft::planted::{self, Mistake};
 use crate::raft::state::role::Change;
 use crate::raft::state::role::ChangeKind;
 use crate::raft::state::role::Progress;
@@ -68,18 +67,17 @@ impl Raft {
         self.expire_change(now);
         let timed_out = ErrorCode::RequestTimedOut;
         let under_way = matches!(&self.role, Role::Leader(leading) if leading.change.is_some());
-        if under_way && !planted::is(Mistake::ChangesTwiceAtOnce) {
+        if under_way {
             return Err((timed_out, "another change of voters is under way"));
         }
-        if !self.is_established() && !planted::is(Mistake::ChangesBeforeCommit) {
+        if !self.is_established() {
             return Err((timed_out, "the leader has not committed anything yet"));
         }
         if self.kraft_version() < 1 {
             return Err((ErrorCode::UnsupportedVersion, "voters change from kraft.version 1 on"));
         }
         let is_committed = self.log.history.voters_at().is_some_and(|at| at < self.high_watermark);
-        let skips = planted::is(Mistake::ChangesTwiceAtOnce) || planted::is(Mistake::ChangesBeforeCommit);
-        if !is_committed && !skips {
+        if !is_committed {
             return Err((timed_out, "the last change of voters is not committed yet"));
         }
         Ok(())

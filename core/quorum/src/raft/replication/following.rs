@@ -16,7 +16,6 @@ use crate::now::Now;
 use crate::raft::message::{
     AddVoter, Fetch, Fetched, FetchedContent, OffsetAndEpoch, RemoveVoter, ReplicaKey, Request, UpdateVoter,
 };
-use crate::raft::planted::{self, Mistake};
 use crate::raft::state::role::FetchingSnapshot;
 use crate::raft::state::role::Gone;
 use crate::raft::state::role::Role;
@@ -57,7 +56,7 @@ impl Raft {
 
     /// Whether everything that was fetched is on disk, and no snapshot is under way to it.
     fn can_fetch(&self) -> bool {
-        let is_synced = self.log.synced == self.log.end || planted::is(Mistake::FetchesUnsynced);
+        let is_synced = self.log.synced == self.log.end;
         is_synced && self.storing.is_none()
     }
 
@@ -215,21 +214,15 @@ impl Raft {
         following.has_fetched = true;
         self.gone = None;
         following.until = now.monotonic.plus(self.config.fetch_timeout);
-        if planted::is(Mistake::CommitsBeforeAgreement) {
-            let told = fetched.high_watermark.unwrap_or(Offset::ZERO);
-            self.told_high_watermark = self.told_high_watermark.max(told);
-            self.follow_high_watermark();
-        }
         let is_of_use = match fetched.content {
             FetchedContent::Diverging(theirs) => self.cut(theirs)?,
             FetchedContent::Snapshot(id) => self.begin_snapshot(id),
             FetchedContent::Records(bytes) => {
                 // An answer with records may leave some out.
-                let is_all = bytes.is_empty() || planted::is(Mistake::TakesPartForAll);
+                let is_all = bytes.is_empty();
                 let is_sound = self.append_fetched(bytes)?;
                 // Only now is it known that this log agrees with the leader's, whose high watermark that is.
                 let told = fetched.high_watermark.filter(|_| is_sound).unwrap_or(Offset::ZERO);
-                let told = if planted::is(Mistake::CommitsAllFetched) { self.log.end } else { told };
                 self.told_high_watermark = self.told_high_watermark.max(told);
                 self.follow_high_watermark();
                 if let Some(sent_at) = self.peers.sent_at(from).filter(|_| is_sound && is_all) {
@@ -247,16 +240,13 @@ impl Raft {
 
     /// Cuts the log off where it leaves the leader's. Returns whether that was anywhere.
     fn cut(&mut self, theirs: OffsetAndEpoch) -> Result<bool, QuorumError> {
-        if planted::is(Mistake::KeepsDivergingLog) {
-            return Ok(true);
-        }
         let end = self.log.cut_for(theirs);
         if end < self.high_watermark {
             return Err(QuorumError::Diverged { end, high_watermark: self.high_watermark });
         }
         let parts = end < self.log.end;
         if parts {
-            self.log.truncate(end, planted::is(Mistake::KeepsTruncatedVoters));
+            self.log.truncate(end);
             self.effects.push(Effect::Truncate(end));
             self.persist();
         }

@@ -21,7 +21,6 @@ use crate::now::Now;
 use crate::raft::message::{
     BeginEpoch, EndEpoch, Fetch, Fetched, FetchedContent, ReplicaKey, Request, Response,
 };
-use crate::raft::planted::{self, Mistake};
 use crate::raft::state::role::Leading;
 use crate::raft::state::role::Parked;
 use crate::raft::state::role::Progress;
@@ -352,7 +351,7 @@ impl Raft {
 
     /// Moves the high watermark to what a majority of the voters has on disk.
     pub(crate) fn advance_high_watermark(&mut self, now: Now) {
-        let mine = if planted::is(Mistake::CountsUnsynced) { self.log.end } else { self.log.synced };
+        let mine = self.log.synced;
         let is_voter = self.is_voter();
         let Role::Leader(leading) = &self.role else { return };
         let mut ends: Vec<Option<Offset>> = leading.voters.values().map(|progress| progress.end).collect();
@@ -360,14 +359,11 @@ impl Raft {
             ends.push(Some(mine));
         }
         let voters = ends.len();
-        if planted::is(Mistake::CountsObservers) {
-            ends.extend(leading.observers.values().map(|progress| progress.end));
-        }
         ends.sort_unstable_by(|a, b| b.cmp(a));
         let Some(Some(end)) = ends.get(voters / 2).copied() else { return };
         // What this node publishes must not be gone when it comes back, even where a majority has it.
         let end = end.min(mine);
-        let is_of_epoch = end > leading.epoch_start || planted::is(Mistake::CommitsOldEpoch);
+        let is_of_epoch = end > leading.epoch_start;
         if is_of_epoch && end > self.high_watermark {
             self.high_watermark = end;
             self.known.committed(self.epoch, end);

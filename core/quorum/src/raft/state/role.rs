@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use barnabas_base::{BrokerId, MonotonicMs, Offset, TimestampMs};
 
 use crate::raft::message::{AddVoter, Fetch, ReplicaKey};
-use crate::raft::planted::{self, Mistake};
 use crate::raft::{RoleName, Ticket};
 use crate::snapshot::SnapshotReader;
 use crate::snapshot_id::SnapshotId;
@@ -101,7 +100,7 @@ impl Election {
 }
 
 pub(crate) fn majority(voters: usize) -> usize {
-    if planted::is(Mistake::HalfIsMajority) { (voters / 2).max(1) } else { voters / 2 + 1 }
+    voters / 2 + 1
 }
 
 /// How far the leader knows a replica to be.

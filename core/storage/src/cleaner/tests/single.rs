@@ -4,7 +4,6 @@ use barnabas_base::{Offset, TimestampMs};
 
 use super::super::{CleanError, Replaced};
 use super::rig::{Random, Rig, full_speed};
-use crate::planted::{self, Mistake};
 
 fn keyed(rig: &mut Rig, count: usize) {
     for at in 0..count {
@@ -167,9 +166,12 @@ fn clean_damaged() -> Result<(), CleanError> {
 fn damage_is_named_and_nothing_is_dropped() {
     let error = clean_damaged().unwrap_err();
     assert!(error.to_string().contains("is damaged at byte 0: its checksum is wrong"), "{error}");
-    planted::plant(Some(Mistake::SkipsChecksums));
-    let blind = clean_damaged();
-    planted::plant(None);
+}
+
+#[cfg(planted)]
+#[test]
+fn planted_cleaning_without_checksums_is_noticed() {
+    let blind = barnabas_base::planted::with("SkipsChecksums", clean_damaged);
     assert!(!matches!(blind, Err(CleanError::Damaged { what, .. }) if what.contains("checksum")));
 }
 
@@ -193,9 +195,12 @@ fn swap_after_truncation() -> Replaced {
 #[test]
 fn a_log_that_was_cut_in_the_meantime_is_left_alone() {
     assert_eq!(swap_after_truncation(), Replaced::Stale);
-    planted::plant(Some(Mistake::IgnoresTruncation));
-    let fooled = swap_after_truncation();
-    planted::plant(None);
+}
+
+#[cfg(planted)]
+#[test]
+fn planted_swap_after_a_truncation_is_noticed() {
+    let fooled = barnabas_base::planted::with("IgnoresTruncation", swap_after_truncation);
     assert!(matches!(fooled, Replaced::Done(_)), "the sizes alone do not tell");
 }
 
@@ -230,9 +235,12 @@ fn crash_beside_a_stranger() -> Result<(), String> {
 #[test]
 fn what_an_earlier_cleaning_left_undoes_nothing() {
     crash_beside_a_stranger().unwrap();
-    planted::plant(Some(Mistake::LeavesStrangers));
-    let fooled = crash_beside_a_stranger();
-    planted::plant(None);
+}
+
+#[cfg(planted)]
+#[test]
+fn planted_stranger_beside_a_cleaning_is_noticed() {
+    let fooled = barnabas_base::planted::with("LeavesStrangers", crash_beside_a_stranger);
     assert!(fooled.is_err());
 }
 

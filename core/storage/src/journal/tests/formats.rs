@@ -8,7 +8,6 @@ use bytes::Bytes;
 
 use super::rig::{DIRECTORY, ROOT, Random, batch, slot_path};
 use crate::journal::format::{RoundHeader, entry_bytes, parse_entries, push_entry};
-use crate::journal::scan::{Planted, recover_with};
 use crate::journal::*;
 use crate::{AppendBytes, Disk, MemoryDisk, OpenMode};
 
@@ -181,12 +180,13 @@ fn a_read_error_is_not_the_end_of_the_journal() {
     assert!(matches!(replayed(&disk), Err(JournalError::Disk(_))));
 }
 
+#[cfg(planted)]
 #[test]
-fn without_the_search_for_later_rounds_damage_would_pass_for_a_torn_tail() {
+fn planted_without_the_search_for_later_rounds_damage_would_pass_for_a_torn_tail() {
     let disk = written(DIRECTORY);
     disk.corrupt(&slot_path(2), |bytes| bytes[200] ^= 1);
-    let planted = Planted { skip_damage_search: true, ..Planted::default() };
-    let blind = recover_with(&disk, Path::new(ROOT), FILES, DIRECTORY, planted).unwrap();
+    let read = || recover(&disk, Path::new(ROOT), FILES, DIRECTORY);
+    let blind = barnabas_base::planted::with("SkipsDamageSearch", read).unwrap();
     assert_eq!(blind.rounds, 4, "two durable rounds are lost without a word");
     assert!(recover(&disk, Path::new(ROOT), FILES, DIRECTORY).is_err());
 }

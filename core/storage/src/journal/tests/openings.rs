@@ -6,7 +6,6 @@ use std::sync::Arc;
 use barnabas_base::{LeaderEpoch, Offset, PartitionIndex, TopicId, TopicPartition};
 
 use super::rig::{DIRECTORY, ROOT, batch, slot_path};
-use crate::journal::scan::{Planted, recover_with};
 use crate::journal::*;
 use crate::{AppendBytes, Disk, MemoryDisk, OpenMode};
 
@@ -55,8 +54,8 @@ fn go_on(disk: &MemoryDisk, opening: u64, rounds: i64, fill: u8) {
 }
 
 /// By whom each record was written.
-fn fills(disk: &MemoryDisk, planted: Planted) -> Result<Vec<u8>, JournalError> {
-    let found = recover_with(disk, Path::new(ROOT), FILES, DIRECTORY, planted)?;
+fn fills(disk: &MemoryDisk) -> Result<Vec<u8>, JournalError> {
+    let found = recover(disk, Path::new(ROOT), FILES, DIRECTORY)?;
     let items = found.partitions.iter().flat_map(|replay| &replay.items);
     Ok(items.map(|item| item.records[item.records.len() - 2]).collect())
 }
@@ -68,7 +67,7 @@ fn a_chain_leads_through_all_openings_behind_which_nothing_was_written_back() {
     go_on(&disk, 72, 2, b'b');
     go_on(&disk, 73, 1, b'-');
     go_on(&disk, 74, 2, b'c');
-    assert_eq!(fills(&disk, Planted::default()).unwrap(), b"aabc");
+    assert_eq!(fills(&disk).unwrap(), b"aabc");
     // A ring that was made longer for that is read whole.
     assert!(disk.stat(&slot_path(FILES)).unwrap().is_some());
 }
@@ -82,12 +81,14 @@ fn a_file_of_another_branch_is_not_followed() {
     }
     go_on(&left, 72, 5, b'l');
     go_on(&right, 72, 5, b'r');
-    assert_eq!(fills(&left, Planted::default()).unwrap(), b"aallll");
+    assert_eq!(fills(&left).unwrap(), b"aallll");
     let file = right.contents(&slot_path(1)).unwrap();
     left.corrupt(&slot_path(1), |bytes| *bytes = file);
-    let blind = Planted { skip_opening: true, ..Planted::default() };
-    assert_eq!(fills(&left, blind).unwrap(), b"aarrll", "by numbers alone the wrong branch fits");
-    let error = fills(&left, Planted::default()).unwrap_err();
+    #[cfg(planted)]
+    let blind = barnabas_base::planted::with("SkipsOpenings", || fills(&left)).unwrap();
+    #[cfg(planted)]
+    assert_eq!(blind, b"aarrll", "by numbers alone the wrong branch fits");
+    let error = fills(&left).unwrap_err();
     assert!(matches!(error, JournalError::Damaged { .. }), "{error}");
 }
 
@@ -97,10 +98,10 @@ fn the_loss_of_an_openings_beginning_is_not_taken_for_the_end_of_the_one_before(
     go_on(&disk, 71, 3, b'a');
     go_on(&disk, 72, 3, b'b');
     disk.corrupt(&slot_path(1), |bytes| bytes[50] ^= 1);
-    let error = fills(&disk, Planted::default()).unwrap_err();
+    let error = fills(&disk).unwrap_err();
     assert!(matches!(error, JournalError::Damaged { .. }), "{error}");
-    let blind = Planted { skip_damage_search: true, ..Planted::default() };
-    assert_eq!(fills(&disk, blind).unwrap(), b"aa");
+    #[cfg(planted)]
+    assert_eq!(barnabas_base::planted::with("SkipsDamageSearch", || fills(&disk)).unwrap(), b"aa");
 }
 
 #[test]
@@ -111,13 +112,13 @@ fn two_files_of_one_life_and_one_that_is_shorter_are_refused() {
     let file = disk.contents(&slot_path(1)).unwrap();
     let copied = disk.clone();
     copied.corrupt(&slot_path(3), |bytes| bytes.clone_from(&file));
-    assert!(matches!(fills(&copied, Planted::default()), Err(JournalError::Damaged { .. })));
+    assert!(matches!(fills(&copied), Err(JournalError::Damaged { .. })));
     copied.corrupt(&slot_path(3), |bytes| bytes.fill(0));
     copied.corrupt(&slot_path(1), |bytes| bytes.truncate(8192));
-    let error = fills(&copied, Planted::default()).unwrap_err();
+    let error = fills(&copied).unwrap_err();
     assert!(matches!(error, JournalError::Short { len: 8192, expected: 12_288, .. }), "{error}");
     // One that was never written to may be short: its making was interrupted.
     copied.corrupt(&slot_path(1), |bytes| bytes.clone_from(&file));
     copied.corrupt(&slot_path(3), |bytes| bytes.truncate(4096));
-    assert_eq!(fills(&copied, Planted::default()).unwrap(), b"aabb");
+    assert_eq!(fills(&copied).unwrap(), b"aabb");
 }

@@ -14,7 +14,6 @@ use crate::journal::{
     Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, Micros, PartitionReplay, Take,
     WriteBackOp, WriteBackTicket, recover, slot_file_name,
 };
-use crate::planted::{Mistake, plant};
 use crate::{AbortedTransaction, Dirty, Disk, DiskFile, Log, OpenMode, ProducerEntry};
 
 const DIRECTORY: Uuid = Uuid([3; 16]);
@@ -616,15 +615,13 @@ fn what_is_durable_is_there_once_after_several_crashes() {
     (0..600).for_each(told);
 }
 
+#[cfg(planted)]
 #[test]
-fn a_sync_that_is_taken_for_more_than_it_was_is_noticed() {
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
-    plant(Some(Mistake::CoversOtherFiles));
-    let caught = (0..2000).find(|seed| std::panic::catch_unwind(|| story(*seed)).is_err());
-    plant(None);
-    std::panic::set_hook(hook);
-    assert!(caught.is_some());
+fn planted_mistakes_of_several_lives_are_noticed() {
+    barnabas_base::planted::hunt("chain", |seed| {
+        story(seed);
+        Ok(())
+    });
 }
 
 #[test]

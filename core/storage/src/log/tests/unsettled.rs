@@ -5,7 +5,6 @@ use barnabas_base::{CoordinatorEpoch, ProducerEpoch, ProducerId, Sequence};
 
 use super::*;
 use crate::ProducerEntry;
-use crate::planted::{Mistake, plant};
 
 /// What the first process leaves behind five batches that are vouched for.
 #[derive(Debug, Clone, Copy)]
@@ -115,16 +114,17 @@ fn what_a_killed_process_cut_does_not_come_back() {
     }
 }
 
+#[cfg(planted)]
 #[test]
-fn it_would_come_back_if_what_is_found_were_taken_for_synced() {
+fn planted_it_would_come_back_if_what_is_found_were_taken_for_synced() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    plant(Some(Mistake::TakesFoundForSynced));
     let caught = |(left, syncs): &(Left, bool)| {
         (0..300).any(|seed| std::panic::catch_unwind(|| story(*left, *syncs, seed)).is_err())
     };
-    let missed: Vec<_> = ALL.into_iter().filter(|each| !caught(each)).collect();
-    plant(None);
+    let missed: Vec<_> = barnabas_base::planted::with("TakesFoundForSynced", || {
+        ALL.into_iter().filter(|each| !caught(each)).collect()
+    });
     std::panic::set_hook(hook);
     // A sync of the segment's file takes the tail with it.
     assert!(matches!(missed[..], [(Left::Tail, true)]), "{missed:?}");

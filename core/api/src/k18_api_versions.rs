@@ -13,7 +13,7 @@
 //! | 5 | the client says which cluster and node it means (KIP-1242) |
 //!
 //! ## Left out
-//! - APIs that this node does not answer yet: those of quotas, ACLs, SASL, client metrics, and key 93.
+//! - APIs that this node does not answer yet: DescribeAcls, those of SASL, delegation tokens, client metrics, and key 93.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleApiVersionsRequest`, `ApiVersionsRequest`, `ApiVersionsResponse`.
 
@@ -53,6 +53,8 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::EndTxn,
     ApiKey::WriteTxnMarkers,
     ApiKey::TxnOffsetCommit,
+    ApiKey::CreateAcls,
+    ApiKey::DeleteAcls,
     ApiKey::DescribeConfigs,
     ApiKey::AlterConfigs,
     ApiKey::AlterReplicaLogDirs,
@@ -64,6 +66,10 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::AlterPartitionReassignments,
     ApiKey::ListPartitionReassignments,
     ApiKey::OffsetDelete,
+    ApiKey::DescribeClientQuotas,
+    ApiKey::AlterClientQuotas,
+    ApiKey::DescribeUserScramCredentials,
+    ApiKey::AlterUserScramCredentials,
     ApiKey::DescribeQuorum,
     ApiKey::UpdateFeatures,
     ApiKey::DescribeCluster,

@@ -26,6 +26,10 @@ pub fn is_forwarded(api: ApiKey) -> bool {
             | ApiKey::AlterConfigs
             | ApiKey::IncrementalAlterConfigs
             | ApiKey::ElectLeaders
+            | ApiKey::CreateAcls
+            | ApiKey::DeleteAcls
+            | ApiKey::AlterClientQuotas
+            | ApiKey::AlterUserScramCredentials
             | ApiKey::AlterPartitionReassignments
             | ApiKey::ListPartitionReassignments
             | ApiKey::UpdateFeatures

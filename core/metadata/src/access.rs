@@ -9,7 +9,7 @@ use bytes::Bytes;
 use imbl::OrdMap;
 
 /// One access rule. Types are Kafka's numbers (`ResourceType`, `PatternType`, `AclOperation`, `AclPermissionType`).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Acl {
     pub resource_type: i8,
     pub resource_name: Text,
@@ -72,3 +72,32 @@ pub type QuotaEntity = OrdMap<Text, Option<Text>>;
 /// Quota key (`producer_byte_rate` …) → value.
 pub type QuotaValues = OrdMap<Text, f64>;
 pub type ClientQuotas = OrdMap<QuotaEntity, QuotaValues>;
+
+/// The kinds of entities that quotas are for.
+pub mod entity {
+    pub const USER: &str = "user";
+    pub const CLIENT_ID: &str = "client-id";
+    pub const IP: &str = "ip";
+    pub const ALL: [&str; 3] = [USER, CLIENT_ID, IP];
+}
+
+/// The names of quotas. Source: Kafka `QuotaConfig`.
+pub mod quota {
+    /// Bytes per second, whole.
+    pub const PRODUCER_BYTE_RATE: &str = "producer_byte_rate";
+    /// Bytes per second, whole.
+    pub const CONSUMER_BYTE_RATE: &str = "consumer_byte_rate";
+    /// Hundredths of one thread's time.
+    pub const REQUEST_PERCENTAGE: &str = "request_percentage";
+    /// Partitions created or deleted per second.
+    pub const CONTROLLER_MUTATION_RATE: &str = "controller_mutation_rate";
+    /// Connections per second of one address, whole.
+    pub const CONNECTION_CREATION_RATE: &str = "connection_creation_rate";
+    pub const ALL: [&str; 5] = [
+        PRODUCER_BYTE_RATE,
+        CONSUMER_BYTE_RATE,
+        REQUEST_PERCENTAGE,
+        CONTROLLER_MUTATION_RATE,
+        CONNECTION_CREATION_RATE,
+    ];
+}

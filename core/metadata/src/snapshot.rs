@@ -230,7 +230,8 @@ fn producer_ids(image: &Image) -> impl Iterator<Item = MetadataRecord> {
         .into_iter()
 }
 
-fn acl_record(id: Uuid, acl: &Acl) -> MetadataRecord {
+/// An ACL as a record.
+pub fn acl_record(id: Uuid, acl: &Acl) -> MetadataRecord {
     AccessControlEntryRecord {
         id,
         resource_type: acl.resource_type,

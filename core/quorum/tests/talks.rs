@@ -27,7 +27,7 @@ use barnabas_wire::messages::incremental_alter_configs_request::{AlterConfigsRes
 use barnabas_wire::messages::update_features_request::FeatureUpdateKey;
 use barnabas_wire::messages::*;
 use barnabas_wire::{RequestBody, Str};
-use world::{World, registration, show};
+use world::{World, access, registration, show};
 
 struct Said<'a> {
     verb: &'a str,
@@ -112,6 +112,11 @@ impl Talk {
                 self.world.carry_out();
             }
             "show" => return self.show(said),
+            "authorizer" => self.world.has_authorizer = true,
+            "acl" => self.ask(access::create_acls(&said.words), version(3)),
+            "unacl" => self.ask(access::delete_acls(&said.words), version(3)),
+            "quota" => self.ask(access::alter_quotas(&said.words), version(1)),
+            "scram" => self.ask(access::alter_scram(&said.words), version(0)),
             "create" => self.ask(create(said), version(7)),
             "delete" => {
                 let request = self.delete(said);
@@ -292,6 +297,9 @@ impl Talk {
             for (name, level) in image.features.all() {
                 shown += &format!("{name} {level}\n");
             }
+        }
+        if said.has("access") {
+            shown += &access::shown(&image);
         }
         if said.has("log") {
             for batch in &self.world.files.log {

@@ -46,7 +46,8 @@ pub(crate) fn config() -> BrokerConfig {
 
 impl Host {
     pub fn new(seed: u64) -> Self {
-        let settings = ControllerSettings { cluster_id: Text::from(CLUSTER), config: config() };
+        let settings =
+            ControllerSettings { cluster_id: Text::from(CLUSTER), config: config(), has_authorizer: false };
         let now = time(MonotonicMs(0));
         let mut host = Self {
             controller: Controller::new(ME, settings, 1, now),

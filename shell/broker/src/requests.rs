@@ -23,7 +23,7 @@ use barnabas_api::k18_api_versions::{self, Listener};
 use barnabas_wire::messages::{RequestBody, RequestHeader};
 use barnabas_wire::{ApiKey, VersionRange};
 use call::{Answer, Call, Room, Started, Starting, now};
-use cluster::{admin, log_dirs};
+use cluster::{access, admin, log_dirs};
 use groups::streams;
 use session::Session;
 use share::{fetch as share_fetch, groups as share_groups, state as share_state};
@@ -100,6 +100,23 @@ fn start_as(is_forwarded: bool, session: Rc<Session>, header: RequestHeader, bod
         RequestBody::RemoveRaftVoter(request) => now(admin::change_voters(call, *request)),
         RequestBody::AlterReplicaLogDirs(request) => now(log_dirs::alter_replica_log_dirs(call, *request)),
         RequestBody::DescribeLogDirs(request) => now(log_dirs::describe_log_dirs(call, *request)),
+        others => start_access(call, others),
+    }
+}
+
+/// Who may do what, and how much of it.
+fn start_access(call: Call, body: RequestBody) -> Starting {
+    match body {
+        RequestBody::CreateAcls(request) => now(access::create_acls(call, *request)),
+        RequestBody::DeleteAcls(request) => now(access::delete_acls(call, *request)),
+        RequestBody::DescribeClientQuotas(request) => now(access::describe_client_quotas(&call, &request)),
+        RequestBody::AlterClientQuotas(request) => now(access::alter_client_quotas(call, *request)),
+        RequestBody::DescribeUserScramCredentials(request) => {
+            now(access::describe_user_scram_credentials(&call, &request))
+        }
+        RequestBody::AlterUserScramCredentials(request) => {
+            now(access::alter_user_scram_credentials(call, *request))
+        }
         coordinated => start_coordinated(call, coordinated),
     }
 }

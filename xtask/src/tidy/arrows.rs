@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-storage", &["base", "wire"]),
     ("barnabas-replica", &["base", "wire", "metadata", "partition", "storage"]),
     ("barnabas-coordinator", &["base", "wire", "metadata"]),
-    ("barnabas-quorum", &["base", "wire", "metadata"]),
+    ("barnabas-quorum", &["base", "wire", "metadata", "security", "sasl"]),
     ("barnabas-sasl", &["base"]),
     ("barnabas-api", &["base", "wire", "metadata", "security"]),
     ("barnabas-clock", &["base"]),

@@ -194,6 +194,7 @@ const BROKER: &[(&str, Status)] = &[
     ),
     ("metric.reporters", NO_JVM),
     ("metrics.*", METRICS),
+    ("metadata.access.entries.max", Applied),
     ("metadata.configs.*", Applied),
     ("metadata.nodes.max", Applied),
     ("metadata.partitions.*", Applied),

@@ -10,12 +10,12 @@
 //!
 //! One file per subject; each names the Kafka class that its order of checks and error codes follow.
 
+mod access;
 pub mod brokers;
 mod configs;
 mod controllers;
 mod features;
 pub mod impaired;
-mod limits;
 mod partition_change;
 pub mod placement;
 mod producer_ids;
@@ -34,10 +34,10 @@ use barnabas_wire::{MetadataRecord, RequestBody, ResponseBody};
 use crate::now::Now;
 use brokers::Sessions;
 use impaired::Impaired;
-use limits::Room;
 use partition_change::Electorate;
 pub use refusal::Refusal;
 use refusal::Sentences;
+use refusal::limits::{self, Room};
 use replicas::balance::Balance;
 
 /// The broker that lives in this process.
@@ -54,6 +54,8 @@ pub struct ControllerSettings {
     pub cluster_id: Text,
     /// This node's configuration as its file has it; what is set dynamically is taken from the image.
     pub config: BrokerConfig,
+    /// Whether this node enforces ACLs. If it does not, ACLs are neither created nor deleted.
+    pub has_authorizer: bool,
 }
 
 /// How a request was asked.
@@ -110,6 +112,7 @@ impl Outcome {
 pub(crate) struct Case<'a> {
     pub image: &'a Image,
     pub cluster_id: &'a Text,
+    pub has_authorizer: bool,
     /// This node's configuration with the image's dynamic one on top.
     pub config: &'a BrokerConfig,
     pub impaired: &'a Impaired,
@@ -135,6 +138,7 @@ impl<'a> Case<'a> {
 pub struct Controller {
     me: BrokerId,
     cluster_id: Text,
+    has_authorizer: bool,
     config: EffectiveConfig,
     kraft_version: i16,
     kraft_kept: Option<String>,
@@ -174,7 +178,7 @@ impl EffectiveConfig {
 
 impl Controller {
     pub fn new(me: BrokerId, settings: ControllerSettings, kraft_version: i16, now: Now) -> Self {
-        let ControllerSettings { cluster_id, config } = settings;
+        let ControllerSettings { cluster_id, config, has_authorizer } = settings;
         let timeout = DurationMs(config.long("broker.session.timeout.ms"));
         let sessions = Sessions::new(me, timeout, now.monotonic);
         let balance = Balance::new(&config, now.monotonic);
@@ -182,6 +186,7 @@ impl Controller {
         Self {
             me,
             cluster_id,
+            has_authorizer,
             config,
             kraft_version,
             kraft_kept: None,
@@ -217,6 +222,7 @@ impl Controller {
         let mut case = Case {
             image,
             cluster_id: &self.cluster_id,
+            has_authorizer: self.has_authorizer,
             config,
             impaired: &self.impaired,
             room: Room::new(image, config),
@@ -249,6 +255,10 @@ impl Controller {
                 replicas::reassignments::alter(&case, request)
             }
             RequestBody::AssignReplicasToDirs(request) => replicas::directories::assign(&case, request),
+            RequestBody::CreateAcls(request) => access::acls::create(&mut case, request),
+            RequestBody::DeleteAcls(request) => access::acls::delete(&case, request),
+            RequestBody::AlterClientQuotas(request) => access::client_quotas::alter(&case, request),
+            RequestBody::AlterUserScramCredentials(request) => access::scram::alter(&case, request),
             _ => return None,
         };
         if outcome.records.iter().any(configs::allows_unclean_elections) {
@@ -275,6 +285,7 @@ impl Controller {
         let case = Case {
             image,
             cluster_id: &self.cluster_id,
+            has_authorizer: self.has_authorizer,
             config,
             impaired: &self.impaired,
             room: Room::new(image, config),

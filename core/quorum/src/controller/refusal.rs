@@ -1,5 +1,7 @@
 //! A "no" for a client: Kafka's code, and a sentence of ours.
 
+pub(super) mod limits;
+
 use barnabas_base::ErrorCode;
 use barnabas_wire::{Str, sentence};
 

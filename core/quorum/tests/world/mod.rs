@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod access;
 pub mod show;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,6 +65,7 @@ pub struct World {
     pub properties: Properties,
     pub local_unfenced: bool,
     pub static_voters: bool,
+    pub has_authorizer: bool,
     /// Log directories of the broker in this process.
     pub local_dirs: Vec<u8>,
 }
@@ -119,6 +121,7 @@ impl World {
             properties: Properties::new(),
             local_unfenced: true,
             static_voters: false,
+            has_authorizer: false,
             local_dirs: vec![1],
         }
     }
@@ -170,6 +173,7 @@ impl World {
             controller: ControllerSettings {
                 cluster_id: Text::from(CLUSTER),
                 config: BrokerConfig::new(given),
+                has_authorizer: self.has_authorizer,
             },
             broker_life: None,
             idle_interval: DurationMs(500),

@@ -51,6 +51,15 @@ pub fn event(event: &Event) -> String {
             if changes.producer_ids {
                 what.push("producer ids".into());
             }
+            if changes.acls {
+                what.push("ACLs".into());
+            }
+            if changes.scram {
+                what.push("SCRAM".into());
+            }
+            what.extend(
+                changes.quotas.iter().map(|entity| format!("quotas of {}", super::access::entity(entity))),
+            );
             format!("publish up to {}: {}\n", image.provenance.end, what.join(" "))
         }
         Event::Respond(ticket, response) => format!("answer #{ticket} {}\n", self::response(response)),
@@ -190,11 +199,16 @@ pub fn record(record: &MetadataRecord) -> String {
             format!("UnregisterController {}", record.controller_id)
         }
         MetadataRecord::ClearElr(record) => format!("ClearElr '{}'", record.topic_name),
+        MetadataRecord::AccessControlEntry(_)
+        | MetadataRecord::RemoveAccessControlEntry(_)
+        | MetadataRecord::ClientQuota(_)
+        | MetadataRecord::UserScramCredential(_)
+        | MetadataRecord::RemoveUserScramCredential(_) => super::access::record(record),
         other => format!("{other:?}"),
     }
 }
 
-fn outcome(code: i16, message: Option<&Str>) -> String {
+pub(super) fn outcome(code: i16, message: Option<&Str>) -> String {
     match message.filter(|message| !message.is_empty()) {
         None => ErrorCode::from_code(code).name().to_owned(),
         Some(message) => format!("{} ({message})", ErrorCode::from_code(code)),
@@ -343,6 +357,6 @@ pub fn response(response: &ResponseBody) -> String {
                 })
                 .collect(),
         ),
-        other => format!("{other:?}"),
+        other => super::access::response(other),
     }
 }

@@ -6,6 +6,7 @@
 //! (core/api/src/auto_create.rs). They do not wait for it: the answer says that the topic is missing, and the client
 //! asks again. Metadata that names very many topics is answered by the threads of node/workers/unpacking.rs.
 
+pub mod access;
 pub mod admin;
 mod auto_creation;
 pub mod log_dirs;

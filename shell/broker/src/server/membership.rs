@@ -119,7 +119,13 @@ impl Joining<'_> {
             raft,
             local_broker: registration.map(|registration| LocalBroker { registration, unfenced: true }),
             broker_life: last_life::to_compare(directories, config.node_id, broker_config),
-            controller: ControllerSettings { cluster_id: cluster_id.clone(), config: broker_config.clone() },
+            controller: ControllerSettings {
+                cluster_id: cluster_id.clone(),
+                config: broker_config.clone(),
+                has_authorizer: broker_config
+                    .value("authorizer.class.name")
+                    .is_some_and(|class| !class.is_empty()),
+            },
             idle_interval: DurationMs(broker_config.long("metadata.max.idle.interval.ms")),
             snapshot_bytes: u64::try_from(
                 broker_config.long("metadata.log.max.record.bytes.between.snapshots"),

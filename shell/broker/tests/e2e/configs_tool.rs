@@ -244,26 +244,6 @@ fn client_metrics_are_configured() {
     assert!(node.stop().success());
 }
 
-/// Until the broker has quotas and credentials, its own error is what the tool ends with.
-#[test]
-fn quotas_and_credentials_end_with_the_brokers_error() {
-    let mut node = TestNode::start();
-    for (words, api) in [
-        ("--describe --entity-type users", "DescribeClientQuotas"),
-        ("--describe --client c", "DescribeClientQuotas"),
-        ("--describe --ip-defaults", "DescribeClientQuotas"),
-        ("--alter --user u --add-config producer_byte_rate=1", "DescribeClientQuotas"),
-        ("--alter --user u --add-config SCRAM-SHA-256=[password=x]", "AlterUserScramCredentials"),
-    ] {
-        let expected = format!(
-            "configs: UNSUPPORTED_VERSION: 127.0.0.1:{} does not support {api}, or no version of it that this client knows\n",
-            node.port
-        );
-        assert_eq!(refused(&node, words), expected, "{words}");
-    }
-    assert!(node.stop().success());
-}
-
 #[test]
 fn actions_and_flags_that_do_not_go_together_are_refused() {
     let one = "give exactly one of --describe and --alter";

@@ -62,6 +62,12 @@ fn requests() -> Vec<RequestBody> {
         ListTransactionsRequest::default().into(),
         ListConfigResourcesRequest::default().into(),
         DescribeTopicPartitionsRequest::default().into(),
+        CreateAclsRequest::default().into(),
+        DeleteAclsRequest::default().into(),
+        DescribeClientQuotasRequest::default().into(),
+        AlterClientQuotasRequest::default().into(),
+        DescribeUserScramCredentialsRequest::default().into(),
+        AlterUserScramCredentialsRequest::default().into(),
     ];
     all.extend(of_younger_groups());
     all
@@ -134,6 +140,6 @@ fn controller_listener_answers_what_it_names() {
         assert!(answer.is_some(), "{}: {}", request.key(), node.log());
         asked += 1;
     }
-    assert_eq!(asked, 18, "{:?}", versions.api_keys);
+    assert_eq!(asked, 23, "{:?}", versions.api_keys);
     assert!(node.stop_expecting_trouble().success());
 }

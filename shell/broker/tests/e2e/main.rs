@@ -6,6 +6,7 @@
 
 mod harness;
 
+mod access_records;
 mod all_killed;
 mod all_restarted;
 mod any_node;

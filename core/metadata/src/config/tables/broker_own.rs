@@ -100,6 +100,10 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               only what consumers read."),
     long("log.scrub.interval.ms", "604800000").between(1000, 315_360_000_000).unit("milliseconds").cluster_wide()
         .doc("The time between the starts of two checks of all segments of a log directory. The default is a week."),
+    long("metadata.access.entries.max", "200000").between(1, 10_000_000).unit("entries").cluster_wide()
+        .doc("The most ACLs of the cluster; also the most SCRAM credentials, the most delegation tokens, and the most \
+              entities with quotas. A request that exceeds it is refused with POLICY_VIOLATION. Each takes about 500 \
+              bytes of memory on every node."),
     long("metadata.configs.bytes.max", "268435456").between(4096, 1 << 40).unit("bytes").cluster_wide()
         .doc("The most memory that configurations of topics, brokers, groups and client-metrics subscriptions take \
               together in each node's metadata: names and values, and about 1 KiB for each resource. A change that \

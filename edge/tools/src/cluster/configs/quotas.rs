@@ -1,7 +1,5 @@
 //! Quotas of users, clients and addresses.
 //!
-//! A cluster without quotas has no API for them; its brokers' UNSUPPORTED_VERSION is what the tool ends with.
-//!
 //! Source: Kafka `ConfigCommand.describeQuotaConfigs`, `alterQuotaConfigs`; KIP-546.
 
 use super::change::Change;

@@ -23,7 +23,7 @@ use barnabas_wire::messages::{
 use barnabas_wire::{RequestBody, ResponseBody};
 
 /// The controller's answer, or why there is none. For requests that the controller is asked as the client asked them.
-async fn ask(call: &Call, body: impl Into<RequestBody>) -> Result<ResponseBody, Refusal> {
+pub(super) async fn ask(call: &Call, body: impl Into<RequestBody>) -> Result<ResponseBody, Refusal> {
     ask_in(call.version, call, body).await
 }
 
@@ -62,7 +62,7 @@ fn refusal(why: NotTaken) -> Refusal {
 const CREATE_TOPICS_VERSION: i16 = 7;
 
 /// Takes the response of one API out of the controller's answer.
-macro_rules! expect {
+macro_rules! response_of {
     ($answer:expr, $api:ident) => {
         match $answer {
             Ok(ResponseBody::$api(response)) => Ok(*response),
@@ -71,6 +71,8 @@ macro_rules! expect {
         }
     };
 }
+
+pub(super) use response_of;
 
 /// Creates a group's internal topics in the broker's own name, and gives what became of each.
 ///
@@ -92,7 +94,7 @@ pub fn create_topics(call: Call, request: CreateTopicsRequest) -> Started {
     match k19_create_topics::plan(request, call.version) {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => Started::wait(async move {
-            let answer = expect!(ask_in(work.version, &call, work.request).await, CreateTopics);
+            let answer = response_of!(ask_in(work.version, &call, work.request).await, CreateTopics);
             // The moment after the creation: the answer shows the topics as they are configured now.
             let moment = call.moment();
             call.room.reply(work.pending.respond(answer, &call.context(&moment)))
@@ -105,7 +107,7 @@ pub fn delete_topics(call: Call, request: DeleteTopicsRequest) -> Started {
     match k20_delete_topics::plan(request, call.version, &call.context(&moment)) {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => Started::wait(async move {
-            let answer = expect!(ask_in(work.version, &call, work.request).await, DeleteTopics);
+            let answer = response_of!(ask_in(work.version, &call, work.request).await, DeleteTopics);
             Answer::Reply(work.pending.respond(answer).into())
         }),
     }
@@ -115,7 +117,7 @@ pub fn create_partitions(call: Call, request: CreatePartitionsRequest) -> Starte
     match k37_create_partitions::plan(request) {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => Started::wait(async move {
-            let answer = expect!(ask(&call, work.request).await, CreatePartitions);
+            let answer = response_of!(ask(&call, work.request).await, CreatePartitions);
             Answer::Reply(work.pending.respond(answer).into())
         }),
     }
@@ -126,7 +128,7 @@ pub fn alter_configs(call: Call, request: AlterConfigsRequest) -> Started {
     match k33_alter_configs::plan(request, call.route(), &call.context(&moment)) {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => Started::wait(async move {
-            let answer = expect!(ask(&call, work.request).await, AlterConfigs);
+            let answer = response_of!(ask(&call, work.request).await, AlterConfigs);
             Answer::Reply(work.pending.respond(answer).into())
         }),
     }
@@ -148,7 +150,7 @@ pub fn incremental_alter_configs(call: Call, mut request: IncrementalAlterConfig
             Started::reply(response)
         }
         Plan::Work(work) => Started::wait(async move {
-            let answer = expect!(ask(&call, work.request).await, IncrementalAlterConfigs);
+            let answer = response_of!(ask(&call, work.request).await, IncrementalAlterConfigs);
             let mut response = work.pending.respond(answer);
             response.responses.extend(decided.responses);
             Answer::Reply(response.into())
@@ -159,7 +161,7 @@ pub fn incremental_alter_configs(call: Call, mut request: IncrementalAlterConfig
 pub fn elect_leaders(call: Call, request: ElectLeadersRequest) -> Started {
     let work = k43_elect_leaders::plan(request, call.version);
     Started::wait(async move {
-        let answer = expect!(ask(&call, work.request).await, ElectLeaders);
+        let answer = response_of!(ask(&call, work.request).await, ElectLeaders);
         Answer::Reply(work.pending.respond(answer).into())
     })
 }
@@ -167,7 +169,7 @@ pub fn elect_leaders(call: Call, request: ElectLeadersRequest) -> Started {
 pub fn update_features(call: Call, request: UpdateFeaturesRequest) -> Started {
     let work = k57_update_features::plan(request, call.version);
     Started::wait(async move {
-        let answer = expect!(ask_in(work.version, &call, work.request).await, UpdateFeatures);
+        let answer = response_of!(ask_in(work.version, &call, work.request).await, UpdateFeatures);
         Answer::Reply(work.pending.respond(answer).into())
     })
 }
@@ -175,7 +177,7 @@ pub fn update_features(call: Call, request: UpdateFeaturesRequest) -> Started {
 /// What other replicas partitions are to have.
 pub fn alter_partition_reassignments(call: Call, request: AlterPartitionReassignmentsRequest) -> Started {
     Started::wait(async move {
-        let answer = expect!(ask(&call, request).await, AlterPartitionReassignments);
+        let answer = response_of!(ask(&call, request).await, AlterPartitionReassignments);
         Answer::Reply(k45_alter_partition_reassignments::respond(answer).into())
     })
 }
@@ -183,7 +185,7 @@ pub fn alter_partition_reassignments(call: Call, request: AlterPartitionReassign
 /// A broker that will not come back.
 pub fn unregister_broker(call: Call, request: UnregisterBrokerRequest) -> Started {
     Started::wait(async move {
-        let answer = expect!(ask(&call, request).await, UnregisterBroker);
+        let answer = response_of!(ask(&call, request).await, UnregisterBroker);
         Answer::Reply(k64_unregister_broker::respond(answer).into())
     })
 }
@@ -191,7 +193,7 @@ pub fn unregister_broker(call: Call, request: UnregisterBrokerRequest) -> Starte
 /// A controller that will not come back.
 pub fn unregister_controller(call: Call, request: UnregisterControllerRequest) -> Started {
     Started::wait(async move {
-        let answer = expect!(ask(&call, request).await, UnregisterController);
+        let answer = response_of!(ask(&call, request).await, UnregisterController);
         Answer::Reply(k94_unregister_controller::respond(answer).into())
     })
 }
@@ -210,16 +212,16 @@ pub fn change_voters(call: Call, request: impl Into<RequestBody>) -> Started {
         let is_added = matches!(request, RequestBody::AddRaftVoter(_));
         let answer = ask(&call, request).await;
         Answer::Reply(if is_added {
-            k80_add_raft_voter::respond(expect!(answer, AddRaftVoter)).into()
+            k80_add_raft_voter::respond(response_of!(answer, AddRaftVoter)).into()
         } else {
-            k81_remove_raft_voter::respond(expect!(answer, RemoveRaftVoter)).into()
+            k81_remove_raft_voter::respond(response_of!(answer, RemoveRaftVoter)).into()
         })
     })
 }
 
 pub fn describe_quorum(call: Call, request: DescribeQuorumRequest) -> Started {
     Started::wait(async move {
-        let answer = expect!(ask(&call, request).await, DescribeQuorum);
+        let answer = response_of!(ask(&call, request).await, DescribeQuorum);
         Answer::Reply(k55_describe_quorum::respond(answer, call.version).into())
     })
 }

@@ -12,9 +12,9 @@ use barnabas_metadata::{Image, Resource, ResourceType};
 
 use super::Refusal;
 
-pub(super) const PARTITIONS: &str = "metadata.partitions.max";
-pub(super) const PARTITIONS_PER_REQUEST: &str = "metadata.partitions.request.max";
-pub(super) const TOPICS_PER_REQUEST: &str = "metadata.topics.request.max";
+pub(in crate::controller) const PARTITIONS: &str = "metadata.partitions.max";
+pub(in crate::controller) const PARTITIONS_PER_REQUEST: &str = "metadata.partitions.request.max";
+pub(in crate::controller) const TOPICS_PER_REQUEST: &str = "metadata.topics.request.max";
 const CONFIG_BYTES: &str = "metadata.configs.bytes.max";
 const RESOURCE_BYTES: &str = "metadata.configs.resource.bytes.max";
 const NODES: &str = "metadata.nodes.max";
@@ -28,7 +28,7 @@ const REGISTRATION_TEXT_BYTES_MAX: usize = 65_536;
 /// Configurations that one request names for one resource: far more than any has.
 const CONFIGS_NAMED_MAX: usize = 10_000;
 /// Features that one request updates.
-pub(super) const FEATURES_NAMED_MAX: usize = FEATURES_MAX;
+pub(in crate::controller) const FEATURES_NAMED_MAX: usize = FEATURES_MAX;
 
 /// The longest name of a directory that Linux's file systems take: a partition's is `topic-partition`.
 const DIRECTORY_NAME_BYTES_MAX: usize = 255;
@@ -38,7 +38,7 @@ fn refuse(message: String) -> Refusal {
 }
 
 /// Whether one request may ask for so many.
-pub(super) fn check_request(
+pub(in crate::controller) fn check_request(
     config: &BrokerConfig,
     key: &'static str,
     asked: i64,
@@ -52,12 +52,16 @@ pub(super) fn check_request(
 }
 
 /// Whether one request may name so many, which are there or not.
-pub(super) fn check_named(config: &BrokerConfig, named: usize, of: &str) -> Result<(), Refusal> {
+pub(in crate::controller) fn check_named(
+    config: &BrokerConfig,
+    named: usize,
+    of: &str,
+) -> Result<(), Refusal> {
     check_request(config, PARTITIONS_PER_REQUEST, named as i64, of)
 }
 
 /// Whether one request may name so many configurations of one resource.
-pub(super) fn check_configs_named(named: usize) -> Result<(), Refusal> {
+pub(in crate::controller) fn check_configs_named(named: usize) -> Result<(), Refusal> {
     if named <= CONFIGS_NAMED_MAX {
         return Ok(());
     }
@@ -67,7 +71,7 @@ pub(super) fn check_configs_named(named: usize) -> Result<(), Refusal> {
 }
 
 /// A topic's last partition needs a directory that the file system takes.
-pub(super) fn check_directory_name(topic: &str, partitions: usize) -> Result<(), Refusal> {
+pub(in crate::controller) fn check_directory_name(topic: &str, partitions: usize) -> Result<(), Refusal> {
     let last = partitions.saturating_sub(1).to_string();
     if topic.len() + 1 + last.len() <= DIRECTORY_NAME_BYTES_MAX {
         return Ok(());
@@ -145,7 +149,7 @@ impl Room {
 }
 
 /// Whether a node may register that has not registered before. `known`: how many of its kind there are.
-pub(super) fn check_new_node(config: &BrokerConfig, known: usize) -> Result<(), Refusal> {
+pub(in crate::controller) fn check_new_node(config: &BrokerConfig, known: usize) -> Result<(), Refusal> {
     let max = config.long(NODES);
     if known as i64 >= max {
         let message = format!("{known} nodes of this kind are registered; at most {max} may be ({NODES})");
@@ -155,7 +159,7 @@ pub(super) fn check_new_node(config: &BrokerConfig, known: usize) -> Result<(), 
 }
 
 /// Whether what a node brings with its registration is no more than a node has.
-pub(super) fn check_registration<'a>(
+pub(in crate::controller) fn check_registration<'a>(
     listeners: usize,
     features: usize,
     log_dirs: usize,

@@ -3,12 +3,12 @@
 //! Used by `storage format` and by a node without a configuration file, which formats its one directory by itself.
 //! Source: Kafka `Formatter`, `StorageTool`; KIP-631, KIP-853, KIP-858, KIP-1170.
 
-use crate::controller::quorum_worker::{MetadataError, MetadataFiles, make_dir, write_file};
 use crate::log_dirs::directories::random_uuid;
 use barnabas_base::{BrokerId, DirectoryId, Text, TimestampMs};
 use barnabas_config::NodeConfig;
 use barnabas_metadata::MetadataVersion;
 use barnabas_metadata::features::name;
+use barnabas_metadata_log::{MetadataError, MetadataFiles, make_dir, write_file};
 use barnabas_quorum::bootstrap;
 use barnabas_quorum::snapshot::SnapshotVoters;
 use barnabas_quorum::{SnapshotId, Voter, VoterEndpoint, Voters};

@@ -15,9 +15,7 @@
 //!
 //! Metadata path 1 of 4. Before: requests/cluster/admin.rs. After: core/quorum/src/node.rs, publisher.rs.
 
-mod damage;
 mod figures;
-mod files;
 mod loading;
 mod peers;
 mod reserve;
@@ -26,8 +24,6 @@ mod stall;
 mod tests;
 mod voters;
 
-pub use files::{MetadataFiles, make_dir, write_file};
-
 use crate::controller::publisher;
 use crate::log_dirs::directories::Directory;
 use crate::log_dirs::full::{Impairs, Room};
@@ -35,18 +31,18 @@ use crate::node::Node;
 use crate::node::cluster_events::{self, Line};
 use crate::node::peers::controller::{Message, Reply, Requests};
 use barnabas_base::{MonotonicMs, Offset};
+use barnabas_metadata_log::{MetadataError, MetadataFiles};
 use barnabas_quorum::batches::EncodedBatch;
 use barnabas_quorum::controller::Asked;
 use barnabas_quorum::node::Declined;
 use barnabas_quorum::raft::message::Response as PeerResponse;
-use barnabas_quorum::{Effect, Node as Quorum, Now, QuorumError, SnapshotTask};
+use barnabas_quorum::{Effect, Node as Quorum, Now, SnapshotTask};
 use barnabas_storage::StorageError;
 use barnabas_wire::RequestBody;
 use figures::Watching;
 use peers::Peers;
 use stall::Stall;
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
@@ -62,18 +58,6 @@ const ROUND_MAX: usize = 512;
 /// How long a leader that stops waits for the others to hear of it: they need not wait for a timeout then.
 const RESIGN_PATIENCE: Duration = Duration::from_millis(300);
 
-/// Why the metadata log cannot be gone on with.
-#[derive(Debug, thiserror::Error)]
-pub enum MetadataError {
-    #[error(transparent)]
-    Quorum(#[from] QuorumError),
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    /// With the file or directory that it was read from.
-    #[error("{}: {source}", place.display())]
-    At { place: PathBuf, source: QuorumError },
-}
-
 /// Begins to drive a quorum that has read its past, and starts the thread. The first image of a node that leads alone
 /// is published when this returns; others have one once they have found their leader.
 ///
@@ -86,7 +70,7 @@ pub fn start(
     node: Arc<Node>,
 ) -> Result<JoinHandle<()>, Box<dyn std::error::Error>> {
     let shared = &node.peers.controller.shared;
-    shared.was_cut.store(files.was_cut, Ordering::Relaxed);
+    shared.was_cut.store(files.cut.is_some(), Ordering::Relaxed);
     let peers = Peers::new(node.peers.links.clone(), node.peers.controller.here(), shared.sender(), &node);
     let mut worker = QuorumWorker {
         voters: KnownVoters::new(quorum.voters()),

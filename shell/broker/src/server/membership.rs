@@ -8,10 +8,8 @@
 use super::Failure;
 use super::signals::Signals;
 use crate::controller::format::voter;
-use crate::controller::quorum_worker::{MetadataError, MetadataFiles};
 use crate::log_dirs::directories::{Directories, random_uuid};
 use crate::node::Node;
-use crate::node::peers::controller::metadata_partition;
 use crate::node::peers::controller::{ControllerHandle, Requests};
 use crate::upkeep::last_life;
 use crate::upkeep::scrub;
@@ -20,6 +18,8 @@ use barnabas_clock::Clock;
 use barnabas_config::{Listener, NodeConfig};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::features::FEATURES;
+use barnabas_metadata_log::metadata_partition;
+use barnabas_metadata_log::{MetadataError, MetadataFiles, Truncated};
 use barnabas_net::links::LinkThread;
 use barnabas_quorum::controller::ControllerSettings;
 use barnabas_quorum::node::LocalBroker;
@@ -113,6 +113,9 @@ impl Joining<'_> {
             log_config,
             clock.wall(),
         )?;
+        if let Some(Truncated { bytes, end }) = files.cut {
+            tracing::info!("truncated {bytes} unsynced bytes from the metadata log, which now ends at {end}");
+        }
         let raft = raft_config(config, broker_config, directory.id);
         let settings = QuorumSettings {
             static_voters: static_voters(config),

@@ -3,13 +3,13 @@
 use crate::log_dirs::directories::Directory;
 use crate::mailbox::Command;
 use crate::node::Node;
-use crate::node::peers::controller::metadata_partition;
 use crate::routing::owners::ask_workers;
 use crate::server::lifecycle::Lifecycle;
 use crate::server::threads::Threads;
 use crate::upkeep::checkpoints::{note_metadata_log, write_checkpoints};
 use crate::upkeep::last_life;
 use barnabas_base::{BrokerEpoch, DurationMs, Set, TopicPartition};
+use barnabas_metadata_log::metadata_partition;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;

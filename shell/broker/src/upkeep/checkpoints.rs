@@ -7,8 +7,8 @@
 use crate::log_dirs::directories::Directory;
 use crate::mailbox::{Checkpointed, PartitionKey};
 use crate::node::Node;
-use crate::node::peers::controller::metadata_partition;
 use barnabas_base::{Offset, TopicPartition};
+use barnabas_metadata_log::metadata_partition;
 
 /// Notes how far each log is safe, and writes the files that have changed.
 pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {

@@ -20,9 +20,9 @@
 use crate::log_dirs::directories::Directory;
 use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
-use crate::node::peers::controller::metadata_partition;
 use crate::node::topic_settings;
 use barnabas_base::{Map, Offset, TimestampMs, TopicPartition};
+use barnabas_metadata_log::metadata_partition;
 use barnabas_storage::scrub::{
     Changed, KnownEpochs, Listed, Scrubbed, SegmentScrub, changed_segments, segments,
 };

@@ -1,9 +1,9 @@
 //! What the quorum's thread does to its files for other members: reads log and snapshots for them, cuts the log, takes
 //! snapshots that come from the leader, and reads those into the image.
 
-use super::{MetadataError, QuorumWorker};
-use crate::node::peers::controller::metadata_partition;
+use super::QuorumWorker;
 use barnabas_base::Offset;
+use barnabas_metadata_log::{MetadataError, metadata_partition};
 use barnabas_quorum::raft::Read;
 use barnabas_quorum::raft::message::Response;
 use barnabas_quorum::{Effect, SnapshotId};

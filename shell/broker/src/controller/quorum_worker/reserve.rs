@@ -1,9 +1,9 @@
 //! The room that is kept back for the metadata log, and given away when a node without any must end or begin.
 
-use super::files::{MetadataFiles, RESERVE_NAME};
 use crate::log_dirs::directories::Directory;
 use crate::node::Node;
 use crate::node::peers::controller::ControllerHandle;
+use barnabas_metadata_log::{MetadataFiles, RESERVE_NAME};
 use barnabas_storage::StorageError;
 use std::sync::atomic::Ordering;
 

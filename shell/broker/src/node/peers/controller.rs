@@ -16,7 +16,7 @@ pub use figures::Figures;
 pub use handle::forward::log_unheard;
 pub use handle::{ActiveController, ControllerHandle, NotTaken, Requests};
 
-use barnabas_base::{BrokerEpoch, BrokerId, PartitionIndex, TopicPartition, name};
+use barnabas_base::{BrokerEpoch, BrokerId};
 use barnabas_quorum::SnapshotId;
 use barnabas_quorum::controller::Asked;
 use barnabas_quorum::raft::message::{Request as PeerRequest, Response as PeerResponse};
@@ -79,9 +79,4 @@ impl std::fmt::Debug for Message {
             Self::Stop(_) => f.write_str("Stop"),
         }
     }
-}
-
-/// `__cluster_metadata-0`
-pub fn metadata_partition() -> TopicPartition {
-    TopicPartition::new(name::CLUSTER_METADATA, PartitionIndex(0))
 }

@@ -2,9 +2,8 @@
 
 mod snapshot_check;
 
-use super::MetadataError;
-use super::damage::refuse_damage_before_valid;
-use crate::node::peers::controller::metadata_partition;
+use crate::damage::refuse_damage_before_valid;
+use crate::{MetadataError, metadata_partition};
 use barnabas_base::{LeaderEpoch, Offset, TimestampMs, Uuid};
 use barnabas_quorum::batches::EncodedBatch;
 use barnabas_quorum::bootstrap::LEGACY_FILE_NAME;
@@ -25,7 +24,7 @@ const PEER_BYTES_MAX: usize = 8 << 20;
 const PIECE_BYTES: usize = 1 << 20;
 const FILES_OPEN_MAX: usize = 16;
 /// Room that is kept for deletions and settings while the disk is full. Not a file of Kafka's, which leaves it alone.
-pub(super) const RESERVE_NAME: &str = "disk-full.reserve";
+pub const RESERVE_NAME: &str = "disk-full.reserve";
 const RESERVE_BYTES: u64 = 4 << 20;
 
 /// The directory of the metadata log, open. See the file's header.
@@ -36,7 +35,14 @@ pub struct MetadataFiles {
     pool: FilePool,
     log: Log,
     /// The log lost its tail at this start: it may know less than lies in the directories.
-    pub was_cut: bool,
+    pub cut: Option<Truncated>,
+}
+
+/// What an unclean stop left behind that was never synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Truncated {
+    pub bytes: u64,
+    pub end: Offset,
 }
 
 impl MetadataFiles {
@@ -68,22 +74,15 @@ impl MetadataFiles {
         if has_segments && !from.clean {
             refuse_damage_before_valid(disk.as_ref(), &dir, from.recovery_point)?;
         }
-        let mut was_cut = false;
+        let mut cut = None;
         let log = if has_segments || from.recovery_point > Offset::ZERO {
             let (log, opened) = Log::open(&mut pool, place, config, from, now)?;
-            if let Some(cut) = opened.cut {
-                was_cut = true;
-                tracing::info!(
-                    "truncated {} unsynced bytes from the metadata log, which now ends at {}",
-                    cut.bytes,
-                    cut.end
-                );
-            }
+            cut = opened.cut.map(|cut| Truncated { bytes: cut.bytes, end: cut.end });
             log
         } else {
             Log::create(place, config, Offset::ZERO)
         };
-        Ok(Self { disk, dir, pool, log, was_cut })
+        Ok(Self { disk, dir, pool, log, cut })
     }
 
     fn disk(&self) -> &Arc<dyn Disk> {
@@ -194,7 +193,7 @@ impl MetadataFiles {
     ///
     /// # Errors
     /// They cannot be read.
-    pub(super) fn read(&mut self, from: Offset, end: Offset, bytes_max: i32) -> Result<Bytes, StorageError> {
+    pub fn read(&mut self, from: Offset, end: Offset, bytes_max: i32) -> Result<Bytes, StorageError> {
         let bytes_max = usize::try_from(bytes_max).unwrap_or(0).min(PEER_BYTES_MAX);
         Ok(self.log.read(&mut self.pool, from, bytes_max, end, true)?.records)
     }
@@ -203,7 +202,7 @@ impl MetadataFiles {
     ///
     /// # Errors
     /// It cannot be read.
-    pub(super) fn read_snapshot(
+    pub fn read_snapshot(
         &self,
         id: SnapshotId,
         position: i64,
@@ -221,7 +220,7 @@ impl MetadataFiles {
     ///
     /// # Errors
     /// As for any write.
-    pub(super) fn truncate(&mut self, end: Offset, now: TimestampMs) -> Result<(), StorageError> {
+    pub fn truncate(&mut self, end: Offset, now: TimestampMs) -> Result<(), StorageError> {
         let (_, gone) = self.log.truncate_to(&mut self.pool, end, now)?;
         self.remove(gone)
     }
@@ -230,7 +229,7 @@ impl MetadataFiles {
     ///
     /// # Errors
     /// As for any write.
-    pub(super) fn restart(&mut self, start: Offset, now: TimestampMs) -> Result<(), StorageError> {
+    pub fn restart(&mut self, start: Offset, now: TimestampMs) -> Result<(), StorageError> {
         let gone = self.log.truncate_fully_and_start_at(&mut self.pool, start, now)?;
         self.remove(gone)
     }
@@ -246,12 +245,7 @@ impl MetadataFiles {
     ///
     /// # Errors
     /// As for any write.
-    pub(super) fn write_piece(
-        &self,
-        id: SnapshotId,
-        position: i64,
-        bytes: &Bytes,
-    ) -> Result<(), StorageError> {
+    pub fn write_piece(&self, id: SnapshotId, position: i64, bytes: &Bytes) -> Result<(), StorageError> {
         make_dir(self.disk.as_ref(), &self.dir)?;
         let mode = if position == 0 { OpenMode::Truncate } else { OpenMode::Write };
         let file = self.disk.open(&self.part_path(id), mode)?;
@@ -262,7 +256,7 @@ impl MetadataFiles {
     ///
     /// # Errors
     /// As for any write.
-    pub(super) fn store_snapshot(&self, id: SnapshotId) -> Result<u64, StorageError> {
+    pub fn store_snapshot(&self, id: SnapshotId) -> Result<u64, StorageError> {
         let (part, path) = (self.part_path(id), self.dir.join(id.file_name()));
         self.disk.open(&part, OpenMode::Write)?.sync()?;
         self.disk.rename(&part, &path)?;
@@ -445,3 +439,6 @@ pub fn write_file<E: From<StorageError>>(
         file.sync().and_then(|()| disk.rename(&part, &dir.join(name))).and_then(|()| disk.sync_dir(dir));
     Ok(named.map_err(StorageError::from)?)
 }
+
+#[cfg(test)]
+mod tests;

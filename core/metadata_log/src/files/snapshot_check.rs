@@ -4,7 +4,7 @@
 //! A snapshot names the time of the newest batch that it stands for. The log, which usually reaches further back than
 //! the newest snapshot, has that batch: another snapshot's contents under this name would make topics vanish unsaid.
 
-use super::MetadataFiles;
+use crate::MetadataFiles;
 use barnabas_base::{Offset, TimestampMs};
 use barnabas_quorum::SnapshotId;
 use barnabas_storage::{Disk, OpenMode, StorageError};

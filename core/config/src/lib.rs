@@ -9,6 +9,7 @@
 //! | `properties` | what does a properties file say |
 //! | `settings` | which keys are set, by the file or the command line |
 //! | `values` | may these values be, each and together |
+//! | `explain` | what becomes of a key here |
 //! | `endpoint` | what does `NAME://host:port` say |
 //! | `node_config` | what is the node, made of its keys |
 //! | `node_config/listeners` | which sockets does it open, and what are others told |
@@ -18,6 +19,7 @@
 //! node runs (core/metadata's `config`).
 
 mod endpoint;
+mod explain;
 mod node_config;
 mod properties;
 mod settings;
@@ -26,6 +28,7 @@ mod values;
 pub use endpoint::{
     Endpoint, EndpointError, ListenerName, ProtocolMap, SecurityProtocol, parse_endpoints, parse_protocol_map,
 };
+pub use explain::{keys_text, table_text};
 pub use node_config::{Listener, Listeners, NodeConfig, StaticVoter};
 pub use properties::{PropertiesError, Property, parse as parse_properties, parse_override};
 pub use settings::{ConfigError, Settings};

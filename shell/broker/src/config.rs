@@ -8,6 +8,7 @@
 //! | `config/explain.rs` | what becomes of a key |
 //! | `config/log_lines.rs` | where log lines go |
 //! | `config/logging.rs` | which log lines are written |
+//! | `config/machine.rs` | what is the machine called |
 //! | `config/version.rs` | which build is this |
 
 pub mod args;
@@ -15,4 +16,5 @@ pub mod descriptors;
 pub mod explain;
 mod log_lines;
 pub mod logging;
+pub mod machine;
 pub mod version;

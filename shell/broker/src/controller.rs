@@ -4,14 +4,12 @@
 //! | file | answers |
 //! |---|---|
 //! | `controller/broker_probe.rs` | does a broker whose connection closed still listen |
-//! | `controller/format.rs` | how does a storage directory begin |
 //! | `controller/producer_id_blocks.rs` | where do producer ids come from |
 //! | `controller/publisher.rs` | who learns of a new image |
 //! | `controller/quorum_worker.rs` | the thread of the metadata log, raft and the controller |
 //! | `controller/storage_tool.rs` | `kafka-storage` |
 
 pub mod broker_probe;
-pub mod format;
 pub mod producer_id_blocks;
 pub mod publisher;
 pub mod quorum_worker;

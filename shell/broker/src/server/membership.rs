@@ -7,33 +7,28 @@
 
 use super::Failure;
 use super::signals::Signals;
-use crate::controller::format::voter;
+use crate::config::machine::machine_name;
 use crate::log_dirs::directories::{Directories, random_uuid};
 use crate::node::Node;
 use crate::node::peers::controller::{ControllerHandle, Requests};
 use crate::upkeep::last_life;
 use crate::upkeep::scrub;
-use barnabas_base::{DirectoryId, DurationMs, Text, Uuid};
+use barnabas_base::{DurationMs, Text, Uuid};
 use barnabas_clock::Clock;
 use barnabas_config::{Listener, NodeConfig};
+use barnabas_identity::{
+    Bound, Machine, broker_registration, controller_listener, controller_registration, raft_config,
+    static_voters,
+};
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_metadata::features::FEATURES;
 use barnabas_metadata_log::metadata_partition;
 use barnabas_metadata_log::{MetadataError, MetadataFiles, Truncated};
 use barnabas_net::links::LinkThread;
 use barnabas_quorum::controller::ControllerSettings;
 use barnabas_quorum::node::LocalBroker;
-use barnabas_quorum::raft::Config as RaftConfig;
 use barnabas_quorum::raft::requests::Here;
-use barnabas_quorum::{
-    Node as Quorum, Now, QuorumError, Settings as QuorumSettings, Voter, VoterEndpoint, Voters,
-};
+use barnabas_quorum::{Node as Quorum, Now, QuorumError, Settings as QuorumSettings};
 use barnabas_storage::{LogConfig, OpenFrom, StorageError};
-use barnabas_wire::Str;
-use barnabas_wire::messages::broker_registration_request::{Feature, Listener as RegisteredListener};
-use barnabas_wire::messages::controller_registration_request::{
-    Feature as ControllerFeature, Listener as ControllerListener,
-};
 use barnabas_wire::messages::{BrokerRegistrationRequest, ControllerRegistrationRequest};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -73,11 +68,20 @@ impl Joining<'_> {
     /// The metadata log cannot be read, or is another node's; the system gives no thread.
     pub fn open(&self, incarnation: Uuid) -> Result<(Member, ControllerHandle, LinkThread), Failure> {
         let config = self.config;
-        let broker = config.is_broker.then(|| self.registration(incarnation));
+        let machine = machine_name();
+        let machine = Machine(&machine);
+        let bound: Vec<Bound> =
+            self.listeners.iter().map(|(listener, at)| (listener.clone(), at.port())).collect();
+        let usable = self.directories.iter().filter(|dir| dir.is_usable()).map(|dir| dir.id).collect();
+        let broker = config.is_broker.then(|| {
+            let before = (usable, last_life::previous_epoch(self.directories));
+            broker_registration(config, (self.cluster_id, incarnation), before, &bound, machine)
+        });
         let (quorum, files) = self.open_quorum(broker.clone()).map_err(with_remedy)?;
         let (links, links_thread) = LinkThread::start()?;
-        let controller =
-            config.is_controller.then(|| self.controller_registration(quorum.directory(), incarnation));
+        let controller = config
+            .is_controller
+            .then(|| controller_registration(config, (quorum.directory(), incarnation), &bound, machine));
         let here =
             Arc::new(Here { cluster_id: self.cluster_id.clone(), listener: controller_listener(config) });
         let (handle, requests) =
@@ -116,7 +120,8 @@ impl Joining<'_> {
         if let Some(Truncated { bytes, end }) = files.cut {
             tracing::info!("truncated {bytes} unsynced bytes from the metadata log, which now ends at {end}");
         }
-        let raft = raft_config(config, broker_config, directory.id);
+        let (machine, seed) = (machine_name(), u64::from_le_bytes(super::random_bytes()));
+        let raft = raft_config(config, broker_config, (directory.id, Machine(&machine)), seed);
         let settings = QuorumSettings {
             static_voters: static_voters(config),
             raft,
@@ -145,88 +150,6 @@ impl Joining<'_> {
         let now = Now { wall: clock.wall(), monotonic: clock.monotonic() };
         let quorum = starting.finish(now, &mut || random_uuid().0).map_err(|error| at(error, &files))?;
         Ok((quorum, files))
-    }
-
-    /// What this broker tells the controller of itself.
-    fn registration(&self, incarnation: Uuid) -> BrokerRegistrationRequest {
-        let Self { config, cluster_id, directories, listeners, .. } = *self;
-        let mut log_dirs: Vec<_> =
-            directories.iter().filter(|dir| dir.is_usable()).map(|dir| dir.id).collect();
-        log_dirs.sort_unstable();
-        let advertised = config.listeners.advertised.iter().map(|(endpoint, protocol)| {
-            let bound =
-                listeners.iter().find(|(listener, _)| listener.endpoint.listener == endpoint.listener);
-            let port = match (endpoint.port, bound) {
-                (0, Some((_, address))) => address.port(),
-                (port, _) => port,
-            };
-            RegisteredListener {
-                name: Str::from(endpoint.listener.as_str()),
-                host: Str::from(advertised_host(&endpoint.host)),
-                port,
-                security_protocol: protocol.id(),
-                ..RegisteredListener::default()
-            }
-        });
-        BrokerRegistrationRequest {
-            broker_id: config.node_id.get(),
-            cluster_id: Str::from(cluster_id),
-            incarnation_id: incarnation,
-            listeners: advertised.collect(),
-            features: FEATURES
-                .iter()
-                .map(|feature| Feature {
-                    name: Str::from_static(feature.name),
-                    min_supported_version: feature.min,
-                    max_supported_version: feature.max,
-                    ..Feature::default()
-                })
-                .collect(),
-            rack: config.rack.as_ref().map(Str::from),
-            is_migrating_zk_broker: false,
-            log_dirs,
-            previous_broker_epoch: last_life::previous_epoch(directories).get(),
-            ..BrokerRegistrationRequest::default()
-        }
-    }
-}
-
-impl Joining<'_> {
-    /// What this controller tells the active one of itself.
-    fn controller_registration(
-        &self,
-        directory: DirectoryId,
-        incarnation: Uuid,
-    ) -> ControllerRegistrationRequest {
-        let listener = |endpoint: VoterEndpoint| {
-            let named = |(listener, _): &&(Listener, SocketAddr)| {
-                listener.endpoint.listener.as_str() == &*endpoint.listener
-            };
-            let bound = self.listeners.iter().find(named);
-            ControllerListener {
-                name: Str::from(&endpoint.listener),
-                host: Str::from(&endpoint.host),
-                port: match (endpoint.port, bound) {
-                    (0, Some((_, address))) => address.port(),
-                    (port, _) => port,
-                },
-                security_protocol: bound.map_or(0, |(listener, _)| listener.protocol.id()),
-                ..ControllerListener::default()
-            }
-        };
-        let features = FEATURES.iter().map(|feature| ControllerFeature {
-            name: Str::from_static(feature.name),
-            min_supported_version: feature.min,
-            max_supported_version: feature.max,
-            ..ControllerFeature::default()
-        });
-        ControllerRegistrationRequest {
-            controller_id: self.config.node_id.get(),
-            incarnation_id: incarnation,
-            listeners: voter(self.config, directory).endpoints.into_iter().map(listener).collect(),
-            features: features.collect(),
-            ..ControllerRegistrationRequest::default()
-        }
     }
 }
 
@@ -265,7 +188,6 @@ pub async fn wait_for_image(node: &Arc<Node>, signals: &mut Signals) -> Result<b
     }
 }
 
-/// The listener that members of the quorum use among themselves.
 /// A metadata log cannot be abandoned as partitions can.
 fn with_remedy(failure: Failure) -> Failure {
     let storage = match failure.downcast_ref::<MetadataError>() {
@@ -276,57 +198,4 @@ fn with_remedy(failure: Failure) -> Failure {
         Some(StorageError::Damaged { .. }) => format!("{failure}. {}", scrub::METADATA_LOG).into(),
         _ => failure,
     }
-}
-
-fn controller_listener(config: &NodeConfig) -> Text {
-    config.listeners.controller_names.first().map_or_else(Text::default, |name| Text::from(name.as_str()))
-}
-
-/// This node as a member of the quorum.
-fn raft_config(config: &NodeConfig, broker_config: &BrokerConfig, directory: DirectoryId) -> RaftConfig {
-    let listener = controller_listener(config);
-    let seed = u64::from_le_bytes(super::random_bytes());
-    let millis = |key| DurationMs(broker_config.long(key));
-    let servers = config.bootstrap_servers.iter();
-    let bootstrap = servers.map(|(host, port)| VoterEndpoint {
-        listener: listener.clone(),
-        host: host.clone(),
-        port: *port,
-    });
-    RaftConfig {
-        bootstrap: bootstrap.collect(),
-        is_controller: config.is_controller,
-        auto_join: broker_config.boolean("controller.quorum.auto.join.enable"),
-        election_timeout: millis("controller.quorum.election.timeout.ms"),
-        fetch_timeout: millis("controller.quorum.fetch.timeout.ms"),
-        election_backoff_max: millis("controller.quorum.election.backoff.max.ms"),
-        request_timeout: millis("controller.quorum.request.timeout.ms"),
-        retry_backoff: millis("controller.quorum.retry.backoff.ms"),
-        ..RaftConfig::new(voter(config, directory), listener, seed)
-    }
-}
-
-/// `controller.quorum.voters`. A voter of a file has no directory, this node included.
-fn static_voters(config: &NodeConfig) -> Voters {
-    let listener = controller_listener(config);
-    Voters::new(config.static_voters.iter().map(|voter| Voter {
-        id: voter.id,
-        directory: DirectoryId::ZERO,
-        endpoints: vec![VoterEndpoint {
-            listener: listener.clone(),
-            host: voter.host.clone(),
-            port: voter.port,
-        }],
-        kraft_min: 0,
-        kraft_max: 1,
-    }))
-}
-
-/// A listener on every interface is reached by the machine's name.
-fn advertised_host(host: &str) -> String {
-    if !matches!(host, "" | "0.0.0.0" | "::") {
-        return host.to_owned();
-    }
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    if name.is_empty() { "localhost".to_owned() } else { name }
 }

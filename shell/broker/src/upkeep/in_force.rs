@@ -3,12 +3,13 @@
 //! core/metadata's table knows the range of each key; here is what depends on the machine: its memory, the size of each
 //! directory's file system, how large a file this process may write. docs/SETTINGS.md says the same rules in words.
 
-use crate::log_dirs::directories::places::{Place, parent};
+use crate::log_dirs::directories::places::{parent, space};
 use crate::log_dirs::directories::{Directories, Directory};
 use crate::log_dirs::full::{self, MIN_FREE};
 use crate::log_dirs::journal_thread::journal_config;
 use crate::node::Node;
 use barnabas_config::ConfigError;
+use barnabas_identity::Place;
 
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_storage::{Disk, Watermarks};
@@ -39,7 +40,7 @@ pub fn check(
     }
     for place in places.iter().filter(|place| place.holds_partitions && place.problem.is_none()) {
         // One that cannot be asked says so when it is written to.
-        let Some(space) = place.space(disk) else { continue };
+        let Some(space) = space(place, disk) else { continue };
         let larger_than = |key: &'static str, most: u64, of: &str, example: &str| {
             let Some(bytes) = given(key).filter(|bytes| *bytes > most) else { return Ok(()) };
             let (path, total) = (place.path.display(), space.total);

@@ -1,90 +1,52 @@
 //! What lies at a log directory's path before the node makes, writes or keeps locked anything there.
 //!
-//! Whose the directory is, identity.rs judges.
+//! Neighbours: core/identity/src/place.rs, what is found; core/identity/src/owner.rs, whose the directory is.
 
-use barnabas_storage::{
-    Disk, DiskErrorKind, DiskSpace, LOCK, LogDir, MetaProperties, PartitionDir, StorageError, read_meta,
-};
+use barnabas_identity::Place;
+use barnabas_storage::{Disk, DiskErrorKind, DiskSpace, LOCK, StorageError};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// One of the node's log directories, which may not exist yet.
-#[derive(Debug)]
-pub struct Place {
-    pub path: PathBuf,
-    /// `log.dirs` names it, not `metadata.log.dir` alone.
-    pub holds_partitions: bool,
-    /// `None`: it is not formatted.
-    pub meta: Option<MetaProperties>,
-    /// The name of a partition in it, where it is not formatted.
-    pub partition: Option<String>,
-    /// Why it cannot be used.
-    pub problem: Option<String>,
+/// Reads, and changes nothing.
+///
+/// # Errors
+/// [`StorageError::Locked`]: another process works there.
+pub fn look(disk: &dyn Disk, path: &Path, holds_partitions: bool) -> Result<Place, StorageError> {
+    let mut place =
+        Place { path: path.to_owned(), holds_partitions, meta: None, partition: None, problem: None };
+    match read(&mut place, disk) {
+        Err(error @ StorageError::Locked(_)) => return Err(error),
+        Err(error) => place.problem = Some(error.to_string()),
+        Ok(problem) => place.problem = problem,
+    }
+    Ok(place)
 }
 
-impl Place {
-    /// Reads, and changes nothing.
-    ///
-    /// # Errors
-    /// [`StorageError::Locked`]: another process works there.
-    pub fn look(disk: &dyn Disk, path: &Path, holds_partitions: bool) -> Result<Self, StorageError> {
-        let mut place =
-            Self { path: path.to_owned(), holds_partitions, meta: None, partition: None, problem: None };
-        match place.read(disk) {
-            Err(error @ StorageError::Locked(_)) => return Err(error),
-            Err(error) => place.problem = Some(error.to_string()),
-            Ok(problem) => place.problem = problem,
-        }
-        Ok(place)
+/// Returns why the directory cannot be used.
+fn read(place: &mut Place, disk: &dyn Disk) -> Result<Option<String>, StorageError> {
+    if let Some(problem) = unusable(&place.path) {
+        return Ok(Some(problem));
     }
-
-    /// One that is open, or was found to be of no use.
-    pub fn of(log_dir: &LogDir, holds_partitions: bool) -> Self {
-        let problem = (!log_dir.is_online()).then(|| "it is offline".to_owned());
-        let meta = log_dir.meta().cloned();
-        let partition = match (&meta, &problem) {
-            (None, None) => first_partition(&**log_dir.disk(), log_dir.path()).unwrap_or_default(),
-            _ => None,
-        };
-        Self { path: log_dir.path().to_path_buf(), holds_partitions, meta, partition, problem }
+    if !place.path.exists() {
+        return Ok(None);
     }
-
-    /// Returns why the directory cannot be used.
-    fn read(&mut self, disk: &dyn Disk) -> Result<Option<String>, StorageError> {
-        if let Some(problem) = unusable(&self.path) {
-            return Ok(Some(problem));
-        }
-        if !self.path.exists() {
-            return Ok(None);
-        }
-        let lock = self.path.join(LOCK);
-        if lock.exists() {
-            // Taken for good when the directory is opened.
-            drop(disk.lock(&lock).map_err(|error| match error.kind {
-                DiskErrorKind::Locked => StorageError::Locked(self.path.clone()),
-                _ => error.into(),
-            })?);
-        }
-        self.meta = read_meta(disk, &self.path)?;
-        if self.meta.is_none() {
-            self.partition = first_partition(disk, &self.path)?;
-        }
-        Ok(None)
+    let lock = place.path.join(LOCK);
+    if lock.exists() {
+        // Taken for good when the directory is opened.
+        drop(disk.lock(&lock).map_err(|error| match error.kind {
+            DiskErrorKind::Locked => StorageError::Locked(place.path.clone()),
+            _ => error.into(),
+        })?);
     }
-
-    /// Room on the file system that holds it or is to hold it; `None` where the system does not say.
-    pub fn space(&self, disk: &dyn Disk) -> Option<DiskSpace> {
-        let there = if self.path.exists() { &*self.path } else { parent(&self.path) };
-        disk.space(there).ok()
-    }
+    place.read_meta(disk)?;
+    Ok(None)
 }
 
-fn first_partition(disk: &dyn Disk, path: &Path) -> Result<Option<String>, StorageError> {
-    let found = disk.list(path)?;
-    let name =
-        found.into_iter().filter(|entry| entry.is_dir).find_map(|entry| PartitionDir::parse(&entry.name));
-    Ok(name.map(|dir| dir.name))
+/// Room on the file system that holds the directory or is to hold it; `None` where the system does not say.
+pub fn space(place: &Place, disk: &dyn Disk) -> Option<DiskSpace> {
+    let there = if place.path.exists() { &*place.path } else { parent(&place.path) };
+    disk.space(there).ok()
 }
 
 /// The directory that holds `path`, which is the working directory for a bare name.

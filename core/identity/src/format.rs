@@ -3,7 +3,7 @@
 //! Used by `storage format` and by a node without a configuration file, which formats its one directory by itself.
 //! Source: Kafka `Formatter`, `StorageTool`; KIP-631, KIP-853, KIP-858, KIP-1170.
 
-use crate::log_dirs::directories::random_uuid;
+use crate::Machine;
 use barnabas_base::{BrokerId, DirectoryId, Text, TimestampMs};
 use barnabas_config::NodeConfig;
 use barnabas_metadata::MetadataVersion;
@@ -71,13 +71,13 @@ impl Beginning {
         voters.iter().find(|voter| voter.id == node).map(|voter| voter.directory)
     }
 
-    fn voters(&self, config: &NodeConfig, directory: DirectoryId) -> Option<Voters> {
+    fn voters(&self, config: &NodeConfig, directory: DirectoryId, machine: Machine<'_>) -> Option<Voters> {
         let listener = config.listeners.controller_names.first().map_or("", |name| name.as_str());
         let endpoint =
             |host: &Text, port| VoterEndpoint { listener: Text::from(listener), host: host.clone(), port };
         match &self.voters {
             InitialVoters::Unknown => None,
-            InitialVoters::Me => Some(Voters::new([voter(config, directory)])),
+            InitialVoters::Me => Some(Voters::new([voter(config, directory, machine)])),
             InitialVoters::These(voters) => Some(Voters::new(voters.iter().map(|initial| Voter {
                 id: initial.id,
                 directory: initial.directory,
@@ -94,7 +94,7 @@ impl Beginning {
     }
 }
 
-/// Formats one directory, which holds no `meta.properties`.
+/// Formats one directory, which holds no `meta.properties`. `directory`: a new identity for it.
 ///
 /// # Errors
 /// The directory cannot be written.
@@ -102,13 +102,13 @@ pub fn format(
     log_dir: &mut LogDir,
     config: &NodeConfig,
     beginning: &Beginning,
+    (mut directory, machine): (DirectoryId, Machine<'_>),
     now: TimestampMs,
 ) -> Result<(), MetadataError> {
-    let mut directory = random_uuid();
     if **log_dir.path() == *config.metadata_log_dir {
         directory = beginning.directory_of(config.node_id).unwrap_or(directory);
         if config.is_controller {
-            let voters = beginning.voters(config, directory);
+            let voters = beginning.voters(config, directory, machine);
             write_beginning(log_dir, beginning, voters, now)?;
         }
     }
@@ -151,14 +151,14 @@ fn write_beginning(
 
 /// This node as a voter of the metadata quorum. Others reach it where `controller.quorum.voters` says, or where it
 /// listens.
-pub fn voter(config: &NodeConfig, directory: DirectoryId) -> Voter {
+pub fn voter(config: &NodeConfig, directory: DirectoryId, machine: Machine<'_>) -> Voter {
     let known = config.static_voters.iter().find(|voter| voter.id == config.node_id);
     let endpoints = config.listeners.all.iter().filter(|listener| listener.is_controller).enumerate();
     let endpoints = endpoints.map(|(at, listener)| {
         let endpoint = &listener.endpoint;
         let (host, port) = match known.filter(|_| at == 0) {
             Some(voter) => (voter.host.clone(), voter.port),
-            None if endpoint.host.is_empty() => (Text::from(default_host(config)), endpoint.port),
+            None if endpoint.host.is_empty() => (Text::from(default_host(config, machine)), endpoint.port),
             None => (Text::from(endpoint.host.as_str()), endpoint.port),
         };
         VoterEndpoint { listener: Text::from(endpoint.listener.as_str()), host, port }
@@ -167,7 +167,6 @@ pub fn voter(config: &NodeConfig, directory: DirectoryId) -> Voter {
 }
 
 /// A listener on every interface is reached by the machine's name, where others want to reach it.
-fn default_host(config: &NodeConfig) -> String {
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    if config.bootstrap_servers.is_empty() || name.is_empty() { "localhost".to_owned() } else { name }
+fn default_host<'a>(config: &NodeConfig, Machine(name): Machine<'a>) -> &'a str {
+    if config.bootstrap_servers.is_empty() || name.is_empty() { "localhost" } else { name }
 }

@@ -1,0 +1,53 @@
+//! Who this node is: whose its log directories are, how they are formatted, what it says of itself to its cluster.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `place` | what lies at a log directory's path |
+//! | `owner` | may this node use these directories, and of which cluster are they |
+//! | `format` | what does formatting write |
+//! | `initial` | what do the flags of `storage format` ask for |
+//! | `registration` | how does the node present itself, as a broker, a controller, a voter |
+//!
+//! It does not know: how a path is examined, threads, sockets, when the node registers (shell/broker's `server`).
+//!
+//! Source: Kafka `StorageTool`, `Formatter`, `MetaPropertiesEnsemble`, `BrokerLifecycleManager`.
+
+mod format;
+mod initial;
+mod owner;
+mod place;
+mod registration;
+
+pub use format::{Beginning, InitialController, InitialVoters, format, voter};
+pub use initial::{FormatFlags, beginning, check_owner, found_text};
+pub use owner::{Judged, NONE_LEFT, Verdict, cannot_be, check_any_left, judge};
+pub use place::Place;
+pub use registration::{
+    Bound, Machine, broker_registration, controller_listener, controller_registration, raft_config,
+    static_voters,
+};
+
+/// Why a node's directories cannot be formatted or used: what its operator has to put right, or the disk.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    #[error("{0}")]
+    Operator(String),
+    #[error(transparent)]
+    Features(#[from] barnabas_quorum::bootstrap::FeatureChoiceError),
+    #[error(transparent)]
+    MetadataLog(#[from] barnabas_metadata_log::MetadataError),
+    #[error(transparent)]
+    Storage(#[from] barnabas_storage::StorageError),
+}
+
+impl From<String> for IdentityError {
+    fn from(words: String) -> Self {
+        Self::Operator(words)
+    }
+}
+
+impl From<&str> for IdentityError {
+    fn from(words: &str) -> Self {
+        Self::Operator(words.to_owned())
+    }
+}

@@ -1,9 +1,8 @@
 //! Formatting: gives log directories their identity, and the metadata log its beginning.
 //!
-//! Used by `storage format` and by a node without a configuration file, which formats its one directory by itself.
+//! registration.rs makes this node a voter and a broker of what was formatted. Used by `storage format` and by a node without a configuration file, which formats its one directory by itself.
 //! Source: Kafka `Formatter`, `StorageTool`; KIP-631, KIP-853, KIP-858, KIP-1170.
 
-use crate::Machine;
 use barnabas_base::{BrokerId, DirectoryId, Text, TimestampMs};
 use barnabas_config::NodeConfig;
 use barnabas_metadata::MetadataVersion;
@@ -15,6 +14,10 @@ use barnabas_quorum::{SnapshotId, Voter, VoterEndpoint, Voters};
 use barnabas_storage::{LogDir, MetaProperties, StorageError};
 use barnabas_wire::MetadataRecord;
 use std::path::Path;
+
+/// The machine's name, as its system says it; empty where that says none.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine<'a>(pub &'a str);
 
 /// How a cluster begins.
 #[derive(Debug, Clone)]

@@ -18,13 +18,12 @@ mod owner;
 mod place;
 mod registration;
 
-pub use format::{Beginning, InitialController, InitialVoters, format, voter};
+pub use format::{Beginning, InitialController, InitialVoters, Machine, format, voter};
 pub use initial::{FormatFlags, beginning, check_owner, found_text};
 pub use owner::{Judged, NONE_LEFT, Verdict, cannot_be, check_any_left, judge};
 pub use place::Place;
 pub use registration::{
-    Bound, Machine, broker_registration, controller_listener, controller_registration, raft_config,
-    static_voters,
+    Bound, broker_registration, controller_listener, controller_registration, raft_config, static_voters,
 };
 
 /// Why a node's directories cannot be formatted or used: what its operator has to put right, or the disk.

@@ -2,7 +2,7 @@
 //!
 //! Neighbours: format.rs, which makes voters; shell/broker/src/server/membership.rs, which sends this.
 
-use crate::format::voter;
+use crate::format::{Machine, voter};
 use barnabas_base::{BrokerEpoch, DirectoryId, DurationMs, Text, Uuid};
 use barnabas_config::{Listener, NodeConfig};
 use barnabas_metadata::config::BrokerConfig;
@@ -15,10 +15,6 @@ use barnabas_wire::messages::controller_registration_request::{
     Feature as ControllerFeature, Listener as ControllerListener,
 };
 use barnabas_wire::messages::{BrokerRegistrationRequest, ControllerRegistrationRequest};
-
-/// The machine's name, as its system says it; empty where that says none.
-#[derive(Debug, Clone, Copy)]
-pub struct Machine<'a>(pub &'a str);
 
 /// A listener, and the port that it is bound to.
 pub type Bound = (Listener, u16);

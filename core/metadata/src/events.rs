@@ -1,13 +1,20 @@
 //! What an operator has to know of the step from one image to the next: brokers that come and go, partitions that lose
 //! replicas or leaders.
 //!
-//! Pure: two images and the list of changes between them. shell/broker/src/node/cluster_events.rs chooses the
-//! log levels and rates, and writes the lines.
+//! Pure: two images and the list of changes between them. events/lines.rs makes lines
+//! of them, which shell/broker/src/node/cluster_events.rs writes.
 //!
 //! Nothing is found in a step that says only "everything may have changed" (a start, a snapshot): there is no state
 //! before it to compare with.
 //!
 //! Source: KIP-704 (leader recovery), KIP-966 (ELR), Kafka `PartitionRegistration`.
+
+mod leaderless;
+mod line;
+mod lines;
+
+pub use line::{Level, Line};
+pub use lines::{APART, EventLines, Here};
 
 use crate::{Changes, Image, LeaderRecoveryState, MetadataVersion, Partition};
 use barnabas_base::{BrokerId, Text, TopicPartition};

@@ -14,7 +14,8 @@
 //!
 //! Files: `start` (from files to a member), `active` (what a leader decides), `following` (what is committed, and the
 //! way from one role to the other), `outlived` (whether the broker's disk is older than its death), `repair` (epochs
-//! out of range at the start), `peers` (what members say to each other), `snapshots`.
+//! out of range at the start), `peers` (what members say to each other), `snapshots`, `stall` (a quorum
+//! that makes no progress).
 //!
 //! Metadata path 2 of 4. Before: core/api. After: core/metadata. Shell: shell/broker/src/controller/quorum_worker.rs.
 
@@ -26,6 +27,7 @@ mod outlived;
 mod peers;
 mod repair;
 mod snapshots;
+mod stall;
 mod start;
 
 use std::collections::VecDeque;
@@ -53,6 +55,7 @@ use outlived::Outlived;
 pub use crate::controller::LocalBroker;
 pub use outlived::BrokerLife;
 pub use repair::Repair;
+pub use stall::{STALL_PATIENCE, Stall, StallLine};
 pub use start::{Starting, Stored};
 
 /// Names a request until its answer.

@@ -5,6 +5,10 @@
 //!
 //! Source: KIP-595, KIP-853; Kafka `VoterSet`, `ReplicaKey`.
 
+mod changes;
+
+pub use changes::KnownVoters;
+
 use std::collections::BTreeMap;
 
 use barnabas_base::{BrokerId, DirectoryId, Text};

@@ -7,12 +7,13 @@
 
 use crate::mailbox::{Command, ImageChange};
 use crate::node::Node;
-use crate::node::cluster_events::Here;
+use crate::node::cluster_events;
 use crate::node::topic_settings;
 use crate::upkeep::in_force;
 use crate::upkeep::placement::{lost, reports};
 use barnabas_base::Text;
 use barnabas_metadata::config::{DynamicConfigs, Properties};
+use barnabas_metadata::events::Here;
 use barnabas_metadata::events::{self, Event, PartitionChange};
 use barnabas_metadata::{Changes, Image, Resource, ResourceType};
 use std::sync::Arc;
@@ -70,7 +71,7 @@ fn note_events(node: &Node, before: &Image, image: &Image, changes: &Changes) ->
             );
         }
         if let Some(line) = node.peers.controller.events().happened(&event, me) {
-            line.write();
+            cluster_events::write(&line);
         }
     });
     is_leader_lost

@@ -19,29 +19,28 @@ mod figures;
 mod loading;
 mod peers;
 mod reserve;
-mod stall;
 #[cfg(test)]
 mod tests;
-mod voters;
 
 use crate::controller::publisher;
 use crate::log_dirs::directories::Directory;
 use crate::log_dirs::full::{Impairs, Room};
 use crate::node::Node;
-use crate::node::cluster_events::{self, Line};
+use crate::node::cluster_events;
 use crate::node::peers::controller::{Message, Reply, Requests};
-use barnabas_base::{MonotonicMs, Offset};
+use barnabas_base::{DurationMs, MonotonicMs, Offset};
+use barnabas_metadata::events::APART;
 use barnabas_metadata_log::{MetadataError, MetadataFiles};
 use barnabas_quorum::batches::EncodedBatch;
 use barnabas_quorum::controller::Asked;
-use barnabas_quorum::node::Declined;
+use barnabas_quorum::node::{Declined, STALL_PATIENCE, Stall, StallLine};
 use barnabas_quorum::raft::message::Response as PeerResponse;
+use barnabas_quorum::voters::KnownVoters;
 use barnabas_quorum::{Effect, Node as Quorum, Now, SnapshotTask};
 use barnabas_storage::StorageError;
 use barnabas_wire::RequestBody;
 use figures::Watching;
 use peers::Peers;
-use stall::Stall;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -49,7 +48,6 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use voters::KnownVoters;
 
 /// How long a full disk is left alone before it is tried again.
 const FULL_PAUSE: Duration = Duration::from_millis(500);
@@ -153,7 +151,11 @@ impl QuorumWorker {
             let idle_ms =
                 u64::try_from(self.node.cluster.config.load().long("metadata.max.idle.interval.ms"))
                     .unwrap_or(0);
-            self.stall.look(&self.quorum, idle_ms, self.node.clock.monotonic());
+            match self.stall.look(&self.quorum, idle_ms, self.node.clock.monotonic()) {
+                Some(StallLine::Error(line)) => tracing::error!("{line}"),
+                Some(StallLine::Info(line)) => tracing::info!("{line}"),
+                None => {}
+            }
             if self.is_full() && stopping.is_none() {
                 self.retake_reserve()?;
             }
@@ -169,10 +171,11 @@ impl QuorumWorker {
 
     fn write_events(&self) {
         let session_ms = self.node.cluster.config.load().long("broker.session.timeout.ms");
-        let patience = Duration::from_millis(session_ms.max(0).unsigned_abs());
+        let patience = DurationMs(session_ms.max(0));
         let image = self.node.cluster.image.load();
-        let lines = self.node.peers.controller.events().due(barnabas_clock::now(), &image, patience);
-        lines.iter().for_each(Line::write);
+        let now = self.node.clock.monotonic();
+        let lines = self.node.peers.controller.events().due(now, &image, patience);
+        lines.iter().for_each(cluster_events::write);
     }
 
     /// If room runs short, this controller resigns, so that one with room can lead before this one can write nothing
@@ -223,10 +226,10 @@ impl QuorumWorker {
             sleep = sleep.min(FULL_PAUSE);
         }
         if self.node.peers.controller.events().are_waiting() {
-            sleep = sleep.min(cluster_events::APART);
+            sleep = sleep.min(Duration::from_millis(APART.0.unsigned_abs()));
         }
         if !self.quorum.is_alone() {
-            sleep = sleep.min(stall::PATIENCE);
+            sleep = sleep.min(Duration::from_millis(STALL_PATIENCE.0.unsigned_abs()));
         }
         receiver.recv_timeout(sleep).ok()
     }
@@ -290,7 +293,9 @@ impl QuorumWorker {
             let Offset(end) = self.quorum.log_end();
             self.node.peers.controller.shared.log_end.store(end, Ordering::Release);
             self.watching.look(&self.quorum, &self.node.peers.controller.shared.figures);
-            self.voters.look(self.quorum.voters());
+            if let Some(line) = self.voters.look(self.quorum.voters()) {
+                tracing::info!("{line}");
+            }
             let effects = self.quorum.take_effects();
             if effects.is_empty() {
                 if let Some(at) = self.quorum.known_by(self.now()) {

@@ -1,381 +1,69 @@
-//! What the log says of the cluster: brokers fenced, ISRs that shrank, partitions below their minimum or without a
-//! leader, unclean elections.
+//! What the log says of the cluster: keeps core/metadata's lines for all threads, and writes them.
 //!
-//! Brokers and metadata.version are one line each, on every node, at once. Partitions are gathered: the first of a kind
-//! is written at once, what follows within a second waits and becomes one line with its number. ISRs are written by the
-//! partition's leader; lost leaders and unclean elections by every node, since no leader may be left to do it. Topics
-//! that clients bring about by naming them share lines in the same way.
+//! Bounded: changes of brokers beyond a number in a minute are counted, since a process that reaches a controller's
+//! listener can register brokers.
 //!
-//! A lost leader is INFO at first; cluster_events/leaderless.rs raises the alarm if none is found.
-//!
-//! Levels: ERROR where producers, consumers or records suffer; WARN where a fault has cost a copy; INFO for what was
-//! planned or is over.
-//!
-//! Bounded: [`NAMED_MAX`] partitions of each kind are named, the rest is counted. So are changes of brokers beyond a
-//! number in a minute: who reaches a controller's listener can register brokers.
-//!
-//! Before: publisher.rs, for each step from image to image, and core/metadata/src/events.rs, which finds the events.
+//! Before: publisher.rs, for each step from image to image, and core/metadata/src/events/lines.rs, which makes the lines.
 //! Asked for by quorum_worker.rs, at each of its turns.
 
-mod leaderless;
-
 use crate::node::log_rate_limit::Burst;
-use barnabas_base::{BrokerId, ErrorCode, TopicPartition};
-use barnabas_metadata::events::{Event, PartitionChange};
-use barnabas_metadata::{Image, Partition};
-use leaderless::Leaderless;
-use std::collections::BTreeMap;
+use barnabas_base::{DurationMs, ErrorCode, MonotonicMs};
+use barnabas_metadata::Image;
+use barnabas_metadata::events::{Event, EventLines, Here, Level, Line};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use tracing::Level;
 
-/// Lines of one kind are so far apart.
-pub const APART: Duration = Duration::from_secs(1);
-/// Partitions that a line names.
-const NAMED_MAX: usize = 10;
-
-/// A line to be written.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Line {
-    pub level: Level,
-    pub text: String,
-}
-
-impl Line {
-    pub fn write(&self) {
-        match self.level {
-            Level::ERROR => tracing::error!("{}", self.text),
-            Level::WARN => tracing::warn!("{}", self.text),
-            _ => tracing::info!("{}", self.text),
-        }
+/// Writes a line.
+pub fn write(line: &Line) {
+    match line.level {
+        Level::Error => tracing::error!("{}", line.text),
+        Level::Warn => tracing::warn!("{}", line.text),
+        Level::Info => tracing::info!("{}", line.text),
     }
 }
 
-/// Kinds of changes that share a line, in the order in which they are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    UncleanElection,
-    LostLeader,
-    BelowMinIsr,
-    IsrShrank,
-    IsrExpanded,
-    MinIsrReached,
-    LeaderFound,
-    TopicCreated,
-    TopicNotCreated,
-}
-
+/// Changes that were not written yet. The lock is held for a few names, but for the moment in which an alarm is looked
+/// for.
 #[derive(Debug, Default)]
-struct Waiting {
-    count: u64,
-    named: Vec<String>,
-    /// The most severe of those that wait.
-    level: Option<Level>,
-    written: Option<Instant>,
-}
-
-/// The broker of this node.
-#[derive(Debug, Clone, Copy)]
-pub struct Here {
-    pub broker: BrokerId,
-    /// It is registered by this process, and not fenced.
-    pub serves: bool,
-}
-
-/// Partition changes that were not written yet. The lock is held for a few names, but for the moment in which an alarm
-/// is looked for.
-#[derive(Debug, Default)]
-pub struct ClusterEvents(Mutex<Unwritten>);
-
-#[derive(Debug, Default)]
-struct Unwritten {
+pub struct ClusterEvents {
+    lines: Mutex<EventLines>,
     /// Those that are written at once.
     burst: Burst,
-    lines: BTreeMap<Kind, Waiting>,
-    leaderless: Leaderless,
 }
 
 impl ClusterEvents {
-    fn lock(&self) -> MutexGuard<'_, Unwritten> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, EventLines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Partitions have lost their leaders in this image, or may have none: it is the first one.
+    /// As [`EventLines::watch_leaders`].
     pub fn watch_leaders(&self, image: &Arc<Image>) {
-        self.lock().leaderless.lost(image);
+        self.lock().watch_leaders(image);
     }
 
-    /// Takes an event; hands back the line that is to be written at once, if it is no partition's.
+    /// As [`EventLines::happened`], unless there are too many.
     pub fn happened(&self, event: &Event, me: Here) -> Option<Line> {
-        let line = |level, text: String| {
-            let unsaid = self.lock().burst.happened(barnabas_clock::now())?;
-            Some(Line { level, text: format!("{text}{unsaid}") })
-        };
-        match event {
-            Event::Registered(id) => line(Level::INFO, format!("broker {id} registered")),
-            Event::Unregistered(id) => line(Level::INFO, format!("broker {id} unregistered")),
-            Event::Unfenced(id) => line(Level::INFO, format!("broker {id} unfenced: it serves clients")),
-            Event::Fenced { broker, is_planned: true } => {
-                line(Level::INFO, format!("broker {broker} fenced after its controlled shutdown"))
-            }
-            Event::Fenced { broker, is_planned: false } => line(
-                Level::WARN,
-                format!(
-                    "broker {broker} fenced: the controller lost contact with it. Replicas in sync lead what it led. Check the process and the \
-                     host of broker {broker}"
-                ),
-            ),
-            Event::MetadataVersion { from, to } => {
-                line(Level::INFO, format!("metadata.version raised from {from} to {to}"))
-            }
-            Event::Partition { partition, change, state, .. } => {
-                self.gather(partition, *change, state, me);
-                None
-            }
-        }
+        let Line { level, text } = self.lock().happened(event, me)?;
+        let unsaid = self.burst.happened(barnabas_clock::now())?;
+        Some(Line { level, text: format!("{text}{unsaid}") })
     }
 
-    fn gather(&self, partition: &TopicPartition, change: PartitionChange, state: &Partition, me: Here) {
-        let (kind, mut level, name) = shown(partition, change, state);
-        let is_leaders =
-            matches!(kind, Kind::BelowMinIsr | Kind::IsrShrank | Kind::IsrExpanded | Kind::MinIsrReached);
-        if is_leaders && state.leader != me.broker {
-            return;
-        }
-        if kind == Kind::BelowMinIsr && !me.serves {
-            // All brokers start: others register, and producers are not served by this one yet anyway.
-            level = Level::INFO;
-        }
-        self.add(kind, level, name);
-    }
-
-    /// This broker asked for a topic that a client named, and the controller created it.
+    /// As [`EventLines::created`].
     pub fn created(&self, topic: &str) {
-        self.add(Kind::TopicCreated, Level::INFO, topic.to_owned());
+        self.lock().created(topic);
     }
 
-    /// As [`ClusterEvents::created`], and the controller refused.
+    /// As [`EventLines::not_created`].
     pub fn not_created(&self, topic: &str, code: ErrorCode, why: &str) {
-        let separator = if why.is_empty() { "" } else { ": " };
-        self.add(Kind::TopicNotCreated, Level::INFO, format!("{topic} ({code}{separator}{why})"));
+        self.lock().not_created(topic, code, why);
     }
 
-    fn add(&self, kind: Kind, level: Level, name: String) {
-        let mut unwritten = self.lock();
-        let waiting = unwritten.lines.entry(kind).or_default();
-        waiting.count += 1;
-        // The more severe level is the lesser one.
-        waiting.level = Some(waiting.level.map_or(level, |other| other.min(level)));
-        if waiting.named.len() < NAMED_MAX {
-            waiting.named.push(name);
-        }
-    }
-
-    /// Whether there is something to write, now or later.
+    /// As [`EventLines::are_waiting`].
     pub fn are_waiting(&self) -> bool {
-        let unwritten = self.lock();
-        unwritten.leaderless.is_waiting() || unwritten.lines.values().any(|waiting| waiting.count > 0)
+        self.lock().are_waiting()
     }
 
-    /// The lines that are due. `image`: the newest. `patience`: how long a partition may be without a leader before it
-    /// is an alarm.
-    pub fn due(&self, now: Instant, image: &Arc<Image>, patience: Duration) -> Vec<Line> {
-        let mut unwritten = self.lock();
-        let mut lines: Vec<Line> = unwritten.leaderless.due(now, image, patience).into_iter().collect();
-        for (kind, waiting) in &mut unwritten.lines {
-            let is_early =
-                waiting.written.is_some_and(|written| now.saturating_duration_since(written) < APART);
-            if waiting.count == 0 || is_early {
-                continue;
-            }
-            let Waiting { count, named, level, .. } = std::mem::take(waiting);
-            waiting.written = Some(now);
-            lines.push(Line { level: level.unwrap_or(Level::INFO), text: text(*kind, count, &named) });
-        }
-        lines
-    }
-}
-
-fn ids(ids: &[BrokerId]) -> String {
-    format!("[{}]", ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
-}
-
-/// The line that a change belongs to, how loud it is, and how it names the partition.
-fn shown(partition: &TopicPartition, change: PartitionChange, state: &Partition) -> (Kind, Level, String) {
-    let unless_planned = |is_planned, level: Level, planned| if is_planned { planned } else { level };
-    let (isr, replicas) = (ids(state.isr()), ids(state.replicas()));
-    match change {
-        PartitionChange::IsrShrank { is_planned } => (
-            Kind::IsrShrank,
-            unless_planned(is_planned, Level::WARN, Level::INFO),
-            format!("{partition} to {isr} of {replicas}"),
-        ),
-        PartitionChange::IsrExpanded => {
-            (Kind::IsrExpanded, Level::INFO, format!("{partition} to {isr} of {replicas}"))
-        }
-        PartitionChange::BelowMinIsr { is_planned, needed } => (
-            Kind::BelowMinIsr,
-            unless_planned(is_planned, Level::ERROR, Level::WARN),
-            format!("{partition} (in sync {isr}, needed {needed})"),
-        ),
-        PartitionChange::MinIsrReached => {
-            (Kind::MinIsrReached, Level::INFO, format!("{partition} (in sync {isr})"))
-        }
-        PartitionChange::LostLeader => {
-            (Kind::LostLeader, Level::INFO, leaderless::described(partition, state))
-        }
-        PartitionChange::LeaderFound => {
-            (Kind::LeaderFound, Level::INFO, format!("{partition} (led by {})", state.leader))
-        }
-        PartitionChange::UncleanElection { led_last } => {
-            // The last to lead it has all records, unless its disk was replaced (KIP-966).
-            let (level, last) =
-                if led_last { (Level::WARN, ", the last to lead it") } else { (Level::ERROR, "") };
-            (Kind::UncleanElection, level, format!("{partition} (now led by {}{last})", state.leader))
-        }
-    }
-}
-
-fn text(kind: Kind, count: u64, named: &[String]) -> String {
-    let more = count - named.len() as u64;
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let names = format!("{}{more}", named.join(", "));
-    match kind {
-        Kind::UncleanElection => format!(
-            "unclean election of {names}: the leader was neither in sync nor eligible; acknowledged records that it does not have are lost"
-        ),
-        Kind::LostLeader => {
-            format!("partitions lost their leader: {names}: they wait for a broker that was last in sync")
-        }
-        Kind::BelowMinIsr => format!(
-            "partitions below min.insync.replicas: {names}: producers with acks=all are refused until more replicas are in sync"
-        ),
-        Kind::IsrShrank => format!("in-sync replicas shrank: {names}"),
-        Kind::IsrExpanded => format!("in-sync replicas expanded: {names}"),
-        Kind::MinIsrReached => format!("partitions back at min.insync.replicas: {names}"),
-        Kind::LeaderFound => format!("partitions have a leader again: {names}"),
-        Kind::TopicCreated => format!("topics created because clients named them: {names}"),
-        Kind::TopicNotCreated => format!("topics that clients named were not created: {names}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use barnabas_base::{LeaderEpoch, PartitionEpoch, PartitionIndex, Text};
-    use barnabas_metadata::Placement;
-
-    const ME: Here = Here { broker: BrokerId(1), serves: true };
-    const PATIENCE: Duration = Duration::from_secs(9);
-
-    fn due(events: &ClusterEvents, now: Instant) -> Vec<Line> {
-        events.due(now, &Arc::default(), PATIENCE)
-    }
-
-    fn event(partition: i32, leader: i32, change: PartitionChange) -> Event {
-        let ids = |ids: &[i32]| ids.iter().copied().map(BrokerId).collect();
-        let placement = Placement { replicas: ids(&[1, 2, 3]), isr: ids(&[1]), ..Placement::default() };
-        let state = Partition {
-            leader: BrokerId(leader),
-            leader_epoch: LeaderEpoch(1),
-            partition_epoch: PartitionEpoch(1),
-            placement: Arc::new(placement),
-        };
-        let partition = TopicPartition::new(Text::from("t"), PartitionIndex(partition));
-        Event::Partition { partition, change, old_leader: BrokerId(1), state }
-    }
-
-    #[test]
-    fn topics_that_a_client_brings_about_share_a_line_a_second() {
-        let (events, start) = (ClusterEvents::default(), barnabas_clock::now());
-        let texts = |at_ms: u64| {
-            let lines = due(&events, start + Duration::from_millis(at_ms));
-            lines.into_iter().map(|line| line.text).collect::<Vec<_>>()
-        };
-        events.created("a0");
-        events.not_created("b", ErrorCode::InvalidReplicationFactor, "");
-        let first = [
-            "topics created because clients named them: a0",
-            "topics that clients named were not created: b (INVALID_REPLICATION_FACTOR)",
-        ];
-        assert_eq!(texts(0), first);
-        (1..=40).for_each(|at| events.created(&format!("a{at}")));
-        assert!(texts(999).is_empty() && events.are_waiting());
-        let rest =
-            "topics created because clients named them: a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 and 30 more";
-        assert_eq!(texts(1000), [rest]);
-        assert!(!events.are_waiting());
-    }
-
-    #[test]
-    fn first_change_is_written_at_once_and_the_rest_in_one_line() {
-        let (events, start) = (ClusterEvents::default(), barnabas_clock::now());
-        let due = |at_ms: u64| due(&events, start + Duration::from_millis(at_ms));
-        let shrank = PartitionChange::IsrShrank { is_planned: false };
-        assert_eq!(due(0), []);
-        assert_eq!(events.happened(&event(0, 1, shrank), ME), None);
-        assert!(events.are_waiting());
-        let text = "in-sync replicas shrank: t-0 to [1] of [1, 2, 3]".to_owned();
-        assert_eq!(due(10), [Line { level: Level::WARN, text }]);
-        assert!(!events.are_waiting());
-        (1..=1_000).for_each(|partition| drop(events.happened(&event(partition, 1, shrank), ME)));
-        assert_eq!(due(1_009), [], "not yet");
-        let line = &due(1_010)[0].text;
-        assert!(line.starts_with("in-sync replicas shrank: t-1 to [1] of [1, 2, 3], t-2 to"), "{line}");
-        assert!(line.ends_with("t-10 to [1] of [1, 2, 3] and 990 more"), "{line}");
-    }
-
-    #[test]
-    fn isr_is_written_by_its_leader_alone_and_a_lost_leader_by_all() {
-        let (events, now) = (ClusterEvents::default(), barnabas_clock::now());
-        events.happened(&event(0, 2, PartitionChange::IsrShrank { is_planned: false }), ME);
-        assert_eq!(due(&events, now), []);
-        events.happened(&event(0, -1, PartitionChange::LostLeader), ME);
-        let line = &due(&events, now)[0];
-        assert_eq!(line.level, Level::INFO);
-        let wanted = "partitions lost their leader: t-0 (replicas [1, 2, 3], last in sync [1]): they wait";
-        assert!(line.text.starts_with(wanted), "{line:?}");
-    }
-
-    #[test]
-    fn watched_leaders_are_asked_about_until_the_time_is_over() {
-        let (events, now, image) = (ClusterEvents::default(), barnabas_clock::now(), Arc::default());
-        events.watch_leaders(&image);
-        assert!(events.are_waiting());
-        assert_eq!(due(&events, now), []);
-        assert!(events.are_waiting());
-        assert_eq!(due(&events, now + PATIENCE), [], "nothing is without a leader");
-        assert!(!events.are_waiting());
-    }
-
-    #[test]
-    fn planned_changes_are_quieter_and_the_loudest_decides_a_line() {
-        let (events, now) = (ClusterEvents::default(), barnabas_clock::now());
-        let below = |is_planned| PartitionChange::BelowMinIsr { is_planned, needed: 2 };
-        events.happened(&event(0, 1, below(true)), ME);
-        assert_eq!(due(&events, now)[0].level, Level::WARN);
-        events.happened(&event(1, 1, below(true)), ME);
-        events.happened(&event(2, 1, below(false)), ME);
-        assert_eq!(due(&events, now + APART)[0].level, Level::ERROR);
-    }
-
-    #[test]
-    fn leader_of_a_former_life_raises_no_alarm() {
-        let events = ClusterEvents::default();
-        let below = PartitionChange::BelowMinIsr { is_planned: false, needed: 2 };
-        events.happened(&event(0, 1, below), Here { serves: false, ..ME });
-        assert_eq!(due(&events, barnabas_clock::now())[0].level, Level::INFO);
-    }
-
-    #[test]
-    fn fenced_broker_is_a_warning_unless_it_asked_for_it() {
-        let events = ClusterEvents::default();
-        let line = |is_planned| {
-            let event = Event::Fenced { broker: BrokerId(2), is_planned };
-            events.happened(&event, ME).expect("written at once")
-        };
-        assert_eq!(line(false).level, Level::WARN);
-        assert!(line(false).text.starts_with("broker 2 fenced:"), "{:?}", line(false));
-        assert_eq!(line(true).level, Level::INFO);
+    /// As [`EventLines::due`].
+    pub fn due(&self, now: MonotonicMs, image: &Arc<Image>, patience: DurationMs) -> Vec<Line> {
+        self.lock().due(now, image, patience)
     }
 }

@@ -1,6 +1,8 @@
 //! Whose a node's log directories are: opened, held against each other and the file of settings, given their
 //! identities, taken into use.
 //!
+//! Judged by core/identity/src/owner.rs.
+//!
 //! Always true:
 //! 1. nothing is written into a directory before it is known to be this node's and this cluster's
 //! 2. the mark of a clean stop stays until the node knows its cluster, and goes before the first partition is opened

@@ -4,24 +4,33 @@
 //! every node while the quorum is sound. An election takes milliseconds to a second. A stall that lasts is an ERROR,
 //! again each minute, and a line when it is over. Silent until the high watermark has moved once: before that,
 //! membership.rs says what the start waits for. Silent where idle records are off, and for an only voter, whose disk
-//! has its own lines. Without a clock of its own.
+//! has its own lines.
+//!
+//! The quorum worker writes the lines.
 
-use barnabas_base::{MonotonicMs, Offset};
-use barnabas_quorum::Node as Quorum;
-use std::time::Duration;
+use barnabas_base::{DurationMs, MonotonicMs, Offset};
+
+use super::Node;
 
 /// How long the quorum may stand still, at the least.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub const STALL_PATIENCE: DurationMs = DurationMs(5_000);
 /// How many idle records may fail to appear.
 const IDLE_RECORDS: u64 = 10;
 const AGAIN_MS: u64 = 60_000;
 
 /// Where the high watermark was seen to move last.
 #[derive(Debug, Default)]
-pub(super) struct Stall {
+pub struct Stall {
     moved: Option<(Offset, MonotonicMs)>,
     has_moved: bool,
     written: Option<MonotonicMs>,
+}
+
+/// A line for the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StallLine {
+    Error(String),
+    Info(String),
 }
 
 /// What is to be written.
@@ -34,26 +43,28 @@ enum Turn {
 
 impl Stall {
     /// `idle_ms`: `metadata.max.idle.interval.ms`, 0 where no idle records are written.
-    pub fn look(&mut self, quorum: &Quorum, idle_ms: u64, now: MonotonicMs) {
+    pub fn look(&mut self, quorum: &Node, idle_ms: u64, now: MonotonicMs) -> Option<StallLine> {
         if idle_ms == 0 || quorum.is_alone() {
             *self = Self::default();
-            return;
+            return None;
         }
-        let patience_ms = (PATIENCE.as_millis() as u64).max(IDLE_RECORDS * idle_ms);
+        let patience_ms = u64::try_from(STALL_PATIENCE.0).unwrap_or(0).max(IDLE_RECORDS * idle_ms);
         match self.turn(quorum.high_watermark(), patience_ms, now) {
-            Turn::Nothing => {}
+            Turn::Nothing => None,
             Turn::Stalls { for_ms } => {
                 let voters: Vec<String> = quorum.voters().iter().map(|voter| voter.id.to_string()).collect();
-                tracing::error!(
-                    "the metadata quorum has had no leader with a majority for {} s: more than half of its voters ({}) must run and reach each \
-                     other. Until then topics cannot change and no partition can elect a leader",
+                Some(StallLine::Error(format!(
+                    "the metadata quorum has had no leader with a majority for {} s: more than half of its voters \
+                     ({}) must run and reach each other. Until then topics cannot change and no partition can elect \
+                     a leader",
                     for_ms / 1000,
                     voters.join(", ")
-                );
+                )))
             }
-            Turn::Over { after_ms } => {
-                tracing::info!("the metadata quorum makes progress again, after {} s", after_ms / 1000);
-            }
+            Turn::Over { after_ms } => Some(StallLine::Info(format!(
+                "the metadata quorum makes progress again, after {} s",
+                after_ms / 1000
+            ))),
         }
     }
 

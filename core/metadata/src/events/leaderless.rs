@@ -1,7 +1,7 @@
 //! Partitions that stay without a leader.
 //!
 //! A partition loses its leader for a moment in many a plain start: brokers register one by one, and one that may lead
-//! is not unfenced yet. So the loss is one line at INFO (cluster_events.rs), and the alarm comes when the partition
+//! is not unfenced yet. So the loss is one line at INFO (lines.rs), and the alarm comes when the partition
 //! still has no leader after the session of a broker has ended: by then every broker that runs has registered.
 //!
 //! Two images are compared, so that a million partitions cost no memory here: the one of the loss, and the one when the
@@ -10,17 +10,15 @@
 //!
 //! Without a clock: the first question after a loss says when it was.
 
-use super::{Line, NAMED_MAX, ids};
-use barnabas_base::{BrokerId, TopicPartition};
-use barnabas_metadata::{Image, Partition};
+use super::line::{Level, Line, NAMED_MAX, ids};
+use crate::{Image, Partition};
+use barnabas_base::{BrokerId, DurationMs, MonotonicMs, TopicPartition};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tracing::Level;
 
 /// The image in which a loss was seen.
 #[derive(Debug)]
 struct Seen {
-    at: Option<Instant>,
+    at: Option<MonotonicMs>,
     image: Arc<Image>,
 }
 
@@ -44,10 +42,10 @@ impl Leaderless {
     }
 
     /// The line, if it is time for one. `image`: the newest one.
-    pub fn due(&mut self, now: Instant, image: &Arc<Image>, patience: Duration) -> Option<Line> {
+    pub fn due(&mut self, now: MonotonicMs, image: &Arc<Image>, patience: DurationMs) -> Option<Line> {
         let seen = self.seen.as_mut()?;
         let since = *seen.at.get_or_insert(now);
-        if now.saturating_duration_since(since) < patience {
+        if now.since(since) < patience {
             return None;
         }
         let then = Arc::clone(&seen.image);
@@ -57,7 +55,7 @@ impl Leaderless {
     }
 }
 
-fn line(then: &Image, now: &Image, patience: Duration) -> Option<Line> {
+fn line(then: &Image, now: &Image, patience: DurationMs) -> Option<Line> {
     let (mut count, mut named, mut are_planned) = (0_u64, Vec::new(), true);
     for topic in now.topics.by_ids() {
         let Some(before) = then.topics.by_id(topic.id) else { continue };
@@ -77,10 +75,10 @@ fn line(then: &Image, now: &Image, patience: Duration) -> Option<Line> {
     let text = format!(
         "partitions without a leader for {} s: {}{more}: they are not served until a broker that was last in sync runs again. If none of \
          them can come back, elect another replica, which gives up what that one lacks: barnabas leader-election --election-type UNCLEAN",
-        patience.as_secs(),
+        patience.0 / 1000,
         named.join(", ")
     );
-    let level = if are_planned { Level::WARN } else { Level::ERROR };
+    let level = if are_planned { Level::Warn } else { Level::Error };
     (count > 0).then_some(Line { level, text })
 }
 
@@ -111,14 +109,15 @@ pub fn described(partition: &TopicPartition, state: &Partition) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Delta;
     use barnabas_base::Uuid;
-    use barnabas_metadata::Delta;
     use barnabas_wire::messages::{
         BrokerRegistrationChangeRecord, PartitionChangeRecord, PartitionRecord, RegisterBrokerRecord,
         TopicRecord,
     };
 
-    const PATIENCE: Duration = Duration::from_secs(9);
+    const PATIENCE: DurationMs = DurationMs(9_000);
+    const NOW: MonotonicMs = MonotonicMs(1);
     const NO_LEADER: i32 = -1;
 
     /// Brokers 1 to 3, and two partitions of three replicas that broker 1 leads.
@@ -171,34 +170,32 @@ mod tests {
 
     #[test]
     fn leader_that_is_found_in_time_is_no_alarm() {
-        let (mut cluster, mut leaderless, start) =
-            (Cluster::new(), Leaderless::default(), barnabas_clock::now());
+        let (mut cluster, mut leaderless, start) = (Cluster::new(), Leaderless::default(), NOW);
         let lost = cluster.leads(0, NO_LEADER, &[1, 2]);
         leaderless.lost(&lost);
         assert_eq!(leaderless.due(start, &lost, PATIENCE), None);
         let found = cluster.leads(0, 2, &[1]);
-        assert_eq!(leaderless.due(start + PATIENCE, &found, PATIENCE), None);
+        assert_eq!(leaderless.due(start.plus(PATIENCE), &found, PATIENCE), None);
         assert!(!leaderless.is_waiting());
     }
 
     #[test]
     fn partition_that_stays_leaderless_is_named_with_its_last_isr() {
-        let (mut cluster, mut leaderless, start) =
-            (Cluster::new(), Leaderless::default(), barnabas_clock::now());
+        let (mut cluster, mut leaderless, start) = (Cluster::new(), Leaderless::default(), NOW);
         let lost = cluster.leads(0, NO_LEADER, &[2, 1]);
         leaderless.lost(&lost);
         assert_eq!(leaderless.due(start, &lost, PATIENCE), None);
-        let early = leaderless.due(start + PATIENCE - Duration::from_millis(1), &lost, PATIENCE);
+        let early = leaderless.due(MonotonicMs(9_000), &lost, PATIENCE);
         assert_eq!(early, None);
         // Another one is lost in the meantime, and must wait as long.
         let both = cluster.leads(1, NO_LEADER, &[3]);
         leaderless.lost(&both);
-        let line = leaderless.due(start + PATIENCE, &both, PATIENCE).expect("the first");
-        assert_eq!(line.level, Level::ERROR);
+        let line = leaderless.due(start.plus(PATIENCE), &both, PATIENCE).expect("the first");
+        assert_eq!(line.level, Level::Error);
         let wanted =
             "partitions without a leader for 9 s: t-0 (replicas [1, 2, 3], last in sync [1, 2]): they";
         assert!(line.text.starts_with(wanted), "{line:?}");
-        let line = leaderless.due(start + 2 * PATIENCE, &both, PATIENCE).expect("both");
+        let line = leaderless.due(start.plus(PATIENCE).plus(PATIENCE), &both, PATIENCE).expect("both");
         assert!(
             line.text.contains("t-0 ") && line.text.contains("t-1 (replicas [1, 2, 3], last in sync [3])"),
             "{line:?}"
@@ -208,8 +205,7 @@ mod tests {
 
     #[test]
     fn leaders_that_were_stopped_on_purpose_are_a_warning() {
-        let (mut cluster, mut leaderless, start) =
-            (Cluster::new(), Leaderless::default(), barnabas_clock::now());
+        let (mut cluster, mut leaderless, start) = (Cluster::new(), Leaderless::default(), NOW);
         let stops = BrokerRegistrationChangeRecord {
             broker_id: 1,
             fenced: 1,
@@ -220,8 +216,8 @@ mod tests {
         let lost = cluster.leads(0, NO_LEADER, &[1]);
         leaderless.lost(&lost);
         leaderless.due(start, &lost, PATIENCE);
-        let line = leaderless.due(start + PATIENCE, &lost, PATIENCE).expect("a line");
-        assert_eq!(line.level, Level::WARN, "{line:?}");
+        let line = leaderless.due(start.plus(PATIENCE), &lost, PATIENCE).expect("a line");
+        assert_eq!(line.level, Level::Warn, "{line:?}");
     }
 
     #[test]

@@ -4,14 +4,17 @@
 //! A set of voters counts from the moment that it stands in a node's log, committed or not; one that is cut off again
 //! is another change.
 //!
+//! The quorum worker writes the line.
+//!
 //! Source: KIP-853.
 
 use barnabas_base::DirectoryId;
-use barnabas_quorum::{Voter, Voters};
+
+use super::{Voter, Voters};
 
 /// The voters that were said last.
 #[derive(Debug)]
-pub(super) struct KnownVoters(Voters);
+pub struct KnownVoters(Voters);
 
 impl KnownVoters {
     /// Those that a node starts with are not said.
@@ -19,13 +22,13 @@ impl KnownVoters {
         Self(voters.clone())
     }
 
-    /// Says what has changed, if anything has.
-    pub fn look(&mut self, voters: &Voters) {
+    /// What has changed, if anything has.
+    pub fn look(&mut self, voters: &Voters) -> Option<String> {
         if *voters == self.0 {
-            return;
+            return None;
         }
-        tracing::info!("{}", words(&self.0, voters));
-        self.0 = voters.clone();
+        let before = std::mem::replace(&mut self.0, voters.clone());
+        Some(words(&before, voters))
     }
 }
 
@@ -66,8 +69,8 @@ fn places(voter: &Voter) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::VoterEndpoint;
     use barnabas_base::{BrokerId, Text, Uuid};
-    use barnabas_quorum::VoterEndpoint;
 
     fn voter(id: i32, directory: u8, port: u16) -> Voter {
         let endpoint = VoterEndpoint { listener: Text::from("C"), host: Text::from("h"), port };

@@ -45,6 +45,10 @@ compat-tools: ## kafka-consumer-groups, -groups, -share-groups, -streams-groups,
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/tools/run $(ARGS)
 
+compat-security: ## logins, ACLs (API × operation × resource × pattern × permission) and their tools, beside Apache Kafka (ARGS="--only logins")
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/compat/security/run $(ARGS)
+
 compat-apache: ## Apache Kafka's published tests on clusters of ours, beside Apache's own (ARGS="--only JoinGroup*"; all of them: about an hour)
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/apache_tests/run $(ARGS)
@@ -137,4 +141,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster dist install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: attack nightly planted chaos compat-apache mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster
+.PHONY: attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster

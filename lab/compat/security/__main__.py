@@ -1,0 +1,110 @@
+"""Logins, ACLs and their tools, the same on Barnabas and on Apache Kafka: what must be refused is refused alike, and what is allowed is allowed.
+
+    matrix   API × operation × resource × pattern × permission, request by request (matrix.py)
+    logins   mechanism × client × right password, wrong password, unknown user (logins.py)
+    tools    kafka-acls, kafka-delegation-tokens, kafka-configs for users, and ours of these names (tools.py)
+
+The long form asks both servers. known.toml says what may differ, and why.
+"""
+
+import argparse
+import sys
+import time
+import tomllib
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from compat import fetch
+from compat.cli import find_binary, in_scratch
+
+from . import logins, matrix, tools
+from .nodes import GuardedApache, GuardedBarnabas
+
+HERE = Path(__file__).resolve().parent
+PARTS = ("matrix", "logins", "tools")
+
+
+def arguments(words):
+    parser = argparse.ArgumentParser(prog="lab/compat/security/run", description="Logins, ACLs and their tools, on Barnabas beside Apache Kafka.")
+    parser.add_argument("--only", choices=PARTS, help="one part")
+    parser.add_argument("--questions", help="of the matrix: questions whose API or label has this in it")
+    parser.add_argument("--quick", action="store_true", help="fewer users, clients and questions")
+    parser.add_argument("--peers", default="barnabas,kafka", help="barnabas, kafka, or both: a part with one peer prints what it answers")
+    parser.add_argument("--binary", help="the barnabas program")
+    return parser.parse_args(words)
+
+
+def explained(part):
+    with open(HERE / "known.toml", "rb") as file:
+        known = tomllib.load(file).get(part, [])
+    return lambda name: next((entry["reason"] for entry in known if any(fnmatchcase(name, pattern) for pattern in entry["names"])), None)
+
+
+class Peers:
+    """The servers that a part is played on; each part has new ones."""
+
+    def __init__(self, options, scratch):
+        self.options, self.scratch, self.names = options, scratch, options.peers.split(",")
+
+    def each(self, part, users, **more):
+        for name in self.names:
+            directory = self.scratch / f"{part}-{name}"
+            if name == "kafka":
+                yield GuardedApache(directory, *fetch.kafka()).guard(users, **more)
+            else:
+                yield GuardedBarnabas(directory, find_binary(self.options.binary)).guard(users, **more)
+
+
+def play_matrix(peers, options):
+    found = matrix.users(options.quick)
+    played = [matrix.play(server, found, options.questions) for server in peers.each("matrix", [user.name for user in found] + ["admin"], mechanisms=("PLAIN",))]
+    if len(played) == 1:
+        answers = played[0][0]
+        if options.questions:
+            for (user, question), answer in answers.items():
+                print(f"{user:40} {question}\n    {answer[:400]}")
+        return len(answers), 0, 0
+    (ours, versions), (theirs, _) = played
+    return matrix.compare(ours, theirs, explained("matrix"))
+
+
+def play_logins(peers, options):
+    played = [logins.play(server) for server in peers.each("logins", [logins.USER, "admin"])]
+    if len(played) == 1:
+        for (client, attempt), outcome in played[0].items():
+            print(f"{client:24} {attempt:34} {outcome}")
+        wrong = logins.judge(played[0])
+        return len(played[0]) - len(wrong), 0, len(wrong)
+    return logins.compare(*played, explained("logins"))
+
+
+def play_tools(peers, options):
+    binary, played = find_binary(options.binary), []
+    # Apache's server first: the others are compared with it.
+    for server in sorted(peers.each("tools", tools.USERS, mechanisms=("PLAIN",)), key=lambda server: server.label, reverse=True):
+        played += tools.play(server, binary, peers.scratch / "clients", tools.PARTS)
+    return tools.compare(played, explained("tools"))
+
+
+def run(options, scratch):
+    begun = time.monotonic()
+    peers = Peers(options, scratch)
+    total = [0, 0, 0]
+    for part, play in (("matrix", play_matrix), ("logins", play_logins), ("tools", play_tools)):
+        if options.only in (None, part):
+            done = play(peers, options)
+            total = [one + other for one, other in zip(total, done)]
+            print(f"\n{part}: {done[0]} answers the same, {done[1]} differ for a known reason, {done[2]} differ", flush=True)
+    same, excused, wrong = total
+    print(f"\nsecurity: {same} the same, {excused} differ for a known reason, {wrong} differ; {time.monotonic() - begun:.0f} s")
+    print(f"{same} passed, {wrong} failed, {excused} skipped")
+    return 1 if wrong else 0
+
+
+def main(words):
+    options = arguments(words)
+    return in_scratch("security", lambda scratch: run(options, scratch))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,71 @@
+"""One node of either make with a listener that wants a login, SASL, beside one that does not, PLAINTEXT.
+
+Who comes in by PLAINTEXT is User:ANONYMOUS, a super user here: the rig administers by it. Passwords are the names of their users with `-secret` behind.
+"""
+
+from harness.ports import free_port
+from harness.server import HOST, Apache, Barnabas
+
+MODULES = "org.apache.kafka.common.security."
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+SUPER_USERS = ("ANONYMOUS", "admin")
+
+
+def password(user):
+    return f"{user}-secret"
+
+
+def jaas(mechanism, user, given=None):
+    """A client's `sasl.jaas.config`."""
+    module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+    return f'{MODULES}{module} required username="{user}" password="{password(user) if given is None else given}";'
+
+
+def settings(users, mechanisms):
+    known = " ".join(f'user_{user}="{password(user)}"' for user in users)
+    of_mechanism = {"PLAIN": f"{MODULES}plain.PlainLoginModule required {known};"}
+    return {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": ";".join(f"User:{user}" for user in SUPER_USERS),
+        "sasl.enabled.mechanisms": ",".join(mechanisms),
+        "delegation.token.secret.key": "a key of the rig",
+        "group.min.session.timeout.ms": "6000",
+        **{f"listener.name.sasl.{name.lower()}.sasl.jaas.config": of_mechanism.get(name, f"{MODULES}scram.ScramLoginModule required;") for name in mechanisms},
+    }
+
+
+class _Guarded:
+    """A mixin: the second listener."""
+
+    ready_within = 90
+
+    def guard(self, users, mechanisms=MECHANISMS):
+        self.proxied, self.sasl_port = [], free_port()
+        self.overrides = {**self.overrides, **settings(users, mechanisms)}
+        return self
+
+    @property
+    def sasl_address(self):
+        return f"{HOST}:{self.sasl_port}"
+
+    def properties(self):
+        found = super().properties()
+        for key in ("listeners", "advertised.listeners"):
+            found[key] += f",SASL://{self.sasl_address}"
+        found["listener.security.protocol.map"] += ",SASL:SASL_PLAINTEXT"
+        return found
+
+
+class GuardedBarnabas(_Guarded, Barnabas):
+    pass
+
+
+class GuardedApache(_Guarded, Apache):
+    jvm = ("-Xms256m", "-Xmx768m")
+
+
+def write_client(path, mechanism, user, given=None):
+    """A file for `--command-config`."""
+    path.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\nsasl.jaas.config={jaas(mechanism, user, given)}\n")
+    path.chmod(0o600)
+    return path

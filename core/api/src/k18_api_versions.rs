@@ -13,7 +13,7 @@
 //! | 5 | the client says which cluster and node it means (KIP-1242) |
 //!
 //! ## Left out
-//! - APIs that this node does not answer yet: DescribeAcls, those of SASL, delegation tokens, client metrics, and key 93.
+//! - APIs that this node does not answer yet: DescribeAcls, those of delegation tokens, client metrics, and key 93.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleApiVersionsRequest`, `ApiVersionsRequest`, `ApiVersionsResponse`.
 
@@ -42,6 +42,7 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::SyncGroup,
     ApiKey::DescribeGroups,
     ApiKey::ListGroups,
+    ApiKey::SaslHandshake,
     ApiKey::ApiVersions,
     ApiKey::CreateTopics,
     ApiKey::DeleteTopics,
@@ -59,6 +60,7 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::AlterConfigs,
     ApiKey::AlterReplicaLogDirs,
     ApiKey::DescribeLogDirs,
+    ApiKey::SaslAuthenticate,
     ApiKey::CreatePartitions,
     ApiKey::DeleteGroups,
     ApiKey::ElectLeaders,

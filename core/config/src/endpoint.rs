@@ -44,7 +44,7 @@ impl SecurityProtocol {
 
     /// Whether this version speaks it.
     pub const fn is_available(self) -> bool {
-        matches!(self, Self::Plaintext)
+        matches!(self, Self::Plaintext | Self::SaslPlaintext)
     }
 }
 

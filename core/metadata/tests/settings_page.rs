@@ -21,14 +21,16 @@ start: a line for the node, and one for each log directory.
 const SECURITY_HEAD: &str = "
 ## Kafka's keys for security
 
-This version speaks plain text and knows no users. A setting is refused at the start if Kafka would protect the cluster with it and
-this node would not. A setting that protects nothing by itself, in Kafka either, is a WARN that names the key.
+A setting is refused at the start if Kafka would protect the cluster with it and this node would not. A setting that protects nothing
+by itself, in Kafka either, is a WARN that names the key.
 
 | key | here | why |
 |---|---|---|
-| `listeners`, `advertised.listeners`, `inter.broker.listener.name` | refused, if a listener's protocol is SSL, SASL_PLAINTEXT or SASL_SSL | listeners are plaintext |
+| `listeners`, `advertised.listeners`, `inter.broker.listener.name` | refused, if a listener's protocol is SSL or SASL_SSL | TLS is not implemented yet |
 | `listener.security.protocol.map` | refused, if it gives such a protocol to a listener of the node or to a controllers' listener; other entries have no effect | the same |
-| `security.inter.broker.protocol` | refused, unless it is PLAINTEXT | connections between brokers are plaintext |
+| `security.inter.broker.protocol` | refused, unless it is PLAINTEXT or SASL_PLAINTEXT | the same |
+| `sasl.enabled.mechanisms`, `sasl.mechanism.inter.broker.protocol`, `sasl.mechanism.controller.protocol` | refused, if a listener with SASL names another mechanism than PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 | the others are not implemented yet |
+| `sasl.server.callback.handler.class`, `sasl.client.callback.handler.class`, `sasl.login.callback.handler.class`, `sasl.login.class` | refused on a listener with SASL, unless it is Kafka's own class for PLAIN or SCRAM | Barnabas has no Java virtual machine and cannot load a class |
 ";
 
 /// Keys for security and what stands in the page's second column. A row ending in `*` stands for every key with that
@@ -42,6 +44,9 @@ const SECURITY: &[&str] = &[
     "principal.builder.class",
     "ssl.*",
     "sasl.*",
+    "sasl.kerberos.*",
+    "sasl.login.*",
+    "sasl.oauthbearer.*",
     "connections.max.reauth.ms",
     "connection.failed.authentication.delay.ms",
     "delegation.token.*",
@@ -82,15 +87,24 @@ fn each_number_has_a_unit_and_a_range_and_each_key_is_explained() {
 /// What becomes of every key that fits a row: one word and one reason for all of them.
 fn security_row(row: &str) -> (&'static str, &'static str) {
     let beginning = row.strip_suffix('*');
-    let fits = |name: &str| beginning.map_or(name == row, |beginning| name.starts_with(beginning));
-    // The one key of TLS that names a class has a reason of its own.
-    let keys = Resource::Broker.keys().filter(|key| fits(key.name) && key.name != "ssl.engine.factory.class");
+    let longer = |name: &str| {
+        SECURITY.iter().filter(|other| other.len() > row.len()).any(|other| {
+            other.strip_suffix('*').map_or(name == *other, |beginning| name.starts_with(beginning))
+        })
+    };
+    let fits =
+        |name: &str| beginning.map_or(name == row, |beginning| name.starts_with(beginning)) && !longer(name);
+    // Keys that name a class have reasons of their own.
+    let is_class = |name: &str| name.ends_with(".class");
+    let keys =
+        Resource::Broker.keys().filter(|key| fits(key.name) && (row == key.name || !is_class(key.name)));
     let mut found: Vec<Status> = keys.map(|key| status(Resource::Broker, key)).collect();
     found.extend(of_plug_in(row));
     assert!(!found.is_empty() && found.iter().all(|status| *status == found[0]), "{row}: {found:?}");
     match found[0] {
         Status::Refused(reason) => ("refused", reason),
         Status::NotAvailable(reason) => ("WARN", reason),
+        Status::Applied => ("applied", "as in Kafka"),
         other => panic!("{row}: {other:?}"),
     }
 }

@@ -98,9 +98,7 @@ impl ClientExchange {
     pub fn challenged(self, challenge: &[u8]) -> Result<Option<(Token, Self)>, LoginError> {
         match self.0 {
             State::Last(_) if challenge.is_empty() => Ok(None),
-            State::Last(mechanism) => {
-                Err(LoginError::Unexpected { mechanism, bytes: challenge.len() })
-            }
+            State::Last(mechanism) => Err(LoginError::Unexpected { mechanism, bytes: challenge.len() }),
             State::ScramFirst(client, password) => {
                 let (answer, challenged) = client.answer(challenge, &password)?;
                 Ok(Some((Zeroizing::new(answer), Self(State::ScramFinal(challenged)))))

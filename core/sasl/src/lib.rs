@@ -21,8 +21,8 @@
 //! 2. a secret has no `Display`, and its `Debug` prints no byte of it
 //! 3. no input panics, and the work on a message is linear in its length
 //!
-//! It does not know sockets and deadlines: shell/broker's `requests/login.rs` carries the frames and bounds their size
-//! (`sasl.server.max.receive.size`).
+//! It does not know sockets and deadlines: the shell's `requests/connection/login.rs` carries the frames and bounds
+//! their size (`sasl.server.max.receive.size`).
 
 pub mod client;
 pub mod delay;

@@ -27,6 +27,11 @@ impl PlainUsers {
         Self { digests }
     }
 
+    /// Whether the user is listed.
+    pub fn knows(&self, user: &str) -> bool {
+        self.digests.contains_key(user)
+    }
+
     /// Whether this is the user's password. Takes the same time for an unknown user and for any wrong password.
     fn accepts(&self, user: &str, password: &[u8]) -> bool {
         let given = digest(password);

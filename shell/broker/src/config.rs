@@ -9,6 +9,7 @@
 //! | `config/log_lines.rs` | where log lines go |
 //! | `config/logging.rs` | which log lines are written |
 //! | `config/machine.rs` | what is the machine called |
+//! | `config/sasl.rs` | how listeners authenticate clients, what this node logs in with |
 //! | `config/version.rs` | which build is this |
 
 pub mod args;
@@ -17,4 +18,5 @@ pub mod explain;
 mod log_lines;
 pub mod logging;
 pub mod machine;
+pub mod sasl;
 pub mod version;

@@ -33,7 +33,7 @@ mod storage;
 
 pub use barnabas_replica::{Read, RequestError as Declined, Search, TxnVerification as Standing, Verified};
 pub use cleaning::CleanCommand;
-pub use connections::NewConnection;
+pub use connections::{LoggedIn, NewConnection};
 pub use coordinators::{
     GroupAsk, GroupCommand, ShareStateAsk, ShareStateCommand, ToTransactionShard, TransactionAsk,
     TransactionCommand,

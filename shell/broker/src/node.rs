@@ -1,4 +1,4 @@
-//! What all threads of a node share, as five handles. Data: what acts on it imports this file, and nothing here
+//! What all threads of a node share, as six handles. Data: what acts on it imports this file, and nothing here
 //! imports that.
 //!
 //! | handle | what it holds |
@@ -8,6 +8,7 @@
 //! | [`LogDirs`] | its log directories, and what is under way in them |
 //! | [`Workers`] | mailboxes, counters, the memory and sessions that workers share |
 //! | [`Peers`] | the controller, and links to other nodes |
+//! | [`Logins`] | who may log in, and what this node logs in with |
 //!
 //! Immutable but for what is made to be shared: the image and the configuration are swapped as a whole, the meter
 //! counts, the directories
@@ -18,6 +19,7 @@ pub mod cluster_events;
 pub mod identity;
 pub mod log_dirs;
 pub mod log_rate_limit;
+pub mod logins;
 pub mod peers;
 pub mod shutdown;
 pub mod topic_settings;
@@ -36,6 +38,7 @@ use cluster::ClusterView;
 use identity::Identity;
 use log_dirs::LogDirs;
 use log_dirs::deletions::Deletions;
+use logins::Logins;
 use peers::Peers;
 use peers::controller::ControllerHandle;
 use std::net::SocketAddr;
@@ -52,6 +55,7 @@ pub struct Node {
     pub log_dirs: LogDirs,
     pub workers: Workers,
     pub peers: Peers,
+    pub logins: Arc<Logins>,
     pub shutdown: Shutdown,
     /// When something was last handed on to a partition's next leader, in milliseconds of the process's clock and one
     /// more; 0: never.
@@ -79,6 +83,7 @@ pub struct NodeParts {
     pub file_bytes_max: u64,
     pub shutdown: Shutdown,
     pub deletions: Deletions,
+    pub logins: Arc<Logins>,
 }
 
 impl Node {
@@ -93,6 +98,7 @@ impl Node {
             workers: Workers::new(&config, parts.mailboxes, parts.meter, parts.memory_bytes),
             peers: Peers::new(&config, parts.controller, parts.links),
             cluster: ClusterView::new(config),
+            logins: parts.logins,
             shutdown: parts.shutdown,
             forwarded_at: AtomicU64::new(0),
         }

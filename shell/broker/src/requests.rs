@@ -20,6 +20,7 @@ mod share;
 mod transactions;
 
 use barnabas_api::k18_api_versions::{self, Listener};
+use barnabas_api::{k17_sasl_handshake, k36_sasl_authenticate};
 use barnabas_wire::messages::{RequestBody, RequestHeader};
 use barnabas_wire::{ApiKey, VersionRange};
 use call::{Answer, Call, Room, Started, Starting, now};
@@ -69,6 +70,8 @@ fn start_as(is_forwarded: bool, session: Rc<Session>, header: RequestHeader, bod
         }
         RequestBody::DeleteRecords(request) => Box::pin(offsets::delete_records(call, *request)),
         RequestBody::DescribeProducers(request) => Box::pin(offsets::describe_producers(call, *request)),
+        RequestBody::SaslHandshake(_) => now(Started::reply(k17_sasl_handshake::out_of_place())),
+        RequestBody::SaslAuthenticate(_) => now(Started::reply(k36_sasl_authenticate::out_of_place())),
         RequestBody::ApiVersions(request) => now(cluster::api_versions(&call, &request)),
         RequestBody::Metadata(request) => now(cluster::metadata(call, *request)),
         RequestBody::FindCoordinator(request) => now(cluster::find_coordinator(&call, *request)),

@@ -78,6 +78,35 @@ pub struct Meter {
     pub share_locks_ended: Counter,
     /// Writes that this node's share coordinators were asked for.
     pub share_state_writes: Counter,
+    pub logins: Logins,
+}
+
+/// What came of clients that authenticate by SASL.
+#[derive(Debug, Default)]
+pub struct Logins {
+    pub succeeded: Counter,
+    pub failed: Counter,
+    /// Those of [`Self::failed`] whose client had authenticated before.
+    pub failed_again: Counter,
+    pub succeeded_again: Counter,
+    /// How long those that succeeded took.
+    pub first_ns: Counter,
+    pub again_ns: Counter,
+    /// Connections closed since their session had ended, and since their user was deleted.
+    pub expired: Counter,
+    pub revoked: Counter,
+}
+
+impl Logins {
+    pub fn succeeded(&self, took_ns: u64) {
+        self.succeeded.one();
+        self.first_ns.add(took_ns);
+    }
+
+    pub fn succeeded_again(&self, took_ns: u64) {
+        self.succeeded_again.one();
+        self.again_ns.add(took_ns);
+    }
 }
 
 impl Meter {

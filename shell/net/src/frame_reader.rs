@@ -57,7 +57,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Why no further frame can be read. The connection is to be closed.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    #[error("a frame of {length} bytes was announced; socket.request.max.bytes allows {max}")]
+    #[error(
+        "a frame of {length} bytes was announced; socket.request.max.bytes, or before authentication sasl.server.max.receive.size, allows {max}"
+    )]
     TooLarge { length: i32, max: usize },
     #[error("a frame of negative length {length} was announced; this is not the Kafka protocol")]
     Negative { length: i32 },
@@ -124,6 +126,11 @@ impl FrameReader {
     pub fn paced(mut self, place: FirstRequest) -> Self {
         self.pace = Some(ClientPace { place, first: Some(Duration::ZERO), frame: Pace::reading() });
         self
+    }
+
+    /// Changes how large a frame may be; returns what was allowed before.
+    pub fn limit(&mut self, frame_bytes_max: usize) -> usize {
+        std::mem::replace(&mut self.frame_bytes_max, frame_bytes_max)
     }
 
     /// Whether a follower or another node is at the other end: frames of these APIs have room that clients cannot take.

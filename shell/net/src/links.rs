@@ -13,15 +13,18 @@
 //! 3. while a peer cannot be reached, requests fail at once and connections are tried with a pause that grows
 //!
 //! Used by: the broker's quorum worker (peers, and the link to the active controller), its coordinators, its replica
-//! fetchers. In links/task.rs: the task itself; links/awaited.rs: how much waits, for the metrics.
+//! fetchers. In links/task.rs: the task itself; links/login.rs: how it logs in; links/awaited.rs: how much waits, for
+//! the metrics.
 
 mod awaited;
+mod login;
 mod runtime;
 mod task;
 #[cfg(test)]
 mod tests;
 
 pub use awaited::{Awaited, Entry};
+pub use login::{LinkLogin, nonce};
 pub use runtime::LinkThread;
 
 use barnabas_base::Text;
@@ -71,6 +74,8 @@ pub struct LinkSettings {
     pub answer_bytes_max: usize,
     /// A connection that is given up is reset, not closed: undelivered bytes are dropped.
     pub is_cut_off: bool,
+    /// What to log in with, where the peer's listener asks for SASL.
+    pub login: Option<LinkLogin>,
 }
 
 impl LinkSettings {
@@ -84,6 +89,7 @@ impl LinkSettings {
             backoff_max: Duration::from_millis(500),
             answer_bytes_max: 256 << 20,
             is_cut_off: false,
+            login: None,
         }
     }
 }

@@ -37,6 +37,8 @@ pub struct Listeners {
     pub advertised: Vec<(Endpoint, SecurityProtocol)>,
     pub inter_broker: ListenerName,
     pub controller_names: Vec<ListenerName>,
+    /// Of the first of them, which brokers and controllers connect to.
+    pub controller_protocol: SecurityProtocol,
 }
 
 /// Reads and judges every key about listeners.
@@ -63,6 +65,7 @@ pub fn read(settings: &Settings, is_broker: bool, is_controller: bool) -> Result
     for name in &controller_names {
         check_controllers_protocol(settings, &protocols, name)?;
     }
+    let controller_protocol = protocol_of(settings, &protocols, &controller_names[0])?;
     check_ports(&all)?;
     check_roles(&all, &controller_names, is_broker, is_controller)?;
     let advertised = advertised(settings, &all, &protocols, &controller_names)?;
@@ -71,7 +74,7 @@ pub fn read(settings: &Settings, is_broker: bool, is_controller: bool) -> Result
     if all.iter().any(|listener| !listener.is_controller && !is_own(listener)) {
         all.iter_mut().filter(|listener| is_own(listener)).for_each(|listener| listener.is_reserved = true);
     }
-    Ok(Listeners { all, advertised, inter_broker, controller_names })
+    Ok(Listeners { all, advertised, inter_broker, controller_names, controller_protocol })
 }
 
 fn names(text: &str) -> Vec<ListenerName> {
@@ -145,7 +148,7 @@ fn not_spoken(
     protocol: SecurityProtocol,
     (naming_key, naming_example): (&str, &str),
 ) -> ConfigError {
-    let why = "which this version does not speak yet; it speaks PLAINTEXT";
+    let why = "which this version does not speak yet; it speaks PLAINTEXT and SASL_PLAINTEXT";
     if settings.get(PROTOCOL_MAP).is_none() {
         return ConfigError::value(
             naming_key,
@@ -162,7 +165,7 @@ fn not_spoken(
     )
 }
 
-/// Controllers are connected to in plain text: a listener of theirs with another protocol is refused on a broker too.
+/// A controllers' listener with a protocol that is not spoken is refused on a broker too: it connects there.
 fn check_controllers_protocol(
     settings: &Settings,
     protocols: &ProtocolMap,
@@ -276,11 +279,12 @@ fn inter_broker(
             "inter.broker.listener.name=PLAINTEXT",
         ));
     }
-    if let Some(protocol) = settings.get(INTER_BROKER_PROTOCOL).filter(|protocol| *protocol != "PLAINTEXT") {
+    let is_spoken = |name: &str| SecurityProtocol::parse(name).is_some_and(SecurityProtocol::is_available);
+    if let Some(protocol) = settings.get(INTER_BROKER_PROTOCOL).filter(|protocol| !is_spoken(protocol)) {
         // Kafka takes the protocol from here, whatever the map says of the listener of that name.
         return Err(ConfigError::value(
             INTER_BROKER_PROTOCOL,
-            format!("this version does not speak {protocol} yet; it speaks PLAINTEXT"),
+            format!("this version does not speak {protocol} yet; it speaks PLAINTEXT and SASL_PLAINTEXT"),
             "security.inter.broker.protocol=PLAINTEXT",
         ));
     }
@@ -362,8 +366,8 @@ mod tests {
         assert!(said.contains("holds no protocol for CONTROLLER"), "{said}");
         let said = broker(&[only, ("controller.listener.names", "SASL_SSL")]);
         assert!(said.starts_with("controller.listener.names: SASL_SSL asks for SASL_SSL"), "{said}");
-        let said = broker(&[only, map("PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT")]);
-        let wanted = "listener.security.protocol.map: the entry PLAINTEXT:SASL_PLAINTEXT asks for";
+        let said = broker(&[only, map("PLAINTEXT:SASL_SSL,CONTROLLER:PLAINTEXT")]);
+        let wanted = "listener.security.protocol.map: the entry PLAINTEXT:SASL_SSL asks for";
         assert!(said.starts_with(wanted), "{said}");
         assert!(
             said.ends_with("listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"),

@@ -119,9 +119,14 @@ pub(super) fn base_name(name: &str) -> &str {
         return rest;
     }
     match rest.split_once('.') {
-        Some((_, key)) if Resource::Broker.key(key).is_some_and(|key| key.name.starts_with("sasl.")) => key,
+        Some((_, key)) if Resource::Broker.key(key).is_some_and(is_of_mechanism) => key,
         _ => rest,
     }
+}
+
+/// Whether a key may be set for one mechanism of a listener.
+fn is_of_mechanism(key: &super::ConfigKey) -> bool {
+    key.name.starts_with("sasl.") || key.name == "connections.max.reauth.ms"
 }
 
 /// Of a setting that is no key.

@@ -10,7 +10,10 @@ use super::key::Status::{self, Applied, Emulated, Ignored, NotAvailable, Refused
 use super::{ConfigKey, Resource};
 
 const NO_JVM: Status = NotAvailable("Barnabas has no Java virtual machine and cannot load a class");
-const SECURITY: Status = NotAvailable("listeners are plaintext: TLS and SASL are not implemented yet");
+const TLS: Status = NotAvailable("TLS is not implemented yet: no listener uses it");
+const KERBEROS: Status = NotAvailable("GSSAPI (Kerberos) is not implemented yet");
+const OAUTH: Status = NotAvailable("OAUTHBEARER is not implemented yet");
+const TOKENS: Status = NotAvailable("delegation tokens are not implemented yet");
 const AUTHORIZATION: Status = Refused("authorization is not implemented yet: every client may do everything");
 const POLICY: Status =
     Refused("Barnabas has no Java virtual machine and cannot load the policy, so nothing would enforce it");
@@ -56,9 +59,9 @@ const BROKER: &[(&str, Status)] = &[
     ("client.quota.callback.class", NO_JVM),
     ("compression.*", Applied),
     ("config.providers", NO_JVM),
-    ("connection.failed.authentication.delay.ms", SECURITY),
+    ("connection.failed.authentication.delay.ms", Applied),
     ("connections.max.idle.ms", Applied),
-    ("connections.max.reauth.ms", SECURITY),
+    ("connections.max.reauth.ms", Applied),
     ("connections.per.ip.second.max", Applied),
     ("controlled.shutdown.enable", Emulated("a stopping broker always moves its leaderships away first")),
     ("controller.listener.names", Applied),
@@ -81,7 +84,7 @@ const BROKER: &[(&str, Status)] = &[
     ("cordoned.log.dirs", Applied),
     ("create.topic.policy.class.name", POLICY),
     ("default.replication.factor", Applied),
-    ("delegation.token.*", SECURITY),
+    ("delegation.token.*", TOKENS),
     ("delete.records.purgatory.*", PURGATORY),
     ("delete.topic.enable", Applied),
     ("early.start.listeners", Ignored("all listeners open together: there is no authorizer to wait for")),
@@ -135,6 +138,7 @@ const BROKER: &[(&str, Status)] = &[
     ("inter.broker.listener.name", Applied),
     ("internal.metadata.*", Ignored("a switch of Kafka's own tests")),
     ("kafka.metrics.*", METRICS),
+    ("java.security.auth.login.config", Applied),
     ("leader.imbalance.check.interval.seconds", Applied),
     ("listener.security.protocol.map", Applied),
     ("listeners", Applied),
@@ -219,7 +223,12 @@ const BROKER: &[(&str, Status)] = &[
     ("offsets.load.buffer.size", Ignored("loading reads whole batches under a fixed bound")),
     ("offsets.topic.compression.codec", Ignored("the coordinator does not compress its records")),
     ("offsets.topic.replication.factor", Emulated("never more replicas than there are brokers")),
-    ("principal.builder.class", NO_JVM),
+    (
+        "principal.builder.class",
+        Refused(
+            "Barnabas has no Java virtual machine and cannot load the class: principals would have other names",
+        ),
+    ),
     ("process.roles", Applied),
     ("producer.id.expiration.*", Applied),
     ("producer.ids.max", Applied),
@@ -252,7 +261,12 @@ const BROKER: &[(&str, Status)] = &[
     ),
     ("replication.quota.*", Applied),
     ("request.timeout.ms", Emulated("the broker looks for the active controller for 20 s")),
-    ("sasl.*", SECURITY),
+    ("sasl.*", Applied),
+    ("sasl.kerberos.*", KERBEROS),
+    ("sasl.login.*", OAUTH),
+    ("sasl.login.callback.handler.class", Applied),
+    ("sasl.login.class", Applied),
+    ("sasl.oauthbearer.*", OAUTH),
     ("security.inter.broker.protocol", Applied),
     ("security.providers", NO_JVM),
     ("server.max.startup.time.ms", Ignored("a start that fails ends at once with the reason")),
@@ -280,7 +294,7 @@ const BROKER: &[(&str, Status)] = &[
     ("socket.receive.buffer.bytes", Applied),
     ("socket.request.max.bytes", Applied),
     ("socket.send.buffer.bytes", Applied),
-    ("ssl.*", SECURITY),
+    ("ssl.*", TLS),
     ("ssl.engine.factory.class", NO_JVM),
     ("telemetry.max.bytes", NotAvailable("client metrics (KIP-714) are not implemented yet")),
     ("transaction*", Applied),

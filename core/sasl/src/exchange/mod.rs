@@ -23,8 +23,6 @@
 //! # Source
 //! KIP-43, KIP-152, KIP-255, KIP-368; Kafka 4 `SaslServerAuthenticator`.
 
-#[cfg(test)]
-mod tests;
 mod tokens;
 
 use barnabas_base::{ErrorCode, TimestampMs};
@@ -229,7 +227,9 @@ impl Exchange {
         let api = match ApiKey::from_number(start.api_key) {
             Some(api @ (ApiKey::ApiVersions | ApiKey::SaslHandshake)) => api,
             Some(other) => {
-                return Step::Broken(format!("Unexpected Kafka request of type {other} during SASL handshake."));
+                return Step::Broken(format!(
+                    "Unexpected Kafka request of type {other} during SASL handshake."
+                ));
             }
             None => {
                 let what = format!("{} is no API key", start.api_key);
@@ -261,7 +261,8 @@ impl Exchange {
 
     fn begin(&mut self, start: RequestStart, asked: &str, around: &dyn Surroundings) -> Step {
         let found = around.offers().iter().find(|offer| offer.mechanism.name() == asked);
-        let mechanisms = around.offers().iter().map(|offer| Str::from_static(offer.mechanism.name())).collect();
+        let mechanisms =
+            around.offers().iter().map(|offer| Str::from_static(offer.mechanism.name())).collect();
         let code = if found.is_some() { ErrorCode::None } else { ErrorCode::UnsupportedSaslMechanism };
         let response = SaslHandshakeResponse { error_code: code.code(), mechanisms, ..Default::default() };
         let step = answer(start, &response.into(), start.api_version);
@@ -307,7 +308,10 @@ impl Exchange {
             ));
         }
         if !ApiKey::SaslAuthenticate.stable_versions().contains(start.api_version) {
-            return Step::Broken(format!("Version {} is not supported for SaslAuthenticate", start.api_version));
+            return Step::Broken(format!(
+                "Version {} is not supported for SaslAuthenticate",
+                start.api_version
+            ));
         }
         let request = match RequestBody::decode_frame(frame, DECODED_BYTES_MAX) {
             Ok((_, RequestBody::SaslAuthenticate(request))) => request,
@@ -352,12 +356,7 @@ impl Exchange {
             Step::Answer(reply) => Some(reply),
             _ => None,
         };
-        Step::Failed(Failure {
-            answer,
-            why: refused.why(),
-            mechanism: Some(mechanism),
-            user: refused.user,
-        })
+        Step::Failed(Failure { answer, why: refused.why(), mechanism: Some(mechanism), user: refused.user })
     }
 
     /// The same for tokens without a header: a refusal is no answer.

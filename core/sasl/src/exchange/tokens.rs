@@ -119,9 +119,7 @@ fn bearer(token: &[u8], now: TimestampMs, around: &dyn Surroundings) -> Token {
         Err(refusal) => return refused(refusal, None),
     };
     match around.bearer(first.token, now) {
-        Err(why) => {
-            Token::Next(INVALID_TOKEN.as_bytes().to_vec(), Tokens::BearerRefused(why))
-        }
+        Err(why) => Token::Next(INVALID_TOKEN.as_bytes().to_vec(), Tokens::BearerRefused(why)),
         Ok(bearer) => match first.authzid {
             Some(authzid) if authzid != bearer.principal => {
                 let what = format!(

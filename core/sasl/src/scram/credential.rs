@@ -118,6 +118,13 @@ impl Decoy {
         Self { secret, iterations: iterations.clamp(ITERATIONS_MIN, ITERATIONS_MAX) }
     }
 
+    /// A digest for choosing the secret of a cluster.
+    pub fn digest(bytes: &[u8]) -> [u8; 32] {
+        let mut digest = [0; 32];
+        digest.copy_from_slice(Mechanism::Sha256.hash(bytes).bytes());
+        digest
+    }
+
     /// The credential that the exchange goes on with, and whether it is real. The decoy is made in either case, so that
     /// both take the same time.
     pub(super) fn choose(

@@ -24,6 +24,7 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
         let dynamic = dynamic_configs(node, &image);
         node.cluster.config.store(Arc::new(node.cluster.config.load().with_dynamic(dynamic)));
         in_force::set_min_free(&node.log_dirs.directories, &node.cluster.config.load());
+        node.logins.reconfigure(&node.cluster.config.load());
         node.peers.replication.throttles.configure(&node.cluster.config.load());
     }
     let deleted = || changes.topics.iter().filter(|(_, topic)| topic.deleted);

@@ -1,6 +1,7 @@
 //! Connections on their way to the worker that serves them.
 
 use barnabas_net::{ConnectionSlot, FrameReader};
+use barnabas_sasl::exchange::Authenticated;
 use std::net::SocketAddr;
 
 /// An accepted socket on its way to the worker that will serve it.
@@ -14,4 +15,16 @@ pub struct NewConnection {
     pub reader: Option<FrameReader>,
     /// How many requests in a row must belong elsewhere before it is moved.
     pub patience: u32,
+    /// Who has authenticated, if another worker served it before.
+    pub login: Option<LoggedIn>,
+}
+
+/// A client that has authenticated.
+#[derive(Debug, Clone)]
+pub struct LoggedIn {
+    pub authenticated: Authenticated,
+    /// When its session ends, in milliseconds of the process's clock; `u64::MAX`: with the connection.
+    pub over_ms: u64,
+    /// When it last authenticated again.
+    pub began_ms: Option<u64>,
 }

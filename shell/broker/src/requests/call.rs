@@ -89,6 +89,12 @@ pub fn unencodable(session: &Session, error: &EncodeError) -> Answer {
 }
 
 impl Call {
+    /// Of a client that has not authenticated yet.
+    pub fn before_login(session: &Rc<Session>, version: i16) -> Self {
+        let (client, room) = (Arc::new(session.described(None)), Room::of(session));
+        Self { session: session.clone(), client, version, room, is_forwarded: false }
+    }
+
     pub fn moment(&self) -> Moment {
         let node = &self.session.node;
         let (image, config) = (node.cluster.image.load_full(), node.cluster.config.load_full());

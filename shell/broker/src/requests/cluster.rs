@@ -19,8 +19,9 @@ use barnabas_api::{
     k75_describe_topic_partitions,
 };
 use barnabas_wire::messages::{
-    ApiVersionsRequest, DescribeClusterRequest, DescribeConfigsRequest, DescribeTopicPartitionsRequest,
-    FindCoordinatorRequest, ListConfigResourcesRequest, ListPartitionReassignmentsRequest, MetadataRequest,
+    ApiVersionsRequest, ApiVersionsResponse, DescribeClusterRequest, DescribeConfigsRequest,
+    DescribeTopicPartitionsRequest, FindCoordinatorRequest, ListConfigResourcesRequest,
+    ListPartitionReassignmentsRequest, MetadataRequest,
 };
 use std::time::Duration;
 
@@ -28,10 +29,15 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(2);
 
 pub fn api_versions(call: &Call, request: &ApiVersionsRequest) -> Started {
+    Started::reply(answer_api_versions(call, request))
+}
+
+/// For SASL's exchange, which comes before requests.
+pub fn answer_api_versions(call: &Call, request: &ApiVersionsRequest) -> ApiVersionsResponse {
     let moment = call.moment();
     let kraft_version = call.session.node.peers.controller.kraft_version();
     let context = call.context(&moment);
-    Started::reply(k18_api_versions::answer(request, call.version, call.listener(), kraft_version, &context))
+    k18_api_versions::answer(request, call.version, call.listener(), kraft_version, &context)
 }
 
 /// Topics that are missing are asked for in the broker's own name; the client asks again, as with Kafka.

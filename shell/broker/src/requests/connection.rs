@@ -23,6 +23,7 @@
 //! Produce path 1 of 5. Before: shell/net's frame reader. After: core/api/src/k00_produce.rs, through requests.rs.
 
 mod answers;
+mod login;
 
 use super::call::{Answer, Pieces, Started};
 use super::decode::{Free, LargeTurn, decode};
@@ -85,6 +86,13 @@ enum End {
 /// Serves a connection until either side ends it, or hands it on.
 pub async fn serve(session: Rc<Session>, mut stream: TcpStream, new: Handover) {
     let Handover { slot, mut reader } = new;
+    let is_known = tokio::select! {
+        is_known = login::log_in(&session, &mut stream, &mut reader) => is_known,
+        () = closed(&session) => false,
+    };
+    if !is_known {
+        return;
+    }
     let end = {
         let queue = Queue::default();
         let (mut read, write) = stream.split();
@@ -102,7 +110,8 @@ pub async fn serve(session: Rc<Session>, mut stream: TcpStream, new: Handover) {
         Ok(stream) => {
             let (peer, listener) = (session.peer, session.listener);
             let patience = session.patience.saturating_mul(4);
-            let new = NewConnection { stream, peer, listener, slot, reader: Some(reader), patience };
+            let (reader, login) = (Some(reader), session.handed_login());
+            let new = NewConnection { stream, peer, listener, slot, reader, patience, login };
             session.node.workers.mailboxes[worker].send(Command::Connection(new)).await;
         }
         Err(error) => tracing::debug!(peer = %session.peer, %error, "connection lost"),
@@ -163,6 +172,18 @@ async fn read_half(
         let bytes = frame.len() as u32 + 4;
         session.recorder.cells().bytes_in.add(bytes.into());
         session.active_ms.set(read.ms());
+        match login::standing(session, &frame, read.ms()) {
+            login::Standing::Request => {}
+            login::Standing::Again => {
+                drop(claim);
+                if !login::again(session, (reader, stream), queue, frame).await {
+                    return End::Closed;
+                }
+                started = None;
+                continue;
+            }
+            login::Standing::Over => return End::Closed,
+        }
         if waits_for_answers(&frame) {
             answered(session, queue).await;
         }

@@ -11,8 +11,8 @@ mod open_transactions;
 pub mod share_members;
 
 use crate::controller::broker_probe;
-use crate::mailbox::NewConnection;
-use crate::node::Node;
+use crate::mailbox::{LoggedIn, NewConnection};
+use crate::node::{Node, logins};
 use crate::requests::decode::{Beside, Unclaimed};
 use affinity::Foreign;
 use barnabas_api::k01_fetch::FetchSessions;
@@ -22,6 +22,7 @@ use barnabas_base::{BrokerEpoch, BrokerId, ConnectionNumber, Text};
 use barnabas_metrics::clients::OTHER;
 use barnabas_metrics::{Passed, Recorder, Stamp, Track, Tracks};
 use barnabas_net::{Account, Claim};
+use barnabas_sasl::exchange::{Authenticated, SaslMechanism};
 use barnabas_wire::ApiKey;
 use forwarding::Forwarding;
 use open_transactions::OpenTransactions;
@@ -52,6 +53,10 @@ pub struct Session {
     pub number: ConnectionNumber,
     /// The listener's place in the node's list.
     pub listener: usize,
+    /// Who has authenticated, on a listener with SASL.
+    login: RefCell<Option<LoggedIn>>,
+    /// When its session ends; `u64::MAX`: with the connection.
+    over_ms: Cell<u64>,
     /// When something last moved, in milliseconds of the process's clock.
     pub active_ms: Cell<u64>,
     pub(super) closing: Cell<bool>,
@@ -101,6 +106,8 @@ impl Session {
             peer: new.peer,
             number: new.slot.number(),
             listener: new.listener,
+            over_ms: Cell::new(new.login.as_ref().map_or(u64::MAX, |login| login.over_ms)),
+            login: RefCell::new(new.login.clone()),
             active_ms,
             closing: Cell::new(false),
             worker,
@@ -141,14 +148,73 @@ impl Session {
     }
 
     /// A client as core/api sees it.
-    fn described(&self, client_id: Option<&str>) -> Client {
+    pub(super) fn described(&self, client_id: Option<&str>) -> Client {
         let listener = &self.node.identity.listeners[self.listener].0;
+        let login = self.login.borrow();
+        let login = login.as_ref().map(|login| &login.authenticated.login);
+        let principal = login
+            .map_or_else(|| Text::from("User:ANONYMOUS"), |login| Text::from(format!("User:{}", login.name)));
         Client {
             listener: Text::from(listener.endpoint.listener.as_str()),
             client_id: client_id.map(Text::from),
             host: Text::from(format!("/{}", self.peer.ip().to_canonical())),
-            principal: Text::from("User:ANONYMOUS"),
-            token_authenticated: false,
+            principal,
+            token_authenticated: login.is_some_and(|login| login.token_authenticated),
+        }
+    }
+
+    /// Who has authenticated.
+    pub(super) fn login(&self) -> Option<Authenticated> {
+        self.login.borrow().as_ref().map(|login| login.authenticated.clone())
+    }
+
+    /// As another worker needs it.
+    pub(super) fn handed_login(&self) -> Option<LoggedIn> {
+        self.login.borrow().clone()
+    }
+
+    /// The client has authenticated, for the first time or again.
+    pub(super) fn logged_in(&self, authenticated: Authenticated) {
+        let now_ms = self.node.clock.monotonic().0;
+        let lifetime = authenticated.lifetime_ms.map(|most| u64::try_from(most).unwrap_or(0));
+        let over_ms = lifetime.map_or(u64::MAX, |most| now_ms.saturating_add(most));
+        self.over_ms.set(over_ms);
+        let began_ms = self.login.borrow().as_ref().map(|_| now_ms);
+        self.login.replace(Some(LoggedIn { authenticated, over_ms, began_ms }));
+        if let Some((_, place)) = self.client.take() {
+            self.node.workers.metering.client_left(place);
+        }
+    }
+
+    /// Whether a frame begins to authenticate again: at most once a second, as in Kafka.
+    pub(super) fn is_again(&self, frame: &[u8], now_ms: u64) -> bool {
+        if frame.get(..2) != Some(&[0, ApiKey::SaslHandshake as u8]) {
+            return false;
+        }
+        let login = self.login.borrow();
+        login
+            .as_ref()
+            .is_some_and(|login| login.began_ms.is_none_or(|began| now_ms.saturating_sub(began) >= 1000))
+    }
+
+    /// Whether the client's session has ended.
+    pub(super) fn is_over(&self, now_ms: u64) -> bool {
+        self.over_ms.get() <= now_ms
+    }
+
+    /// Whether the user of the connection has lost the credential that it authenticated with.
+    pub fn is_revoked(&self) -> bool {
+        let login = self.login.borrow();
+        let Some(login) = login.as_ref().map(|login| &login.authenticated) else { return false };
+        match login.mechanism {
+            SaslMechanism::Scram(mechanism) if !login.login.token_authenticated => {
+                !logins::has_scram(&self.node.cluster.image.load(), mechanism, &login.login.name)
+            }
+            SaslMechanism::Plain => {
+                let listener = self.node.logins.listener(self.listener);
+                listener.is_some_and(|listener| !listener.plain.knows(&login.login.name))
+            }
+            _ => false,
         }
     }
 

@@ -53,6 +53,7 @@ impl BrokerLinks {
             // A marker that is still on its way when it is given up may be sent to the partition's next leader, and its
             // transaction's successor be open when the first one arrives.
             is_cut_off: purpose == Purpose::Markers,
+            login: node.logins.to_brokers.clone(),
             ..LinkSettings::new(purpose.client_id())
         };
         let link = Link::start(node.peers.links.handle(), address, settings);

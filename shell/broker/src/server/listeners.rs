@@ -104,7 +104,15 @@ pub async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor) {
     let take = |stream, peer, slot| {
         next = (next + 1) % node.workers.count;
         node.workers.meter.connections_accepted.one();
-        let new = NewConnection { stream, peer, listener, slot, reader: None, patience: MOVE_PATIENCE };
+        let new = NewConnection {
+            stream,
+            peer,
+            listener,
+            slot,
+            reader: None,
+            patience: MOVE_PATIENCE,
+            login: None,
+        };
         if !node.workers.mailboxes[next].try_send(Command::Connection(new)) {
             node.workers.meter.connections_refused.one();
             if !node.shutdown.is_wanted() {

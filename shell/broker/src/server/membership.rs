@@ -10,6 +10,7 @@ use super::signals::Signals;
 use crate::config::machine::machine_name;
 use crate::log_dirs::directories::{Directories, random_uuid};
 use crate::node::Node;
+use crate::node::logins::Logins;
 use crate::node::peers::controller::{ControllerHandle, Requests};
 use crate::upkeep::last_life;
 use crate::upkeep::scrub;
@@ -47,6 +48,7 @@ pub struct Joining<'a> {
     pub listeners: &'a [(Listener, SocketAddr)],
     pub clock: Clock,
     pub file_bytes_max: u64,
+    pub logins: &'a Logins,
 }
 
 /// A member whose thread does not run yet.
@@ -86,6 +88,9 @@ impl Joining<'_> {
             Arc::new(Here { cluster_id: self.cluster_id.clone(), listener: controller_listener(config) });
         let (handle, requests) =
             ControllerHandle::new(quorum.directory(), quorum.kraft_version(), links.clone(), here);
+        if let Some(login) = &self.logins.to_controllers {
+            handle.log_in_with(login.clone());
+        }
         Ok((Member { quorum, files, requests, links_thread, broker, controller }, handle, links))
     }
 

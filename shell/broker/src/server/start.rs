@@ -12,10 +12,12 @@ use super::signals::Signals;
 use super::threads::{Threads, start_committers, start_journals, start_settling, start_workers};
 use super::{Failure, Running};
 use crate::config::descriptors;
+use crate::config::sasl;
 use crate::controller::quorum_worker;
 use crate::log_dirs::directories::random_uuid;
 use crate::mailbox::{Command, Inbox, Mailbox};
 use crate::node::log_dirs::deletions::Deletions;
+use crate::node::logins::{Logins, Source};
 use crate::node::shutdown::Shutdown;
 use crate::node::{Node, NodeParts};
 use crate::server::exporter;
@@ -48,6 +50,9 @@ pub fn start(
     signals: Signals,
 ) -> Result<Option<Running>, Failure> {
     let clock = Clock::start();
+    let source = Source { listeners: config.listeners.clone(), jaas_file: sasl::jaas_file(&broker_config)? };
+    let logins = source.read(&broker_config)?;
+    let logins = Arc::new(Logins::new(source, logins));
     let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
     in_force::check_distinct(&config.directories())?;
     let file_bytes_max = in_force::file_bytes_max()?;
@@ -71,6 +76,7 @@ pub fn start(
         listeners: &listeners,
         clock,
         file_bytes_max,
+        logins: &logins,
     };
     let incarnation = random_uuid();
     let (member, controller, links) = joining.open(incarnation)?;
@@ -93,6 +99,7 @@ pub fn start(
         file_bytes_max,
         shutdown: Shutdown::default(),
         deletions: Deletions::default(),
+        logins,
     }));
     in_force::say(&node, descriptors.connections);
     let sockets = (acceptors, metrics_listener);

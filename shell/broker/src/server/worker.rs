@@ -271,6 +271,12 @@ impl Worker {
         let meter = &self.node.workers.meter;
         self.sessions.retain(|session| {
             let Some(session) = session.upgrade() else { return false };
+            if session.is_revoked() {
+                meter.logins.revoked.one();
+                tracing::info!(peer = %session.peer, "connection closed: its user was deleted");
+                session.close();
+                return false;
+            }
             if now.saturating_sub(session.active_ms.get()) < idle_max {
                 return true;
             }

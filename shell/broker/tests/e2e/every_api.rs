@@ -29,6 +29,8 @@ fn requests() -> Vec<RequestBody> {
         ConsumerGroupDescribeRequest::default().into(),
         ListGroupsRequest::default().into(),
         features.into(),
+        SaslHandshakeRequest::default().into(),
+        SaslAuthenticateRequest::default().into(),
         CreateTopicsRequest::default().into(),
         DeleteTopicsRequest::default().into(),
         DeleteRecordsRequest::default().into(),
@@ -140,6 +142,6 @@ fn controller_listener_answers_what_it_names() {
         assert!(answer.is_some(), "{}: {}", request.key(), node.log());
         asked += 1;
     }
-    assert_eq!(asked, 23, "{:?}", versions.api_keys);
+    assert_eq!(asked, 25, "{:?}", versions.api_keys);
     assert!(node.stop_expecting_trouble().success());
 }

@@ -67,6 +67,8 @@ mod replicated_transactions;
 mod replication;
 mod replication_reserve;
 mod retries;
+mod sasl;
+mod sasl_cluster;
 mod scrub;
 mod session_memory;
 mod share_groups;

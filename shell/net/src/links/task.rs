@@ -1,5 +1,6 @@
 //! A link's task: connects, writes requests, reads answers, and reports the state of the connection.
 
+use super::login::{self, Idle};
 use super::{Address, LinkError, LinkSettings, LinkState, Outgoing, header};
 use crate::{Budget, Claim, FrameError, FrameReader, FrameWriter};
 use barnabas_base::Map;
@@ -24,6 +25,8 @@ const YOUNG: Duration = Duration::from_millis(100);
 const SETUP: Duration = Duration::from_secs(10);
 /// How long a peer is unreachable before the first report, and the time between reports.
 const TROUBLE: Duration = Duration::from_secs(3);
+/// The part of a session after which the link logs in again.
+const LOGIN_AGAIN: f64 = 0.85;
 const TOLD_AGAIN: Duration = Duration::from_secs(60);
 
 pub(super) struct Task {
@@ -56,6 +59,8 @@ struct Connected {
     stream: TcpStream,
     reader: FrameReader,
     versions: Map<i16, VersionRange>,
+    /// When to log in again; `None`: never.
+    login_at: Option<Instant>,
 }
 
 /// How a connection ended.
@@ -189,6 +194,7 @@ impl Task {
             stream,
             reader: FrameReader::new(budget.claim(None), self.settings.answer_bytes_max),
             versions: Map::default(),
+            login_at: None,
         };
         let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
         let request = ApiVersionsRequest {
@@ -216,18 +222,30 @@ impl Task {
             return Err(invalid("another answer than was asked for".to_owned()));
         };
         connected.versions = versions(&response);
+        let idle = Idle {
+            reader: &mut connected.reader,
+            read: &mut read,
+            write: &write,
+            client_id: &self.settings.client_id,
+            correlation_id: &mut self.correlation_id,
+        };
+        if let Some(login) = &self.settings.login {
+            connected.login_at = again_at(login::log_in(idle, &connected.versions, login).await?);
+        }
         Ok(connected)
     }
 
     async fn serve(&mut self, connected: Connected, first: Option<Outgoing>) -> End {
-        let Connected { mut stream, mut reader, versions } = connected;
+        let Connected { mut stream, mut reader, versions, login_at } = connected;
         let (mut read, write) = stream.split();
         let mut writer = FrameWriter::default();
         let mut waiting: VecDeque<Waiting> = VecDeque::new();
         if let Some(first) = first {
             self.begin(first, &versions, &mut writer, &mut waiting);
         }
-        let end = self.exchange(&mut reader, &mut read, &write, &versions, &mut writer, &mut waiting).await;
+        let mut halves = (&mut read, &write);
+        let end =
+            self.exchange(&mut reader, &mut halves, (&versions, login_at), &mut writer, &mut waiting).await;
         let now = barnabas_clock::now();
         for waiting in waiting {
             let to = self.address.clone();
@@ -245,18 +263,26 @@ impl Task {
         end
     }
 
-    async fn exchange(
+    async fn exchange<'b>(
         &mut self,
         reader: &mut FrameReader,
-        read: &mut ReadHalf<'_>,
-        write: &WriteHalf<'_>,
-        versions: &Map<i16, VersionRange>,
+        (read, write): &mut (&mut ReadHalf<'b>, &WriteHalf<'b>),
+        (versions, mut login_at): (&Map<i16, VersionRange>, Option<Instant>),
         writer: &mut FrameWriter,
         waiting: &mut VecDeque<Waiting>,
     ) -> End {
         loop {
+            // The login waits until what is under way is answered, and nothing new begins meanwhile.
+            let must_login = login_at.is_some_and(|at| at <= barnabas_clock::now());
+            if must_login && waiting.is_empty() && writer.is_empty() {
+                match self.log_in_again(reader, (read, write), versions).await {
+                    Ok(next) => login_at = next,
+                    Err(error) => return End::Lost(error.to_string().into()),
+                }
+                continue;
+            }
             let until = waiting.iter().map(|waiting| waiting.until).min();
-            let has_room = waiting.len() < self.settings.in_flight_max;
+            let has_room = waiting.len() < self.settings.in_flight_max && !must_login;
             tokio::select! {
                 biased;
                 frame = reader.next(read) => match answered(frame, waiting) {
@@ -275,8 +301,25 @@ impl Task {
                 () = sleep_until(until.unwrap_or_else(barnabas_clock::now).into()), if until.is_some() => {
                     return End::TimedOut;
                 }
+                () = sleep_until(login_at.unwrap_or_else(barnabas_clock::now).into()),
+                    if login_at.is_some() && !must_login => {}
             }
         }
+    }
+
+    /// The session on the other side ends soon (KIP-368).
+    async fn log_in_again<'b>(
+        &mut self,
+        reader: &mut FrameReader,
+        (read, write): (&mut ReadHalf<'b>, &WriteHalf<'b>),
+        versions: &Map<i16, VersionRange>,
+    ) -> io::Result<Option<Instant>> {
+        let Some(login) = &self.settings.login else { return Ok(None) };
+        let patience = self.settings.timeout.min(SETUP);
+        let (client_id, correlation_id) = (&self.settings.client_id, &mut self.correlation_id);
+        let idle = Idle { reader, read, write, client_id, correlation_id };
+        let lifetime = timeout(patience, login::log_in(idle, versions, login)).await;
+        lifetime.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?.map(again_at)
     }
 
     /// Writes a request in the newest version that both sides speak, or says why not.
@@ -316,6 +359,11 @@ impl Task {
             }
         }
     }
+}
+
+/// When to log in again, for a session that lasts so long: Kafka's clients do after 85 to 95 % of it.
+fn again_at(lifetime: Option<Duration>) -> Option<Instant> {
+    lifetime.map(|lifetime| barnabas_clock::now() + lifetime.mul_f64(LOGIN_AGAIN))
 }
 
 fn versions(response: &ApiVersionsResponse) -> Map<i16, VersionRange> {

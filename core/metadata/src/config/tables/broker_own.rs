@@ -51,6 +51,10 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               memory, at most the default. At the bound the broker refuses new groups, members and offsets with the \
               same errors; existing ones continue. More than a quarter of the machine's memory leaves little for \
               everything else."),
+    string("java.security.auth.login.config", "").null().valid(Valid::NonEmpty)
+        .doc("The JAAS file: login modules of listeners that have none in `sasl.jaas.config`, in its sections \
+              `NAME.KafkaServer` and `KafkaServer`. Unset: the file that `-Djava.security.auth.login.config=…` names in \
+              the environment variable KAFKA_OPTS, as Kafka's scripts pass it to the JVM; else none."),
     string("log.ack.durability", "synced").one_of(&["synced", "written"]).high()
         .doc("When the broker acknowledges a batch. `synced`: when it is on disk, with `acks=all` on every in-sync \
               replica. `written`: when it is in the page cache, as in Kafka. `written` saves the journal and its \

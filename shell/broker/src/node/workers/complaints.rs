@@ -24,6 +24,8 @@ pub enum Cause {
     Version(ApiKey),
     Body(ApiKey),
     Unread,
+    /// Did not authenticate: by the kind of failure.
+    Login(LoginFailure),
 }
 
 impl From<&FrameError> for Cause {
@@ -33,6 +35,15 @@ impl From<&FrameError> for Cause {
             error => Self::Frame(discriminant(error)),
         }
     }
+}
+
+/// Why a client did not authenticate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LoginFailure {
+    Credentials,
+    /// It did not keep to the order of an exchange.
+    Order,
+    Deadline,
 }
 
 /// What was said. See the file's header.

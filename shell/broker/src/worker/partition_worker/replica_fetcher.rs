@@ -417,8 +417,10 @@ impl PartitionWorker {
     /// The connection of this fetcher; a new one if the leader's address has changed.
     fn connection(&mut self, at: FetcherId, address: Address) -> &FetcherConnection {
         let Self { following: Following { connections, settings, .. }, node, id, .. } = self;
-        let open =
-            |address| FetcherConnection::open(address, at, settings, node.workers.mailboxes[*id].clone());
+        let open = |address| {
+            let mailbox = node.workers.mailboxes[*id].clone();
+            FetcherConnection::open(address, at, settings, (node.logins.to_brokers.clone(), mailbox))
+        };
         let connection = connections.entry(at).or_insert_with(|| open(address.clone()));
         if *connection.address() != address {
             *connection = open(address);

@@ -12,7 +12,7 @@ use crate::mailbox::{Mailbox, Report};
 use crate::worker::replica::fetch_settings::FetchSettings;
 use barnabas_api::replication::{fetch, list_offsets};
 use barnabas_base::{DurationMs, ErrorCode, Offset, Text};
-use barnabas_net::links::{Address, Link, LinkError, LinkSettings};
+use barnabas_net::links::{Address, Link, LinkError, LinkLogin, LinkSettings};
 use barnabas_partition::{FetchPlan, FetchPosition, FetcherId, ReplicaKey};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -40,11 +40,17 @@ pub struct FetcherConnection {
 
 impl FetcherConnection {
     /// Connects with the first question. To be called on the worker's thread.
-    pub fn open(address: Address, at: FetcherId, settings: &FetchSettings, mailbox: Mailbox) -> Self {
+    pub fn open(
+        address: Address,
+        at: FetcherId,
+        settings: &FetchSettings,
+        (login, mailbox): (Option<LinkLogin>, Mailbox),
+    ) -> Self {
         let settings = LinkSettings {
             in_flight_max: 4,
             queue_max: 64,
             timeout: settings.timeout,
+            login,
             answer_bytes_max: settings.answer_bytes_max() + ANSWER_SLACK_BYTES,
             ..LinkSettings::new(&client_id(at))
         };

@@ -8,6 +8,7 @@ pub mod dump;
 pub mod patience;
 pub mod quorum;
 pub mod replicas;
+pub mod sasl;
 pub mod share;
 pub mod three_dirs;
 pub mod transactions;

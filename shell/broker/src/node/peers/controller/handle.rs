@@ -15,7 +15,7 @@ use crate::node::cluster_events::ClusterEvents;
 use crate::node::workers::repeated::RepeatedLines;
 use barnabas_base::{BrokerEpoch, BrokerId, DirectoryId, ErrorCode, LeaderEpoch, Offset};
 use barnabas_metadata::Image;
-use barnabas_net::links::{Address, Link, LinkThread};
+use barnabas_net::links::{Address, Link, LinkLogin, LinkThread};
 use barnabas_quorum::controller::Asked;
 use barnabas_quorum::raft::message::{Request as PeerRequest, Response as PeerResponse};
 use barnabas_quorum::raft::requests::Here;
@@ -103,6 +103,8 @@ pub struct Shared {
     pub link: Mutex<Option<Link>>,
     pub links: LinkThread,
     here: Arc<Here>,
+    /// What links to other controllers log in with.
+    login: OnceLock<LinkLogin>,
     said: Arc<Semaphore>,
 }
 
@@ -145,6 +147,7 @@ impl ControllerHandle {
             link: Mutex::new(None),
             links,
             here,
+            login: OnceLock::new(),
             said: Arc::new(Semaphore::new(SAID_MAX)),
         };
         (Self { shared: Arc::new(shared) }, Requests { receiver })
@@ -153,6 +156,12 @@ impl ControllerHandle {
     /// The level of `kraft.version`, which stands in no record of the image.
     pub fn kraft_version(&self) -> i16 {
         self.shared.kraft_version.load(Ordering::Relaxed)
+    }
+
+    /// Links to other controllers log in from now on. To be called before there is one.
+    pub fn log_in_with(&self, login: LinkLogin) {
+        // The first call counts.
+        let _ = self.shared.login.set(login);
     }
 
     /// What other members' requests are read against.

@@ -118,6 +118,19 @@ pub fn directories(page: &mut Page, node: &Node, is_fine: bool) {
     });
 }
 
+fn logins(page: &mut Page, node: &Node) {
+    let logins = &node.workers.meter.logins;
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    page.count("barnabas_authentications_total", &[("result", "success")], logins.succeeded.get());
+    page.count("barnabas_authentications_total", &[("result", "failure")], logins.failed.get());
+    page.value("barnabas_authentication_seconds_total", &[], seconds(logins.first_ns.get()));
+    page.count("barnabas_reauthentications_total", &[("result", "success")], logins.succeeded_again.get());
+    page.count("barnabas_reauthentications_total", &[("result", "failure")], logins.failed_again.get());
+    page.value("barnabas_reauthentication_seconds_total", &[], seconds(logins.again_ns.get()));
+    page.count("barnabas_expired_connections_killed_total", &[], logins.expired.get());
+    page.count("barnabas_revoked_connections_killed_total", &[], logins.revoked.get());
+}
+
 pub fn process(page: &mut Page, node: &Node) {
     let (meter, figures) = (&node.workers.meter, &node.log_dirs.compaction.figures);
     let cells = || node.workers.metering.workers().iter();
@@ -146,6 +159,7 @@ pub fn process(page: &mut Page, node: &Node) {
     let opened: u64 = cells().map(|cells| cells.connected.get()).sum();
     page.count("barnabas_connections", &[], opened.saturating_sub(closed));
     page.count("barnabas_bad_requests_total", &[], meter.bad_frames.get() + meter.bad_requests.get());
+    logins(page, node);
     page.count("barnabas_network_bytes_in_total", &[], cells().map(|cells| cells.bytes_in.get()).sum());
     page.count("barnabas_network_bytes_out_total", &[], cells().map(|cells| cells.bytes_out.get()).sum());
     page.count("barnabas_log_files_open_max", &[], node.log_dirs.open_files_max as u64);

@@ -524,6 +524,7 @@ impl Broker {
         let here = Arc::new(Here { cluster_id: Text::from(CLUSTER), listener: Text::from("CONTROLLER") });
         let (controller, _) = ControllerHandle::new(directory_id, 1, links.clone(), here);
         let node = Arc::new(Node::new(NodeParts {
+            logins: Arc::default(),
             broker_id: BrokerId(id),
             incarnation: crate::log_dirs::directories::random_uuid(),
             cluster_id: Text::from(CLUSTER),
@@ -582,7 +583,8 @@ async fn accept(node: Arc<Node>, acceptor: Acceptor) {
     let mut next = 0;
     let take = |stream, peer, slot| {
         next = (next + 1) % node.workers.count;
-        let new = NewConnection { stream, peer, listener: 0, slot, reader: None, patience: MOVE_PATIENCE };
+        let patience = MOVE_PATIENCE;
+        let new = NewConnection { stream, peer, listener: 0, slot, reader: None, patience, login: None };
         assert!(node.workers.mailboxes[next].try_send(Command::Connection(new)));
     };
     acceptor.run(take, |_, refused| panic!("{refused}")).await.expect("accepts");

@@ -75,8 +75,12 @@ impl ControllerHandle {
         }
         // A question about who is in sync that was given up is asked again, and may be refused then: its first copy
         // must not be granted after that, when its leader counts on the refusal.
-        let settings =
-            LinkSettings { in_flight_max: 64, is_cut_off: true, ..LinkSettings::new("to-controller") };
+        let settings = LinkSettings {
+            in_flight_max: 64,
+            is_cut_off: true,
+            login: self.shared.login.get().cloned(),
+            ..LinkSettings::new("to-controller")
+        };
         let link = Link::start(self.shared.links.handle(), address.clone(), settings);
         *known = Some(link.clone());
         link

@@ -1,0 +1,302 @@
+//! SASL: what each listener takes, and what this node logs in to others with.
+//!
+//! A key is looked up for the listener's mechanism, for the listener, then for the node:
+//! `listener.name.NAME.MECHANISM.KEY`, `listener.name.NAME.KEY`, `KEY`. A login module comes from `sasl.jaas.config` of
+//! the listener's mechanism, else from the JAAS file (`NAME.KafkaServer`, `KafkaServer`).
+//!
+//! No message here holds a secret. Java classes that are not Kafka's own stop the start: they may be what checks
+//! clients.
+//!
+//! Source: Kafka `SaslChannelBuilder`, `ChannelBuilders`, `JaasContext`, `KafkaConfig.validateValues`.
+
+use barnabas_config::{ConfigError, Listeners};
+use barnabas_config::{ListenerName, SecurityProtocol};
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_sasl::client::ClientLogin;
+use barnabas_sasl::exchange::{Offer, SaslMechanism};
+use barnabas_sasl::jaas::{self, LoginModule, Section};
+use barnabas_sasl::plain::PlainUsers;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where the JVM's own property stands for the JAAS file.
+pub const JAAS_FILE: &str = "java.security.auth.login.config";
+const ENABLED: &str = "sasl.enabled.mechanisms";
+const JAAS: &str = "sasl.jaas.config";
+const BROKERS: &str = "sasl.mechanism.inter.broker.protocol";
+const CONTROLLERS: &str = "sasl.mechanism.controller.protocol";
+
+/// Classes of Kafka's that do what this node does anyway.
+const OWN_CLASSES: &[&str] = &[
+    "org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler",
+    "org.apache.kafka.common.security.scram.internals.ScramServerCallbackHandler",
+    "org.apache.kafka.common.security.authenticator.SaslClientCallbackHandler",
+    "org.apache.kafka.common.security.authenticator.AbstractLogin.DefaultLoginCallbackHandler",
+    "org.apache.kafka.common.security.authenticator.DefaultLogin",
+];
+const CLASS_KEYS: &[&str] = &[
+    "sasl.server.callback.handler.class",
+    "sasl.client.callback.handler.class",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+];
+
+/// How a listener authenticates its clients.
+#[derive(Debug, Clone)]
+pub struct SaslListener {
+    pub offers: Vec<Offer>,
+    pub plain: PlainUsers,
+    /// Most bytes of a frame before the client has authenticated.
+    pub receive_bytes_max: usize,
+    pub failure_delay: Duration,
+}
+
+/// What the settings say of SASL.
+#[derive(Debug, Clone, Default)]
+pub struct SaslConfig {
+    /// By the listeners' places; `None`: without SASL.
+    pub listeners: Vec<Option<Arc<SaslListener>>>,
+    pub to_brokers: Option<ClientLogin>,
+    pub to_controllers: Option<ClientLogin>,
+}
+
+/// The sections of the JAAS file, where there is one.
+///
+/// # Errors
+/// It cannot be read, or is none.
+pub fn jaas_file(config: &BrokerConfig) -> Result<Vec<Section>, ConfigError> {
+    let named = config.value(JAAS_FILE).filter(|path| !path.is_empty()).map(str::to_owned);
+    let of_the_jvm = || std::env::var("KAFKA_OPTS").ok().and_then(|options| jvm_property(&options));
+    let Some(path) = named.or_else(of_the_jvm).map(PathBuf::from) else { return Ok(Vec::new()) };
+    let text = std::fs::read_to_string(&path)
+        .map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
+    jaas::parse_file(&text).map_err(|error| {
+        let problem = format!("{}: {error}", path.display());
+        ConfigError::value(JAAS_FILE, problem, format!("{JAAS_FILE}=/etc/kafka/jaas.conf"))
+    })
+}
+
+/// `-Djava.security.auth.login.config=PATH`, among a JVM's options.
+fn jvm_property(options: &str) -> Option<String> {
+    let property = options.split_whitespace().find_map(|word| {
+        word.strip_prefix("-D")?.strip_prefix(JAAS_FILE)?.strip_prefix('=').map(str::to_owned)
+    });
+    property.filter(|path| !path.is_empty())
+}
+
+/// Reads and judges every key about SASL that a listener or a link of this node uses.
+///
+/// # Errors
+/// The first that cannot be.
+pub fn read(
+    config: &BrokerConfig,
+    listeners: &Listeners,
+    file: &[Section],
+) -> Result<SaslConfig, ConfigError> {
+    let mut read = SaslConfig::default();
+    for listener in &listeners.all {
+        let of = Of { config, listener: &listener.endpoint.listener, file };
+        let sasl = if is_sasl(listener.protocol) { Some(Arc::new(of.listener()?)) } else { None };
+        read.listeners.push(sasl);
+    }
+    let own = |listener: &&barnabas_config::Listener| {
+        listener.endpoint.listener == listeners.inter_broker && is_sasl(listener.protocol)
+    };
+    if listeners.all.iter().any(|listener| own(&listener)) {
+        let of = Of { config, listener: &listeners.inter_broker, file };
+        read.to_brokers = Some(of.client(BROKERS)?);
+    }
+    if is_sasl(listeners.controller_protocol)
+        && let Some(listener) = listeners.controller_names.first()
+    {
+        let of = Of { config, listener, file };
+        read.to_controllers = Some(of.client(CONTROLLERS)?);
+    }
+    Ok(read)
+}
+
+pub fn is_sasl(protocol: SecurityProtocol) -> bool {
+    matches!(protocol, SecurityProtocol::SaslPlaintext | SecurityProtocol::SaslSsl)
+}
+
+/// One listener's keys.
+struct Of<'a> {
+    config: &'a BrokerConfig,
+    listener: &'a ListenerName,
+    file: &'a [Section],
+}
+
+impl Of<'_> {
+    fn listener(&self) -> Result<SaslListener, ConfigError> {
+        let mut offers: Vec<Offer> = Vec::new();
+        let mut plain = PlainUsers::default();
+        let (key, text) = self.named(None, ENABLED);
+        for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            let mechanism = mechanism(&key, name)?;
+            if offers.iter().any(|offer| offer.mechanism == mechanism) {
+                continue;
+            }
+            self.check_classes(mechanism)?;
+            if mechanism == SaslMechanism::Plain {
+                plain = self.plain_users()?;
+            }
+            let (reauth_key, most) = self.named(Some(mechanism), "connections.max.reauth.ms");
+            let session_max_ms = most.trim().parse().map_err(|_| {
+                ConfigError::value(
+                    &reauth_key,
+                    "is no number of milliseconds",
+                    format!("{reauth_key}=3600000"),
+                )
+            })?;
+            offers.push(Offer { mechanism, session_max_ms });
+        }
+        if offers.is_empty() {
+            let problem = format!("names no mechanism, and the listener {} uses SASL", self.listener);
+            return Err(ConfigError::value(&key, problem, format!("{ENABLED}=SCRAM-SHA-512")));
+        }
+        let number = |key: &str| self.named(None, key).1.trim().parse::<u64>().unwrap_or(0);
+        let receive_bytes_max = usize::try_from(number("sasl.server.max.receive.size")).unwrap_or(0);
+        let failure_delay = Duration::from_millis(number("connection.failed.authentication.delay.ms"));
+        Ok(SaslListener { offers, plain, receive_bytes_max, failure_delay })
+    }
+
+    /// What this node logs in with, by the mechanism under `key`.
+    fn client(&self, key: &str) -> Result<ClientLogin, ConfigError> {
+        let (named, text) = self.named(None, key);
+        let mechanism = mechanism(&named, text.trim())?;
+        self.check_classes(mechanism)?;
+        let (enabled_key, enabled) = self.named(None, ENABLED);
+        if !enabled.split(',').any(|name| name.trim() == mechanism.name()) {
+            let problem = format!("{key}={} is not in it ({enabled})", mechanism.name());
+            let example = format!("{enabled_key}={},SCRAM-SHA-512", mechanism.name());
+            return Err(ConfigError::value(&enabled_key, problem, example));
+        }
+        let module = self.module(mechanism)?;
+        let login = module.as_ref().and_then(|module| ClientLogin::of(mechanism, module));
+        login.ok_or_else(|| {
+            let problem = format!("has no username and password, which this node logs in with ({key})");
+            ConfigError::value(&self.jaas_key(mechanism), problem, self.jaas_example(mechanism))
+        })
+    }
+
+    fn plain_users(&self) -> Result<PlainUsers, ConfigError> {
+        let Some(LoginModule::Plain(login)) = self.module(SaslMechanism::Plain)? else {
+            let problem =
+                "is not set, and there is no JAAS file with a section KafkaServer: PLAIN has no users";
+            let mechanism = SaslMechanism::Plain;
+            return Err(ConfigError::value(&self.jaas_key(mechanism), problem, self.jaas_example(mechanism)));
+        };
+        Ok(PlainUsers::new(login.users.iter().map(|(name, password)| (name.as_str(), password))))
+    }
+
+    /// The login module of a mechanism, where there is one.
+    fn module(&self, mechanism: SaslMechanism) -> Result<Option<LoginModule>, ConfigError> {
+        let key = self.jaas_key(mechanism);
+        let refused = |problem: String| ConfigError::value(&key, problem, self.jaas_example(mechanism));
+        if let Some(text) = self.config.value(&key).filter(|text| !text.is_empty()) {
+            let entry = jaas::parse_one(text).map_err(|error| refused(error.to_string()))?;
+            let module = LoginModule::try_from(&entry).map_err(|error| refused(error.to_string()))?;
+            if !fits(mechanism, &module) {
+                let problem = format!("the login module {} is not one of {}", entry.class, mechanism.name());
+                return Err(refused(problem));
+            }
+            return Ok(Some(module));
+        }
+        let Some(section) = jaas::section_of_listener(self.file, self.listener.as_str()) else {
+            return Ok(None);
+        };
+        for entry in &section.entries {
+            let module = LoginModule::try_from(entry).map_err(|error| {
+                let problem = format!("section {}: {error}", section.name);
+                ConfigError::value(JAAS_FILE, problem, format!("{JAAS_FILE}=/etc/kafka/jaas.conf"))
+            })?;
+            if fits(mechanism, &module) {
+                return Ok(Some(module));
+            }
+        }
+        Ok(None)
+    }
+
+    fn check_classes(&self, mechanism: SaslMechanism) -> Result<(), ConfigError> {
+        for key in CLASS_KEYS {
+            let (named, class) = self.named(Some(mechanism), key);
+            if !class.is_empty() && !OWN_CLASSES.contains(&class.as_str()) {
+                let problem = format!(
+                    "{class} is a Java class and cannot run here; without it other clients might be let in. Remove the key"
+                );
+                return Err(ConfigError::value(&named, problem, self.jaas_example(mechanism)));
+            }
+        }
+        Ok(())
+    }
+
+    fn jaas_key(&self, mechanism: SaslMechanism) -> String {
+        format!("{}{}.{JAAS}", self.prefix(), mechanism.name().to_lowercase())
+    }
+
+    fn jaas_example(&self, mechanism: SaslMechanism) -> String {
+        let module = match mechanism {
+            SaslMechanism::Plain => {
+                "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"broker\" password=\"secret\" \
+                 user_broker=\"secret\" user_alice=\"other\";"
+            }
+            SaslMechanism::Scram(_) => {
+                "org.apache.kafka.common.security.scram.ScramLoginModule required username=\"broker\" password=\"secret\";"
+            }
+            SaslMechanism::OAuthBearer => {
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
+            }
+        };
+        format!("{}={module}", self.jaas_key(mechanism))
+    }
+
+    fn prefix(&self) -> String {
+        format!("listener.name.{}.", self.listener.as_str().to_lowercase())
+    }
+
+    /// The key under which a value is set, and the value; the default where it is not. Empty: Kafka's null.
+    fn named(&self, mechanism: Option<SaslMechanism>, key: &str) -> (String, String) {
+        let prefix = self.prefix();
+        let of_mechanism =
+            mechanism.map(|mechanism| format!("{prefix}{}.{key}", mechanism.name().to_lowercase()));
+        let names = of_mechanism.into_iter().chain([format!("{prefix}{key}")]);
+        for name in names {
+            if let Some(value) = self.config.value(&name) {
+                return (name, value.to_owned());
+            }
+        }
+        (key.to_owned(), self.config.value(key).unwrap_or_default().to_owned())
+    }
+}
+
+fn mechanism(key: &str, name: &str) -> Result<SaslMechanism, ConfigError> {
+    let example = format!("{key}=SCRAM-SHA-512");
+    match SaslMechanism::from_name(name) {
+        Some(SaslMechanism::OAuthBearer) | None if matches!(name, "GSSAPI" | "OAUTHBEARER") => {
+            let problem = format!(
+                "this version does not speak {name} yet; it speaks PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512"
+            );
+            Err(ConfigError::value(key, problem, example))
+        }
+        Some(mechanism) => Ok(mechanism),
+        None => {
+            let problem = format!(
+                "'{name}' is no SASL mechanism of this version: expected PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"
+            );
+            Err(ConfigError::value(key, problem, example))
+        }
+    }
+}
+
+fn fits(mechanism: SaslMechanism, module: &LoginModule) -> bool {
+    matches!(
+        (mechanism, module),
+        (SaslMechanism::Plain, LoginModule::Plain(_))
+            | (SaslMechanism::Scram(_), LoginModule::Scram(_))
+            | (SaslMechanism::OAuthBearer, LoginModule::OAuthBearer(_))
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! Which settings of SASL start a node, and what the others are told.
+
+use super::*;
+use barnabas_config::{NodeConfig, Settings, check_values};
+
+const PLAIN: &str = "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"n\" password=\"s3cret\" \
+                     user_alice=\"t0psecret\";";
+const SCRAM: &str =
+    "org.apache.kafka.common.security.scram.ScramLoginModule required username=\"n\" password=\"s3cret\";";
+
+fn read_with(pairs: &[(&str, &str)], file: &str) -> Result<SaslConfig, ConfigError> {
+    let mut settings = Settings::default();
+    for (key, value) in [
+        ("process.roles", "broker,controller"),
+        ("node.id", "1"),
+        ("listeners", "IN://:9092,OUT://:9094,CONTROLLER://:9093"),
+        ("controller.listener.names", "CONTROLLER"),
+        ("inter.broker.listener.name", "IN"),
+        ("listener.security.protocol.map", "IN:PLAINTEXT,OUT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"),
+    ] {
+        settings.replace(key, value.to_owned());
+    }
+    pairs.iter().for_each(|(key, value)| settings.replace(key, (*value).to_owned()));
+    let node = NodeConfig::read(settings)?;
+    let (config, _) = check_values(&node.settings).expect("each value is sound");
+    read(&config, &node.listeners, &jaas::parse_file(file).expect("a file"))
+}
+
+fn refused(pairs: &[(&str, &str)]) -> String {
+    let said = read_with(pairs, "").expect_err("refused").to_string();
+    assert!(!said.contains("s3cret") && !said.contains("t0psecret"), "{said}");
+    said
+}
+
+const OUT_PLAIN: &str = "listener.name.out.plain.sasl.jaas.config";
+
+#[test]
+fn listeners_have_their_own_mechanisms_and_sessions() {
+    let read = read_with(
+        &[
+            ("sasl.enabled.mechanisms", "GSSAPI"),
+            ("listener.name.out.sasl.enabled.mechanisms", "PLAIN, SCRAM-SHA-512,PLAIN"),
+            (OUT_PLAIN, PLAIN),
+            ("connections.max.reauth.ms", "5000"),
+            ("listener.name.out.plain.connections.max.reauth.ms", "7000"),
+        ],
+        "",
+    );
+    let read = read.expect("sound");
+    let shape: Vec<bool> = read.listeners.iter().map(Option::is_some).collect();
+    assert_eq!(shape, [false, true, false]);
+    let out = read.listeners[1].as_ref().expect("SASL");
+    let offers: Vec<_> =
+        out.offers.iter().map(|offer| (offer.mechanism.name(), offer.session_max_ms)).collect();
+    assert_eq!(offers, [("PLAIN", 7000), ("SCRAM-SHA-512", 5000)]);
+    assert_eq!((out.receive_bytes_max, out.failure_delay.as_millis()), (512 * 1024, 100));
+    assert!(out.plain.knows("alice") && !out.plain.knows("n"));
+    assert!(read.to_brokers.is_none() && read.to_controllers.is_none());
+}
+
+#[test]
+fn missing_and_foreign_things_stop_the_start_with_an_example() {
+    let said = refused(&[]);
+    assert!(said.starts_with("sasl.enabled.mechanisms: this version does not speak GSSAPI"), "{said}");
+    let plain = ("sasl.enabled.mechanisms", "PLAIN");
+    let said = refused(&[plain]);
+    assert!(said.starts_with(&format!("{OUT_PLAIN}: is not set")) && said.contains("user_alice"), "{said}");
+    let said = refused(&[plain, (OUT_PLAIN, SCRAM)]);
+    assert!(said.contains("is not one of PLAIN"), "{said}");
+    let said = refused(&[plain, (OUT_PLAIN, "org.example.Ldap required password=\"s3cret\";")]);
+    assert!(said.contains("org.example.Ldap") && said.contains("cannot run here"), "{said}");
+    let key = "listener.name.out.plain.sasl.server.callback.handler.class";
+    let said = refused(&[plain, (OUT_PLAIN, PLAIN), (key, "org.example.Check")]);
+    assert!(said.starts_with(key) && said.contains("org.example.Check"), "{said}");
+    assert!(refused(&[("sasl.enabled.mechanisms", "")]).contains("names no mechanism"));
+    assert!(refused(&[("sasl.enabled.mechanisms", "DIGEST-MD5")]).contains("is no SASL mechanism"));
+}
+
+#[test]
+fn node_logs_in_with_the_module_of_its_own_listener() {
+    let sasl =
+        ("listener.security.protocol.map", "IN:SASL_PLAINTEXT,OUT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT");
+    let common = [
+        sasl,
+        ("sasl.enabled.mechanisms", "SCRAM-SHA-256,PLAIN"),
+        ("sasl.mechanism.inter.broker.protocol", "SCRAM-SHA-256"),
+        ("sasl.mechanism.controller.protocol", "PLAIN"),
+        ("listener.name.in.plain.sasl.jaas.config", PLAIN),
+        ("listener.name.controller.plain.sasl.jaas.config", PLAIN),
+    ];
+    let with = |more: &[(&'static str, &'static str)]| [&common[..], more].concat();
+    let said = refused(&with(&[]));
+    assert!(said.starts_with("listener.name.in.scram-sha-256.sasl.jaas.config: has no username"), "{said}");
+    let read = read_with(&with(&[("listener.name.in.scram-sha-256.sasl.jaas.config", SCRAM)]), "");
+    let read = read.expect("sound");
+    assert_eq!(read.to_brokers.expect("a login").mechanism(), "SCRAM-SHA-256");
+    assert_eq!(read.to_controllers.expect("a login").mechanism(), "PLAIN");
+    let said = refused(&with(&[("sasl.mechanism.inter.broker.protocol", "SCRAM-SHA-512")]));
+    assert!(said.contains("is not in it"), "{said}");
+}
+
+#[test]
+fn jaas_file_has_a_section_for_the_listener_or_for_all() {
+    let pairs = [("sasl.enabled.mechanisms", "PLAIN")];
+    let knows = |file: &str, user: &str| {
+        let read = read_with(&pairs, file).expect("sound");
+        read.listeners[1].as_ref().expect("SASL").plain.knows(user)
+    };
+    let all = format!("KafkaServer {{ {SCRAM} {PLAIN} }};");
+    assert!(knows(&all, "alice"));
+    let own = format!("{all} out.KafkaServer {{ {} }};", PLAIN.replace("user_alice", "user_bob"));
+    assert!(knows(&own, "bob") && !knows(&own, "alice"));
+    assert!(read_with(&pairs, &format!("KafkaServer {{ {SCRAM} }};")).is_err());
+}
+
+#[test]
+fn options_of_the_jvm_name_the_jaas_file() {
+    let of = |options| jvm_property(options);
+    assert_eq!(
+        of("-Xmx1G -Djava.security.auth.login.config=/etc/jaas.conf -Dx=y").as_deref(),
+        Some("/etc/jaas.conf")
+    );
+    assert_eq!(of("-Djava.security.auth.login.configuration=/x"), None);
+    assert_eq!(of("-Djava.security.auth.login.config="), None);
+}

@@ -1,0 +1,128 @@
+//! Who may log in to this node's listeners, and what this node logs in to others with. Data, and the counts of refused
+//! logins.
+//!
+//! Listeners' settings are swapped as a whole when dynamic configurations change: a new password of PLAIN's users, or of
+//! this node itself, takes effect with the next login. SCRAM credentials are the image's.
+//!
+//! Neighbours: requests/connection/login.rs, which authenticates clients; shell/net's links, which log in.
+
+use crate::config::sasl::{self, SaslConfig, SaslListener};
+use arc_swap::ArcSwap;
+use barnabas_base::{MonotonicMs, Text};
+use barnabas_config::{ConfigError, Listeners};
+use barnabas_metadata::Image;
+use barnabas_metadata::access::{Scram, ScramMechanism};
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_net::links::LinkLogin;
+use barnabas_sasl::Secret;
+use barnabas_sasl::delay::Delays;
+use barnabas_sasl::jaas::Section;
+use barnabas_sasl::scram::{Decoy, ITERATIONS_MIN, Mechanism, ScramCredential};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// See the file's header.
+#[derive(Debug, Default)]
+pub struct Logins {
+    listeners: ArcSwap<Vec<Option<Arc<SaslListener>>>>,
+    pub to_brokers: Option<LinkLogin>,
+    pub to_controllers: Option<LinkLogin>,
+    delays: Mutex<Delays>,
+    /// With the credentials that it was made from.
+    decoy: Mutex<Option<(Scram, Decoy)>>,
+    /// `None`: nothing is read again.
+    source: Option<Source>,
+}
+
+/// What the settings are read with.
+#[derive(Debug, Clone)]
+pub struct Source {
+    pub listeners: Listeners,
+    pub jaas_file: Vec<Section>,
+}
+
+impl Source {
+    /// # Errors
+    /// See [`sasl::read`].
+    pub fn read(&self, config: &BrokerConfig) -> Result<SaslConfig, ConfigError> {
+        sasl::read(config, &self.listeners, &self.jaas_file)
+    }
+}
+
+impl Logins {
+    pub fn new(source: Source, config: SaslConfig) -> Self {
+        Self {
+            listeners: ArcSwap::from_pointee(config.listeners),
+            to_brokers: config.to_brokers.map(LinkLogin::new),
+            to_controllers: config.to_controllers.map(LinkLogin::new),
+            delays: Mutex::default(),
+            decoy: Mutex::default(),
+            source: Some(source),
+        }
+    }
+
+    /// The dynamic configurations have changed. What cannot be is said, and leaves everything as it was.
+    pub fn reconfigure(&self, config: &BrokerConfig) {
+        let Some(source) = &self.source else { return };
+        match source.read(config) {
+            Ok(read) => {
+                self.listeners.store(Arc::new(read.listeners));
+                for (link, login) in
+                    [(&self.to_brokers, read.to_brokers), (&self.to_controllers, read.to_controllers)]
+                {
+                    if let (Some(link), Some(login)) = (link, login) {
+                        link.set(login);
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the dynamic SASL configuration is not applied; the one before goes on");
+            }
+        }
+    }
+
+    /// How the listener at this place authenticates; `None`: it does not use SASL.
+    pub fn listener(&self, place: usize) -> Option<Arc<SaslListener>> {
+        self.listeners.load().get(place).cloned().flatten()
+    }
+
+    /// A client is refused. Returns for how many milliseconds its answer is held back.
+    pub fn refused(&self, address: IpAddr, user: Option<&str>, least_ms: u64, now: MonotonicMs) -> u64 {
+        let mut delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
+        delays.refused(address, user, least_ms, now)
+    }
+
+    /// Stands in for unknown users. Made of the credentials themselves, which every broker of the cluster has and no
+    /// client knows: all brokers answer alike for a name that does not exist. It changes only when the credential with
+    /// the smallest digest does, so that the salts of other names seldom change.
+    pub fn decoy(&self, image: &Image) -> Decoy {
+        let mut known = self.decoy.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((scram, decoy)) = &*known
+            && scram.ptr_eq(&image.scram)
+        {
+            return decoy.clone();
+        }
+        let keys = image.scram.values().map(|known| [&known.stored_key[..], &known.server_key[..]].concat());
+        let secret = keys.map(|keys| Decoy::digest(&keys)).min().unwrap_or_default();
+        let iterations = image.scram.values().map(|known| known.iterations).max();
+        let iterations = iterations.and_then(|count| u32::try_from(count).ok()).unwrap_or(ITERATIONS_MIN);
+        let decoy = Decoy::new(Secret::from(secret.to_vec()), iterations);
+        *known = Some((image.scram.clone(), decoy.clone()));
+        decoy
+    }
+}
+
+/// A user's credential as the metadata log has it. One that cannot be is none.
+pub fn scram(image: &Image, mechanism: Mechanism, user: &str) -> Option<ScramCredential> {
+    let kind = ScramMechanism::from_code(mechanism.code())?;
+    let known = image.scram.get(&(kind, Text::from(user)))?;
+    let secret = |bytes: &[u8]| Secret::from(bytes);
+    let (stored, server) = (secret(&known.stored_key), secret(&known.server_key));
+    ScramCredential::new(mechanism, known.salt.to_vec(), stored, server, known.iterations.into()).ok()
+}
+
+/// Whether a user still has a credential.
+pub fn has_scram(image: &Image, mechanism: Mechanism, user: &str) -> bool {
+    ScramMechanism::from_code(mechanism.code())
+        .is_some_and(|kind| image.scram.contains_key(&(kind, Text::from(user))))
+}

@@ -1,0 +1,272 @@
+//! The part of a connection on a listener with SASL in which its client authenticates, and does so again.
+//!
+//! core/sasl's exchange decides. Here its frames are read and written, one at a time; the deadline is kept; a refusal is
+//! held back before it is sent. Before the client has authenticated, a frame may have `sasl.server.max.receive.size`
+//! bytes and nothing of it is given to the broker's own requests.
+//!
+//! Always true:
+//! 1. no request of a client on such a listener is started before the client has authenticated
+//! 2. a connection whose client has not authenticated within [`DEADLINE`] is closed
+//! 3. while a client authenticates again, nothing else of its connection is started
+//!
+//! Neighbours: node/logins.rs, who may log in and how.
+//!
+//! Source: Kafka 4 `KafkaChannel`, `Selector`, `Processor.processCompletedReceives`.
+
+use super::{Queue, State, Waiting, answered};
+use crate::config::sasl::SaslListener;
+use crate::node::logins;
+use crate::node::workers::complaints::{Cause, LoginFailure};
+use crate::requests::call::Call;
+use crate::requests::cluster;
+use crate::requests::session::Session;
+use barnabas_api::k18_api_versions;
+use barnabas_base::TimestampMs;
+use barnabas_metadata::Image;
+use barnabas_metrics::Stamp;
+use barnabas_net::links;
+use barnabas_net::{Claim, FrameError, FrameReader, FrameWriter};
+use barnabas_sasl::exchange::{Exchange, Failure, Offer, Reply, Step, Surroundings, TokenCredential};
+use barnabas_sasl::oauth::Bearer;
+use barnabas_sasl::plain::PlainUsers;
+use barnabas_sasl::scram::{Decoy, Mechanism, ScramCredential};
+use barnabas_wire::ApiKey;
+use barnabas_wire::messages::{ApiVersionsRequest, ApiVersionsResponse};
+use bytes::Bytes;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::net::tcp::ReadHalf;
+use tokio::time::{sleep, timeout, timeout_at};
+
+/// For a login, with everything before it.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// How long the last answer to a refused client may take.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Lets the client authenticate, where its listener asks for that. `false`: the connection is to be closed.
+pub(super) async fn log_in(session: &Rc<Session>, stream: &mut TcpStream, reader: &mut FrameReader) -> bool {
+    let Some(listener) = session.node.logins.listener(session.listener) else { return true };
+    if session.login().is_some() {
+        return true;
+    }
+    let begun = Stamp::now();
+    let until = (barnabas_clock::now() + DEADLINE).into();
+    let frame_bytes_max = reader.limit(listener.receive_bytes_max);
+    let (mut exchange, mut writer) = (Exchange::new(), FrameWriter::default());
+    let (mut read, write) = stream.split();
+    loop {
+        let frame = match timeout_at(until, reader.next(&mut read)).await {
+            Ok(frame) => frame,
+            Err(_) => {
+                let seconds = DEADLINE.as_secs();
+                let why = format!("the client did not authenticate within {seconds} s");
+                refused(session, &why, LoginFailure::Deadline, None);
+                return false;
+            }
+        };
+        let Some(frame) = frame_of(session, frame) else { return false };
+        session.active_ms.set(Stamp::now().ms());
+        let (reply, verdict) =
+            match exchange.take(frame, session.node.clock.wall(), &Around::of(session, &listener)) {
+                Step::Answer(reply) => (Some(reply), None),
+                Step::Done(reply, authenticated) => (reply, Some(authenticated)),
+                Step::Broken(why) => {
+                    refused(session, &why, LoginFailure::Order, None);
+                    return false;
+                }
+                Step::Failed(failure) => {
+                    hold_back(session, &listener, &failure).await;
+                    if let Some(Reply(frame)) = failure.answer {
+                        writer.queue(frame.segments);
+                        // The client may have gone.
+                        let _ = timeout(FAREWELL, writer.flush(&write)).await;
+                    }
+                    return false;
+                }
+            };
+        if let Some(Reply(frame)) = reply {
+            writer.queue(frame.segments);
+            if !matches!(timeout_at(until, writer.flush(&write)).await, Ok(Ok(_))) {
+                return false;
+            }
+        }
+        if let Some(authenticated) = verdict {
+            session.node.workers.meter.logins.succeeded(Stamp::now().since(begun));
+            session.logged_in(authenticated);
+            reader.limit(frame_bytes_max);
+            return true;
+        }
+    }
+}
+
+/// What a frame of an authenticated client is.
+pub(super) enum Standing {
+    Request,
+    /// SaslHandshake, with which the client begins to authenticate again.
+    Again,
+    /// Its session has ended.
+    Over,
+}
+
+/// Looks at a frame that was read at `now_ms`.
+pub(super) fn standing(session: &Session, frame: &[u8], now_ms: u64) -> Standing {
+    if session.is_again(frame, now_ms) {
+        return Standing::Again;
+    }
+    if session.is_over(now_ms) {
+        session.node.workers.meter.logins.expired.one();
+        return Standing::Over;
+    }
+    Standing::Request
+}
+
+/// Lets the client authenticate again (KIP-368). Takes the frame with SaslHandshake. `false`: the connection is to be
+/// closed.
+pub(super) async fn again(
+    session: &Rc<Session>,
+    (reader, stream): (&mut FrameReader, &mut ReadHalf<'_>),
+    queue: &Queue,
+    mut frame: Bytes,
+) -> bool {
+    let (Some(listener), Some(before)) = (session.node.logins.listener(session.listener), session.login())
+    else {
+        return false;
+    };
+    answered(session, queue).await;
+    let begun = Stamp::now();
+    let until = (barnabas_clock::now() + DEADLINE).into();
+    let frame_bytes_max = reader.limit(listener.receive_bytes_max);
+    let mut exchange = Exchange::again(before);
+    let mut api = ApiKey::SaslHandshake;
+    loop {
+        match exchange.take(frame, session.node.clock.wall(), &Around::of(session, &listener)) {
+            Step::Answer(reply) => push(session, queue, api, reply),
+            Step::Done(reply, authenticated) => {
+                if let Some(reply) = reply {
+                    push(session, queue, api, reply);
+                }
+                session.node.workers.meter.logins.succeeded_again(Stamp::now().since(begun));
+                session.logged_in(authenticated);
+                reader.limit(frame_bytes_max);
+                return true;
+            }
+            Step::Broken(why) => {
+                refused(session, &why, LoginFailure::Order, None);
+                return false;
+            }
+            Step::Failed(failure) => {
+                session.node.workers.meter.logins.failed_again.one();
+                hold_back(session, &listener, &failure).await;
+                if let Some(reply) = failure.answer {
+                    push(session, queue, api, reply);
+                    let _ = timeout(FAREWELL, answered(session, queue)).await;
+                }
+                return false;
+            }
+        }
+        api = ApiKey::SaslAuthenticate;
+        let Ok(next) = timeout_at(until, reader.next(stream)).await else {
+            let why = "the client did not authenticate again in time";
+            refused(session, why, LoginFailure::Deadline, None);
+            return false;
+        };
+        let Some(next) = frame_of(session, next) else { return false };
+        frame = next;
+    }
+}
+
+/// Queues an answer that is encoded already.
+fn push(session: &Session, queue: &Queue, api: ApiKey, Reply(frame): Reply) {
+    session.unsent.set(session.unsent.get() + frame.len);
+    session.started((api, 1), 0, Stamp::now());
+    let state = State::Framed(frame, session.claim());
+    let waiting = Waiting { correlation_id: 0, api, version: 1, state, _claim: session.claim(), _free: None };
+    queue.borrow_mut().push_back(waiting);
+}
+
+fn frame_of(session: &Session, frame: Result<Option<(Bytes, Claim)>, FrameError>) -> Option<Bytes> {
+    match frame {
+        Ok(Some((frame, _claim))) => Some(frame),
+        Ok(None) => None,
+        Err(FrameError::Io(error)) => {
+            tracing::debug!(peer = %session.peer, %error, "connection lost");
+            None
+        }
+        Err(error) => {
+            session.node.workers.meter.bad_frames.one();
+            session.node.workers.complaints.closed(session.peer, Cause::from(&error), error);
+            None
+        }
+    }
+}
+
+/// Counts and logs a failed login, and waits as long as its answer is held back.
+async fn hold_back(session: &Session, listener: &SaslListener, failure: &Failure) {
+    let node = &session.node;
+    let least_ms = listener.failure_delay.as_millis() as u64;
+    let now = node.clock.monotonic();
+    let delay = node.logins.refused(session.peer.ip(), failure.user.as_deref(), least_ms, now);
+    refused(session, &failure.why, LoginFailure::Credentials, Some(failure));
+    sleep(Duration::from_millis(delay)).await;
+}
+
+fn refused(session: &Session, why: &str, kind: LoginFailure, failure: Option<&Failure>) {
+    session.node.workers.meter.logins.failed.one();
+    let listener = &session.node.identity.listeners[session.listener].0.endpoint.listener;
+    let mechanism = failure.and_then(|failure| failure.mechanism).map_or("none", |known| known.name());
+    let user = failure.and_then(|failure| failure.user.as_deref()).unwrap_or("");
+    let what =
+        format!("authentication failed: {why}; listener={listener} mechanism={mechanism} user={user:?}");
+    session.node.workers.complaints.closed(session.peer, Cause::Login(kind), what);
+}
+
+/// What an exchange sees of the node.
+struct Around<'a> {
+    session: &'a Rc<Session>,
+    listener: &'a SaslListener,
+    image: Arc<Image>,
+}
+
+impl<'a> Around<'a> {
+    fn of(session: &'a Rc<Session>, listener: &'a SaslListener) -> Self {
+        Self { session, listener, image: session.node.cluster.image.load_full() }
+    }
+}
+
+impl Surroundings for Around<'_> {
+    fn offers(&self) -> &[Offer] {
+        &self.listener.offers
+    }
+
+    fn api_versions(&self, version: i16, request: Option<&ApiVersionsRequest>) -> ApiVersionsResponse {
+        let Some(request) = request else { return k18_api_versions::unsupported_version() };
+        cluster::answer_api_versions(&Call::before_login(self.session, version), request)
+    }
+
+    fn plain_users(&self) -> &PlainUsers {
+        &self.listener.plain
+    }
+
+    fn scram(&self, mechanism: Mechanism, user: &str) -> Option<ScramCredential> {
+        logins::scram(&self.image, mechanism, user)
+    }
+
+    fn token(&self, _mechanism: Mechanism, _id: &str) -> Option<TokenCredential> {
+        // Delegation tokens are not served: no id is known.
+        None
+    }
+
+    fn decoy(&self) -> Decoy {
+        self.session.node.logins.decoy(&self.image)
+    }
+
+    fn bearer(&self, _token: &str, _now: TimestampMs) -> Result<Bearer, String> {
+        Err("OAUTHBEARER is not served".to_owned())
+    }
+
+    fn nonce(&self) -> String {
+        links::nonce()
+    }
+}

@@ -122,8 +122,7 @@ const OF_KAFKA: &[OfKafka] = &[
             ("client-metrics", Yes),
             ("group", Yes),
         ],
-        notes: "Users, clients and addresses have quotas, and users SCRAM credentials, where the cluster's brokers have them. Until ours do, the tool ends with the broker's \
-                UNSUPPORTED_VERSION, as Kafka's does.",
+        notes: "Two mechanisms of one user are altered by two commands: Kafka's brokers and ours refuse a user that stands twice in a request.",
     },
     OfKafka {
         tool: "console-consumer",

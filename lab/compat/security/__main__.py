@@ -18,7 +18,7 @@ from compat import fetch
 from compat.cli import find_binary, in_scratch
 
 from . import logins, matrix, tools
-from .nodes import GuardedApache, GuardedBarnabas
+from .nodes import GuardedApache, GuardedBarnabas, plain
 
 HERE = Path(__file__).resolve().parent
 PARTS = ("matrix", "logins", "tools")
@@ -47,12 +47,12 @@ class Peers:
         self.options, self.scratch, self.names = options, scratch, options.peers.split(",")
 
     def each(self, part, users, **more):
+        """Nodes that want a login; where `users` is None, nodes that do not."""
         for name in self.names:
             directory = self.scratch / f"{part}-{name}"
-            if name == "kafka":
-                yield GuardedApache(directory, *fetch.kafka()).guard(users, **more)
-            else:
-                yield GuardedBarnabas(directory, find_binary(self.options.binary)).guard(users, **more)
+            words = fetch.kafka() if name == "kafka" else (find_binary(self.options.binary),)
+            server = (GuardedApache if name == "kafka" else GuardedBarnabas)(directory, *words)
+            yield plain(server) if users is None else server.guard(users, **more)
 
 
 def play_matrix(peers, options):
@@ -79,11 +79,15 @@ def play_logins(peers, options):
 
 
 def play_tools(peers, options):
-    binary, played = find_binary(options.binary), []
-    # Apache's server first: the others are compared with it.
-    for server in sorted(peers.each("tools", tools.USERS, mechanisms=("PLAIN",)), key=lambda server: server.label, reverse=True):
-        played += tools.play(server, binary, peers.scratch / "clients", tools.PARTS)
-    return tools.compare(played, explained("tools"))
+    binary, done = find_binary(options.binary), [0, 0, 0]
+    # Users and quotas need no login; ACLs and tokens do.
+    for part, users, parts in (("configs", None, (tools.configs,)), ("acls", tools.USERS, (tools.acls, tools.tokens))):
+        played = []
+        # Apache's server first: the others are compared with it.
+        for server in sorted(peers.each(part, users, mechanisms=("PLAIN",)), key=lambda server: server.label, reverse=True):
+            played += tools.play(server, binary, peers.scratch / "clients", parts)
+        done = [one + other for one, other in zip(done, tools.compare(played, explained("tools")))]
+    return done
 
 
 def run(options, scratch):

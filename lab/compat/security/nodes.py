@@ -39,6 +39,8 @@ class _Guarded:
 
     ready_within = 90
 
+    sasl_port = None
+
     def guard(self, users, mechanisms=MECHANISMS):
         self.proxied, self.sasl_port = [], free_port()
         self.overrides = {**self.overrides, **settings(users, mechanisms)}
@@ -50,6 +52,8 @@ class _Guarded:
 
     def properties(self):
         found = super().properties()
+        if self.sasl_port is None:
+            return found
         for key in ("listeners", "advertised.listeners"):
             found[key] += f",SASL://{self.sasl_address}"
         found["listener.security.protocol.map"] += ",SASL:SASL_PLAINTEXT"
@@ -62,6 +66,12 @@ class GuardedBarnabas(_Guarded, Barnabas):
 
 class GuardedApache(_Guarded, Apache):
     jvm = ("-Xms256m", "-Xmx768m")
+
+
+def plain(server):
+    """The same node without a login, and without listeners for proxies."""
+    server.proxied = []
+    return server
 
 
 def write_client(path, mechanism, user, given=None):

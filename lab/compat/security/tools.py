@@ -172,5 +172,4 @@ def compare(played, explained):
     return same, excused, wrong
 
 
-PARTS = (acls, configs, tokens)
 USERS = (OWNER, OTHER, "admin")

@@ -6,6 +6,7 @@
 
 mod files;
 pub mod limit;
+mod logins;
 mod messages;
 mod records;
 mod settings;
@@ -60,6 +61,12 @@ pub const TARGETS: &[Target] = &[
     Target::new("lz4", records::lz4, INFLATED),
     Target::new("zstd", records::zstd, INFLATED),
     Target::new("config_value", settings::config_value, SMALL),
+    Target::new("sasl_exchange", logins::sasl_exchange, MESSAGE),
+    Target::new("sasl_plain", logins::sasl_plain, SMALL),
+    Target::new("sasl_scram", logins::sasl_scram, SMALL),
+    Target::new("sasl_challenge", logins::sasl_challenge, SMALL),
+    Target::new("sasl_bearer", logins::sasl_bearer, SMALL),
+    Target::new("jaas", logins::jaas, MESSAGE),
     Target::new("log_file", files::log_file, LOG),
     Target::new("directory_file", files::directory_file, LOG),
 ];

@@ -1,5 +1,5 @@
-//! The broker settings that concern groups, as values. The shell fills them from `server.properties` and the metadata
-//! image and hands a new set to every shard when one changes.
+//! The broker settings that concern groups, as values. settings.rs fills them from the broker's configuration and the
+//! metadata image; the shell hands a new set to every shard when one changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

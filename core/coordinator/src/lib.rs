@@ -33,6 +33,7 @@ mod offsets;
 mod outbox;
 mod records;
 mod request;
+mod settings;
 mod shard;
 mod share_state;
 mod transactions;
@@ -43,12 +44,13 @@ pub use config::{
     StreamsSettings,
 };
 pub use framework::{
-    BatchId, Caller, Closed, Committed, EndTransaction, Held, LoadError, Now, PART_BYTES, Part, Pending,
-    Producer, Record, Room, Ticket, Timers,
+    BatchId, Caller, Closed, Committed, Contents, EndTransaction, Gathered, Held, LoadError, Now, PART_BYTES,
+    Part, Pending, Producer, Record, Room, Ticket, Timers, Together, append_error, marker_batch,
 };
 pub use outbox::{Effect, GroupCounts, ShareStateDone, ShareStateOrder, ShareStateWork};
 pub use records::GroupKind;
 pub use request::{Request, Response, StreamsHeartbeat};
+pub use settings::{ChangedTopics, changed_topics, group_config, share_state_config, transaction_config};
 pub use shard::{CommittedOffset, GroupLook, GroupShard, GroupStats};
 pub use share_state::{
     SharePartitionKey, ShareState, ShareStateConfig, ShareStateEffect, ShareStateRefusal, ShareStateRequest,

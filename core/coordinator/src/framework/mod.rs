@@ -1,5 +1,6 @@
 //! What every coordinator is made of. See the crate's page.
 
+mod append;
 mod call;
 mod committed;
 mod encoding;
@@ -12,6 +13,7 @@ mod timers;
 mod transaction_version;
 pub(crate) mod weight;
 
+pub use append::{Contents, Gathered, Together, append_error, marker_batch};
 pub use call::{BatchId, Caller, EndTransaction, Now, Producer, Record, Ticket};
 pub use committed::Committed;
 pub(crate) use encoding::{ID_BYTES_MAX, encoded, shortened};

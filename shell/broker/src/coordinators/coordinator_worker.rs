@@ -26,9 +26,7 @@ mod jobs;
 mod look;
 mod memory;
 mod random;
-mod settings;
 mod share_state;
-mod together;
 mod transactions;
 
 use crate::mailbox::ImageChange;
@@ -40,6 +38,7 @@ use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::{MonotonicMs, Text, TopicId, name};
 use barnabas_coordinator::{
     Done, GroupShard, Now, ShareStateDone, ShareStateRequest, ShareStateShard, TransactionShard,
+    changed_topics,
 };
 use barnabas_metadata::Image;
 use groups::GroupOrder;
@@ -233,7 +232,7 @@ impl CoordinatorWorker {
             self.transactions.set_config();
             self.share_state.set_config();
         }
-        let topics = settings::changed_topics(change);
+        let topics = changed_topics(&change.before, &change.image, &change.changes);
         let names = topics.names.as_deref();
         self.groups.every(|shard| shard.image_changed(&change.image, names, topics.has_new));
         self.share_state.every(|shard| shard.image_changed(&change.image));

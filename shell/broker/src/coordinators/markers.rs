@@ -21,12 +21,11 @@ use crate::node::Node;
 use crate::node::workers::repeated::Repeated;
 use crate::routing::owners::led_under;
 use crate::routing::owners::{self, Gathering};
-use barnabas_base::{BrokerId, DurationMs, ErrorCode, Text, TimestampMs, TopicPartition, name};
+use barnabas_base::{BrokerId, DurationMs, ErrorCode, Text, TopicPartition, name};
 use barnabas_coordinator::{
-    EndTransaction, MarkerOrder, MarkerOutcome, MarkerTicket, Producer, Request, Response,
+    EndTransaction, MarkerOrder, MarkerOutcome, MarkerTicket, Producer, Request, Response, marker_batch,
 };
 use barnabas_partition::{Acks, Origin};
-use barnabas_wire::records::{BatchError, BatchOptions, EndTxnMarker, ReadyBatch, control_batch};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -38,21 +37,6 @@ pub struct Marker {
     /// A partition of `__consumer_offsets`.
     pub is_of_groups: bool,
     pub end: EndTransaction,
-}
-
-/// The marker's batch.
-///
-/// # Errors
-/// Only what the builder says.
-pub fn batch(end: &EndTransaction, now: TimestampMs) -> Result<ReadyBatch, BatchError> {
-    let options = BatchOptions {
-        producer_id: end.producer.id,
-        producer_epoch: end.producer.epoch,
-        transactional: true,
-        ..BatchOptions::default()
-    };
-    let marker = EndTxnMarker { commit: end.commit, coordinator_epoch: end.coordinator_epoch };
-    control_batch(options, now, marker.control_type(), &marker.value()).and_then(ReadyBatch::from_bytes)
 }
 
 /// Markers that were sent, until their owners have spoken.
@@ -75,7 +59,7 @@ pub async fn send(node: &Node, markers: &[Marker]) -> Sent {
             by_groups.push((at, ask_group_shard(node, marker).await));
             continue;
         }
-        match batch(&marker.end, now) {
+        match marker_batch(&marker.end, now) {
             Ok(batch) => items.push(AppendItem {
                 slot: at as u32,
                 partition: marker.partition,

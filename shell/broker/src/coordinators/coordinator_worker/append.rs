@@ -1,28 +1,19 @@
 //! A coordinator's records, or a marker, on their way into its partition.
 
-use crate::coordinators::markers;
 use crate::mailbox::{AppendItem, AppendOutcome, PartitionKey, Standing};
 use crate::node::Node;
 use crate::node::workers::repeated::Repeated;
 use crate::worker::partition_worker::PartitionWorker;
 use crate::worker::tickets::Opened;
 use barnabas_base::{DurationMs, ErrorCode};
-use barnabas_coordinator::{EndTransaction, Producer, Record};
+use barnabas_coordinator::{Contents, append_error};
 use barnabas_partition::{Acks, Append, Origin};
-use barnabas_wire::records::{BatchBuilder, BatchError, BatchOptions, ReadyBatch};
 use tokio::sync::oneshot;
 
 /// How long the partition may take to say what became of a batch. The shard itself answers its clients in time
 /// (`offsets.commit.timeout.ms`, `request.timeout.ms`); to call a batch lost that is in the log would set the shard
 /// apart from its log.
 const UNTIL_DECIDED: DurationMs = DurationMs(365 * 24 * 3_600_000);
-
-/// What a batch holds.
-pub(super) enum Contents {
-    Records(Vec<Record>),
-    InTransaction(Producer, Vec<Record>),
-    Marker(EndTransaction),
-}
 
 /// Hands a batch to the shard's partition, which will say what became of it.
 ///
@@ -36,19 +27,12 @@ pub(super) fn place(
     partitions: &mut PartitionWorker,
 ) -> Result<oneshot::Receiver<Vec<AppendOutcome>>, ErrorCode> {
     let now = node.clock.wall();
-    let (standing, built) = match contents {
-        Contents::Records(records) => (Standing::Waived, build(BatchOptions::default(), &records, now)),
-        Contents::InTransaction(producer, records) => {
-            let options = BatchOptions {
-                producer_id: producer.id,
-                producer_epoch: producer.epoch,
-                transactional: true,
-                ..BatchOptions::default()
-            };
-            (standing, build(options, &records, now))
-        }
-        Contents::Marker(end) => (Standing::Marker(end.version.0), markers::batch(&end, now)),
+    let standing = match &contents {
+        Contents::Records(_) => Standing::Waived,
+        Contents::InTransaction(..) => standing,
+        Contents::Marker(end) => Standing::Marker(end.version.0),
     };
+    let built = contents.batch(now);
     let batch = built.map_err(|error| {
         if let Some(unsaid) = node.workers.repeated.happened(Repeated::NoBatch) {
             tracing::error!(%error, "a coordinator's records do not fit into a batch; the request is \
@@ -67,36 +51,6 @@ pub(super) fn place(
         leader_epoch: None,
         verified: false,
     };
-    partitions.place(item, append).map_err(|declined| error(declined.code()))?;
+    partitions.place(item, append).map_err(|declined| append_error(declined.code()))?;
     Ok(answer)
-}
-
-fn build(
-    options: BatchOptions,
-    records: &[Record],
-    now: barnabas_base::TimestampMs,
-) -> Result<ReadyBatch, BatchError> {
-    let mut builder = BatchBuilder::new(options);
-    for record in records {
-        builder.push(now, Some(&record.key), record.value.as_deref(), &[]);
-    }
-    builder.build().and_then(ReadyBatch::from_bytes)
-}
-
-/// What a coordinator's clients are told when its records could not be appended.
-///
-/// # Source
-/// Kafka `CoordinatorOperationExceptionHelper.handleOperationException`, `CoordinatorPartitionWriter`.
-pub(super) fn error(code: ErrorCode) -> ErrorCode {
-    match code {
-        ErrorCode::UnknownTopicOrPartition
-        | ErrorCode::NotEnoughReplicas
-        | ErrorCode::NotEnoughReplicasAfterAppend
-        | ErrorCode::RequestTimedOut => ErrorCode::CoordinatorNotAvailable,
-        ErrorCode::NotLeaderOrFollower | ErrorCode::KafkaStorageError => ErrorCode::NotCoordinator,
-        ErrorCode::MessageTooLarge | ErrorCode::RecordListTooLarge | ErrorCode::InvalidFetchSize => {
-            ErrorCode::UnknownServerError
-        }
-        other => other,
-    }
 }

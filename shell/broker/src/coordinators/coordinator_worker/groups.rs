@@ -1,15 +1,14 @@
 //! Shards of the group coordinator, as [`Host`](super::host::Host) sees them.
 
-use super::append::Contents;
 use super::host::{Handled, Hosted, Step};
 use super::random::Randoms;
-use super::settings::group_config;
 use crate::mailbox::{Command, GroupCommand, PartitionKey};
 use crate::node::Node;
 use crate::routing::share_persister;
 use barnabas_base::{ErrorCode, LeaderEpoch, MonotonicMs, Offset};
 use barnabas_coordinator::{
-    BatchId, Caller, Effect, GroupShard, Job, LoadError, Now, Response, Room, ShareStateOrder, Ticket,
+    BatchId, Caller, Contents, Effect, GroupShard, Job, LoadError, Now, Response, Room, ShareStateOrder,
+    Ticket, group_config,
 };
 use bytes::Bytes;
 use std::cell::RefCell;
@@ -45,13 +44,21 @@ impl Hosted for GroupShard {
     type Order = GroupOrder;
 
     fn create(node: &Node, _led_under: LeaderEpoch) -> Self {
-        let mut shard = Self::new(group_config(node));
+        let mut shard = Self::new(group_config(
+            &node.cluster.config.load(),
+            &node.cluster.image.load(),
+            node.workers.memory_bytes,
+        ));
         shard.image_changed(&node.cluster.image.load(), None, true);
         shard
     }
 
     fn set_config(&mut self, node: &Node) {
-        self.set_config(group_config(node));
+        self.set_config(group_config(
+            &node.cluster.config.load(),
+            &node.cluster.image.load(),
+            node.workers.memory_bytes,
+        ));
     }
 
     fn replay(&mut self, _from: Offset, bytes: Bytes) -> Result<Offset, LoadError> {

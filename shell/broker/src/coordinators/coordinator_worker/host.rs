@@ -3,20 +3,21 @@
 //! What is particular to a kind is in [`Hosted`]; what a shard says is done by [`Host::carry_out`], but for what others
 //! must do ([`Step::Order`]), which is kept for [`Host::take_orders`].
 //!
-//! What a shard appends in one turn of the worker goes into its log as one batch (together.rs): a thousand groups that
+//! What a shard appends in one turn of the worker goes into its log as one batch (core/coordinator's `Gathered`): a thousand groups that
 //! commit at once cost as many batches as they have shards.
 
 mod load;
 
 use super::memory::{Counted, warn_of_refusal};
-use super::together::{Gathered, Together};
 use super::{append, now};
 use crate::mailbox::{AppendOutcome, PartitionKey, Standing};
 use crate::node::Node;
 use crate::routing::owners::led_under;
 use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::{DurationMs, ErrorCode, LeaderEpoch, Map, MonotonicMs, Offset};
-use barnabas_coordinator::{BatchId, LoadError, Now, Room, Ticket};
+use barnabas_coordinator::{
+    BatchId, Contents, Gathered, LoadError, Now, Room, Ticket, Together, append_error,
+};
 use bytes::Bytes;
 use load::{LOAD_TURN, Loading, NotLoaded, Progress};
 use std::collections::VecDeque;
@@ -79,7 +80,7 @@ pub(super) struct Handled<S: Hosted> {
 
 /// One effect, in words that all kinds share.
 pub(super) enum Step<S: Hosted> {
-    Append(BatchId, append::Contents),
+    Append(BatchId, Contents),
     Answer(Ticket, S::Response),
     Order(S::Order),
 }
@@ -237,7 +238,7 @@ impl<S: Hosted> Host<S> {
             Err(oneshot::error::TryRecvError::Closed) => Err(ErrorCode::NotCoordinator),
             Ok(outcomes) => match outcomes.into_iter().next().map(|outcome| outcome.result) {
                 Some(Ok(acked)) => Ok(acked.base),
-                Some(Err(declined)) => Err(append::error(declined.code())),
+                Some(Err(declined)) => Err(append_error(declined.code())),
                 // One batch was handed in, so there is one outcome.
                 None => Err(ErrorCode::NotCoordinator),
             },
@@ -271,14 +272,14 @@ impl<S: Hosted> Host<S> {
     fn hand_in(&mut self, key: PartitionKey, partitions: &mut PartitionWorker) -> Vec<S::Effect> {
         let Some(Shard::Active(active)) = self.shards.get_mut(&key) else { return Vec::new() };
         let Some((together, records)) = active.gathered.take() else { return Vec::new() };
-        self.place(key, together, append::Contents::Records(records), Standing::Waived, partitions)
+        self.place(key, together, Contents::Records(records), Standing::Waived, partitions)
     }
 
     fn place(
         &mut self,
         key: PartitionKey,
         together: Together,
-        contents: append::Contents,
+        contents: Contents,
         standing: Standing,
         partitions: &mut PartitionWorker,
     ) -> Vec<S::Effect> {
@@ -299,7 +300,7 @@ impl<S: Hosted> Host<S> {
         &mut self,
         key: PartitionKey,
         batch: BatchId,
-        contents: append::Contents,
+        contents: Contents,
         standing: Standing,
         partitions: &mut PartitionWorker,
     ) -> Vec<S::Effect> {
@@ -308,11 +309,11 @@ impl<S: Hosted> Host<S> {
         }
         let Some(Shard::Active(active)) = self.shards.get_mut(&key) else { return Vec::new() };
         let is_full = match &contents {
-            append::Contents::Records(records) => !active.gathered.has_room(records),
-            append::Contents::InTransaction(..) | append::Contents::Marker(_) => true,
+            Contents::Records(records) => !active.gathered.has_room(records),
+            Contents::InTransaction(..) | Contents::Marker(_) => true,
         };
         let mut effects = if is_full { self.hand_in(key, partitions) } else { Vec::new() };
-        let append::Contents::Records(records) = contents else {
+        let Contents::Records(records) = contents else {
             effects.extend(self.place(key, Together::one(batch), contents, standing, partitions));
             return effects;
         };

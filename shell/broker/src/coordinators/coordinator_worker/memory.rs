@@ -9,14 +9,8 @@
 use crate::node::Node;
 use barnabas_base::MonotonicMs;
 use barnabas_coordinator::{Now, Room};
-use barnabas_metadata::config::{BrokerConfig, ConfigSource};
 use std::cell::Cell;
 use std::sync::Arc;
-
-const KEY: &str = "groups.memory.max.bytes";
-/// Where the key is not set, the bound is this part of the machine's memory, and no more than the key's default.
-const PART: u64 = 8;
-const LEAST: usize = 1 << 20;
 
 thread_local! {
     static WARNED_AT: Cell<Option<MonotonicMs>> = const { Cell::new(None) };
@@ -54,16 +48,6 @@ impl Drop for Counted {
     }
 }
 
-/// What all coordinators of the node may hold.
-pub(super) fn bytes_max(config: &BrokerConfig, memory_bytes: u64) -> usize {
-    let set = usize::try_from(config.long(KEY)).unwrap_or(usize::MAX);
-    let is_default = config.levels(KEY).first().is_none_or(|level| level.source == ConfigSource::Default);
-    if !is_default {
-        return set;
-    }
-    usize::try_from(memory_bytes / PART).unwrap_or(usize::MAX).max(LEAST).min(set)
-}
-
 /// Says that a request was refused because coordinators hold all the memory that they may; once a minute for each
 /// worker.
 pub(super) fn warn_of_refusal(room: &Room, now: Now) {
@@ -81,27 +65,5 @@ pub(super) fn warn_of_refusal(room: &Room, now: Now) {
             "a coordinator refused a request because its memory limit is reached; raise the limit if its \
              groups and transactional ids are legitimate"
         );
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use barnabas_base::Text;
-    use barnabas_metadata::config::StaticConfig;
-
-    const MIB: u64 = 1 << 20;
-
-    #[test]
-    fn bound_is_an_eighth_of_the_memory_unless_it_is_set() {
-        let config = |text: &str| {
-            let lines = text.split_whitespace().filter_map(|line| line.split_once('='));
-            let given = lines.map(|(name, value)| (Text::from(name), Text::from(value))).collect();
-            BrokerConfig::new(StaticConfig::check(given).expect("settings").0)
-        };
-        let max = |config: &BrokerConfig, memory| bytes_max(config, memory) as u64;
-        assert_eq!(max(&config(""), 1024 * MIB), 128 * MIB);
-        assert_eq!(max(&config(""), 64 * 1024 * MIB), 256 * MIB);
-        assert_eq!(max(&config("groups.memory.max.bytes=268435456"), 1024 * MIB), 256 * MIB);
     }
 }

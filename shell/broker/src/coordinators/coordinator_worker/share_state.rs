@@ -1,16 +1,14 @@
 //! Shards of the share coordinator, as [`Host`](super::host::Host) sees them, and the deletion of what they need no
 //! more.
 
-use super::append::Contents;
 use super::host::{Handled, Hosted, Step};
-use super::memory;
 use crate::mailbox::{AskItem, PartitionKey, Question, ShareStateAsk, Standing};
 use crate::node::Node;
 use crate::routing::owners;
-use barnabas_base::{DurationMs, ErrorCode, LeaderEpoch, MonotonicMs, Offset};
+use barnabas_base::{ErrorCode, LeaderEpoch, MonotonicMs, Offset};
 use barnabas_coordinator::{
-    BatchId, LoadError, Now, Room, ShareStateConfig, ShareStateEffect, ShareStateResponse, ShareStateShard,
-    Ticket,
+    BatchId, Contents, LoadError, Now, Room, ShareStateEffect, ShareStateResponse, ShareStateShard, Ticket,
+    share_state_config,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -45,13 +43,13 @@ impl Hosted for ShareStateShard {
     type Order = Prune;
 
     fn create(node: &Node, _led_under: LeaderEpoch) -> Self {
-        let mut shard = Self::new(config(node));
+        let mut shard = Self::new(share_state_config(&node.cluster.config.load(), node.workers.memory_bytes));
         shard.image_changed(&node.cluster.image.load());
         shard
     }
 
     fn set_config(&mut self, node: &Node) {
-        self.set_config(config(node));
+        self.set_config(share_state_config(&node.cluster.config.load(), node.workers.memory_bytes));
     }
 
     fn replay(&mut self, from: Offset, bytes: Bytes) -> Result<Offset, LoadError> {
@@ -111,21 +109,5 @@ impl Hosted for ShareStateShard {
 
     fn refuse_while_loading(command: ShareStateAsk) {
         Self::refuse(command, ErrorCode::CoordinatorLoadInProgress);
-    }
-}
-
-fn config(node: &Node) -> ShareStateConfig {
-    let config = node.cluster.config.load();
-    let millis = |key| DurationMs(config.long(key));
-    let batch_bytes = usize::try_from(config.long("message.max.bytes")).unwrap_or(usize::MAX);
-    let updates = config.long("share.coordinator.snapshot.update.records.per.snapshot");
-    ShareStateConfig {
-        updates_per_snapshot: u32::try_from(updates).unwrap_or(u32::MAX),
-        write_timeout: millis("share.coordinator.write.timeout.ms"),
-        prune_interval: millis("share.coordinator.state.topic.prune.interval.ms"),
-        cold_snapshot_interval: millis("share.coordinator.cold.partition.snapshot.interval.ms"),
-        batch_bytes_max: batch_bytes.saturating_sub(4096).max(4096),
-        memory_bytes_max: memory::bytes_max(&config, node.workers.memory_bytes),
-        ..ShareStateConfig::default()
     }
 }

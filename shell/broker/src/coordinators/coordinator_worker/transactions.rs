@@ -2,20 +2,17 @@
 //! markers and producer ids. Both are brought by tasks of the worker's thread, and what came of them arrives in its
 //! mailbox.
 
-use super::append::Contents;
 use super::host::{Handled, Hosted, Step};
-use super::memory;
 use crate::coordinators::markers;
 use crate::mailbox::{
     Command, PartitionKey, Standing, ToTransactionShard, TransactionAsk, TransactionCommand,
 };
 use crate::node::Node;
-use barnabas_base::{CoordinatorEpoch, DurationMs, ErrorCode, LeaderEpoch, MonotonicMs, Offset};
+use barnabas_base::{CoordinatorEpoch, ErrorCode, LeaderEpoch, MonotonicMs, Offset};
 use barnabas_coordinator::{
-    BatchId, LoadError, MarkerOrder, Now, Room, Ticket, TransactionConfig, TransactionEffect,
-    TransactionResponse, TransactionShard, TransactionVersion,
+    BatchId, Contents, LoadError, MarkerOrder, Now, Room, Ticket, TransactionEffect, TransactionResponse,
+    TransactionShard, transaction_config,
 };
-use barnabas_metadata::features;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -68,11 +65,22 @@ impl Hosted for TransactionShard {
     type Order = Order;
 
     fn create(node: &Node, led_under: LeaderEpoch) -> Self {
-        Self::new(config(node), CoordinatorEpoch(led_under.get()))
+        Self::new(
+            transaction_config(
+                &node.cluster.config.load(),
+                &node.cluster.image.load(),
+                node.workers.memory_bytes,
+            ),
+            CoordinatorEpoch(led_under.get()),
+        )
     }
 
     fn set_config(&mut self, node: &Node) {
-        self.set_config(config(node));
+        self.set_config(transaction_config(
+            &node.cluster.config.load(),
+            &node.cluster.image.load(),
+            node.workers.memory_bytes,
+        ));
     }
 
     fn replay(&mut self, from: Offset, bytes: Bytes) -> Result<Offset, LoadError> {
@@ -133,22 +141,5 @@ impl Hosted for TransactionShard {
 
     fn refuse_while_loading(command: TransactionAsk) {
         Self::refuse(command, ErrorCode::CoordinatorLoadInProgress);
-    }
-}
-
-fn config(node: &Node) -> TransactionConfig {
-    let config = node.cluster.config.load();
-    let millis = |key| DurationMs(config.long(key));
-    let batch_bytes = usize::try_from(config.long("message.max.bytes")).unwrap_or(usize::MAX);
-    TransactionConfig {
-        version: TransactionVersion(node.cluster.image.load().features.level(features::name::TRANSACTION)),
-        timeout_max: millis("transaction.max.timeout.ms"),
-        id_expiration: millis("transactional.id.expiration.ms"),
-        id_expiration_check_interval: millis("transaction.remove.expired.transaction.cleanup.interval.ms"),
-        append_timeout: millis("request.timeout.ms"),
-        busy_patience: millis("add.partitions.to.txn.retry.backoff.max.ms"),
-        batch_bytes_max: batch_bytes.saturating_sub(4096).max(4096),
-        memory_bytes_max: memory::bytes_max(&config, node.workers.memory_bytes),
-        ..TransactionConfig::default()
     }
 }

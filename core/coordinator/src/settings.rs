@@ -1,41 +1,51 @@
-//! What the coordinators are told of settings and topics.
+//! Settings and topics as the coordinators need them, from the broker's configuration and the image.
+//!
+//! config.rs defines the settings of groups, transactions/config.rs and share_state/config.rs those of the others.
 
-use crate::mailbox::ImageChange;
-use crate::node::Node;
+use std::sync::Arc;
+
 use barnabas_base::{DurationMs, Map, Text};
-use barnabas_coordinator::{
+use barnabas_metadata::config::{BrokerConfig, ConfigSource, group_number};
+use barnabas_metadata::{Changes, Image, ResourceType, Values, features};
+
+use crate::config::{
     ConsumerConfig, GroupConfig, GroupTimes, MigrationPolicy, PerGroup, ShareConfig, StreamsConfig,
     StreamsSettings,
 };
-use barnabas_metadata::config::{BrokerConfig, group_number};
-use barnabas_metadata::{Image, ResourceType, Values};
-use std::sync::Arc;
+use crate::framework::TransactionVersion;
+use crate::share_state::ShareStateConfig;
+use crate::transactions::TransactionConfig;
+
+const MEMORY_KEY: &str = "groups.memory.max.bytes";
+/// Where the key is not set, the bound is this part of the machine's memory, and no more than the key's default.
+const MEMORY_PART: u64 = 8;
+const MEMORY_LEAST: usize = 1 << 20;
 
 /// Topics that were created, deleted or got more partitions.
-pub(super) struct ChangedTopics {
+#[derive(Debug)]
+pub struct ChangedTopics {
     /// `None`: any.
     pub names: Option<Vec<Text>>,
     pub has_new: bool,
 }
 
-pub(super) fn changed_topics(change: &ImageChange) -> ChangedTopics {
-    if change.changes.everything {
+/// Between two images.
+pub fn changed_topics(before: &Image, image: &Image, changes: &Changes) -> ChangedTopics {
+    if changes.everything {
         return ChangedTopics { names: None, has_new: true };
     }
     let count = |image: &Image, name: &Text| {
         image.topics.by_name(name).map(|topic| (topic.id, topic.partition_count()))
     };
-    let topics = change.changes.topics.values();
-    let concerned =
-        topics.filter(|topic| count(&change.before, &topic.name) != count(&change.image, &topic.name));
+    let topics = changes.topics.values();
+    let concerned = topics.filter(|topic| count(before, &topic.name) != count(image, &topic.name));
     let names: Vec<Text> = concerned.map(|topic| topic.name.clone()).collect();
-    let has_new =
-        names.iter().any(|name| change.before.topics.id_of(name) != change.image.topics.id_of(name));
+    let has_new = names.iter().any(|name| before.topics.id_of(name) != image.topics.id_of(name));
     ChangedTopics { names: Some(names), has_new }
 }
 
-pub(super) fn group_config(node: &Node) -> GroupConfig {
-    let config = node.cluster.config.load();
+/// `memory_bytes`: of the machine.
+pub fn group_config(config: &BrokerConfig, image: &Image, memory_bytes: u64) -> GroupConfig {
     let count = |key| usize::try_from(config.long(key)).unwrap_or(usize::MAX);
     let minutes = |key| DurationMs(config.long(key).saturating_mul(60_000));
     let millis = |key| DurationMs(config.long(key));
@@ -51,13 +61,57 @@ pub(super) fn group_config(node: &Node) -> GroupConfig {
         batch_bytes_max: count("message.max.bytes").saturating_sub(4096).max(4096),
         member_bytes_max: count("group.member.metadata.max.bytes"),
         group_bytes_max: count("group.memory.max.bytes"),
-        groups_bytes_max: super::memory::bytes_max(&config, node.workers.memory_bytes),
+        groups_bytes_max: memory_bytes_max(config, memory_bytes),
         settling_heartbeat_interval: millis("group.settling.heartbeat.interval.ms"),
-        consumer: consumer_config(&config, &node.cluster.image.load()),
-        streams: streams_config(&config, &node.cluster.image.load()),
-        share: share_config(&config, &node.cluster.image.load()),
+        consumer: consumer_config(config, image),
+        streams: streams_config(config, image),
+        share: share_config(config, image),
         ..GroupConfig::default()
     }
+}
+
+/// As [`group_config`].
+pub fn transaction_config(config: &BrokerConfig, image: &Image, memory_bytes: u64) -> TransactionConfig {
+    let millis = |key| DurationMs(config.long(key));
+    let batch_bytes = usize::try_from(config.long("message.max.bytes")).unwrap_or(usize::MAX);
+    TransactionConfig {
+        version: TransactionVersion(image.features.level(features::name::TRANSACTION)),
+        timeout_max: millis("transaction.max.timeout.ms"),
+        id_expiration: millis("transactional.id.expiration.ms"),
+        id_expiration_check_interval: millis("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        append_timeout: millis("request.timeout.ms"),
+        busy_patience: millis("add.partitions.to.txn.retry.backoff.max.ms"),
+        batch_bytes_max: batch_bytes.saturating_sub(4096).max(4096),
+        memory_bytes_max: memory_bytes_max(config, memory_bytes),
+        ..TransactionConfig::default()
+    }
+}
+
+/// As [`group_config`].
+pub fn share_state_config(config: &BrokerConfig, memory_bytes: u64) -> ShareStateConfig {
+    let millis = |key| DurationMs(config.long(key));
+    let batch_bytes = usize::try_from(config.long("message.max.bytes")).unwrap_or(usize::MAX);
+    let updates = config.long("share.coordinator.snapshot.update.records.per.snapshot");
+    ShareStateConfig {
+        updates_per_snapshot: u32::try_from(updates).unwrap_or(u32::MAX),
+        write_timeout: millis("share.coordinator.write.timeout.ms"),
+        prune_interval: millis("share.coordinator.state.topic.prune.interval.ms"),
+        cold_snapshot_interval: millis("share.coordinator.cold.partition.snapshot.interval.ms"),
+        batch_bytes_max: batch_bytes.saturating_sub(4096).max(4096),
+        memory_bytes_max: memory_bytes_max(config, memory_bytes),
+        ..ShareStateConfig::default()
+    }
+}
+
+/// What all coordinators of the node may hold.
+fn memory_bytes_max(config: &BrokerConfig, memory_bytes: u64) -> usize {
+    let set = usize::try_from(config.long(MEMORY_KEY)).unwrap_or(usize::MAX);
+    let is_default =
+        config.levels(MEMORY_KEY).first().is_none_or(|level| level.source == ConfigSource::Default);
+    if !is_default {
+        return set;
+    }
+    usize::try_from(memory_bytes / MEMORY_PART).unwrap_or(usize::MAX).max(MEMORY_LEAST).min(set)
 }
 
 fn consumer_config(config: &BrokerConfig, image: &Image) -> ConsumerConfig {
@@ -230,5 +284,20 @@ mod tests {
             assert_eq!(keys.of_group(&own, &config, &standard), times);
             assert_eq!(keys.of_group(&Values::default(), &config, &times), times);
         }
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn bound_is_an_eighth_of_the_memory_unless_it_is_set() {
+        let config = |text: &str| {
+            let lines = text.split_whitespace().filter_map(|line| line.split_once('='));
+            let given = lines.map(|(name, value)| (Text::from(name), Text::from(value))).collect();
+            BrokerConfig::new(StaticConfig::check(given).expect("settings").0)
+        };
+        let max = |config: &BrokerConfig, memory| memory_bytes_max(config, memory) as u64;
+        assert_eq!(max(&config(""), 1024 * MIB), 128 * MIB);
+        assert_eq!(max(&config(""), 64 * 1024 * MIB), 256 * MIB);
+        assert_eq!(max(&config("groups.memory.max.bytes=268435456"), 1024 * MIB), 256 * MIB);
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! Always true: batches are handed in in the order of their ids, and decided together.
 
-use barnabas_coordinator::{BatchId, Record};
+use crate::framework::{BatchId, Record};
 
 /// From here on a batch is large enough, and its cost lies in its bytes. Far below `max.message.bytes`, and below what
 /// would go into the segment directly.
@@ -16,7 +16,7 @@ const TOGETHER_BYTES_MAX: usize = 64 << 10;
 
 /// A shard's batches that are one batch of the log, each with the place of its first record in that.
 #[derive(Debug)]
-pub(super) struct Together {
+pub struct Together {
     last: (BatchId, i64),
     before: Vec<(BatchId, i64)>,
 }
@@ -34,7 +34,7 @@ impl Together {
 
 /// See the file's header.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub struct Gathered {
     batches: Vec<(BatchId, i64)>,
     records: Vec<Record>,
     bytes: usize,

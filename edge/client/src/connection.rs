@@ -6,7 +6,7 @@ mod login;
 
 use crate::{ClientError, Security};
 use barnabas_base::Map;
-use barnabas_net::{Budget, FrameError, FrameReader, FrameWriter};
+use barnabas_net::{Budget, FrameError, FrameReader, FrameWriter, Stream};
 use barnabas_wire::messages::{ApiVersionsRequest, ApiVersionsResponse, RequestHeader, ResponseHeader};
 use barnabas_wire::{ApiKey, Message, Reader, Request, Str, Struct, VersionRange, Writer};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -38,7 +38,7 @@ pub struct Dial {
 #[derive(Debug)]
 pub struct Connection {
     address: String,
-    stream: TcpStream,
+    stream: Stream,
     reader: FrameReader,
     writer: FrameWriter,
     client_id: Str,
@@ -72,7 +72,7 @@ impl Connection {
     /// [`ClientError::Unreachable`] if the connect is refused or the name is unknown; [`ClientError::Login`] if the
     /// node refuses the login; any error of the first request.
     pub async fn open_with(address: &str, dial: &Dial) -> Result<Self, ClientError> {
-        let stream = connect(address, dial).await?;
+        let stream = Stream::plain(connect(address, dial).await?);
         let budget = Budget::new(2 * ANSWER_BYTES_MAX as u64);
         let mut connection = Self {
             address: address.to_owned(),
@@ -115,7 +115,7 @@ impl Connection {
     }
 
     /// The socket, for callers that pipeline requests on it. No response is outstanding.
-    pub(crate) fn into_stream(self) -> TcpStream {
+    pub(crate) fn into_stream(self) -> Stream {
         self.stream
     }
 

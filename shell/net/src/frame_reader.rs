@@ -21,15 +21,11 @@ mod stranger;
 pub use stranger::Stranger;
 
 use crate::pace::Pace;
+use crate::stream::ReadHalf;
 use crate::{Claim, FirstRequest, Standing, spare_buffers};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
-use tokio::net::tcp::ReadHalf;
 use tokio::time::timeout;
 
 const READ_BYTES_MIN: usize = 4 * 1024;
@@ -152,20 +148,21 @@ impl FrameReader {
             if self.buffer.is_empty() {
                 spare_buffers::put(std::mem::take(&mut self.buffer), self.made_bytes);
                 self.made_bytes = 0;
-                // Dropping what was split off gives back what no frame took along.
-                drop(self.claim.split(u64::MAX));
+                // Dropping what was split off gives back what no frame took along, but for what TLS holds.
+                let held = stream.held_bytes() as u64;
+                drop(self.claim.split(self.claim.bytes().saturating_sub(held)));
             }
             self.readable(stream).await?;
-            let wanted = self.make_room().await?;
-            match read_once(stream, &mut (&mut self.buffer).limit(wanted)).await {
+            let wanted = self.make_room(stream.held_bytes()).await?;
+            match stream.read_once(&mut (&mut self.buffer).limit(wanted)).await {
                 // Nothing came, or tokio lets this task read no more in this turn: then the socket is still readable,
                 // and going round again without giving the turn away would never end.
                 None => tokio::task::coop::consume_budget().await,
-                Some(Ok(0)) if self.buffer.is_empty() => return Ok(None),
-                Some(Ok(0)) => return Err(self.truncated()),
-                Some(Ok(count)) => {
-                    self.adapt(count, wanted);
-                    self.pace.iter_mut().for_each(|pace| pace.frame.went_by(count));
+                Some(Ok(arrived)) if arrived.is_end && self.buffer.is_empty() => return Ok(None),
+                Some(Ok(arrived)) if arrived.is_end => return Err(self.truncated()),
+                Some(Ok(arrived)) => {
+                    self.adapt(arrived.plain, wanted);
+                    self.pace.iter_mut().for_each(|pace| pace.frame.went_by(arrived.bytes));
                 }
                 Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Some(Err(error)) => return Err(error.into()),
@@ -175,7 +172,8 @@ impl FrameReader {
 
     /// Waits until there is something to read; with a frame half-read, no longer than its pace allows.
     async fn readable(&mut self, stream: &ReadHalf<'_>) -> Result<(), FrameError> {
-        let waits = |pace: &ClientPace| pace.first.is_some() || !self.buffer.is_empty();
+        let held = stream.held_bytes();
+        let waits = |pace: &ClientPace| pace.first.is_some() || !self.buffer.is_empty() || held > 0;
         if !self.pace.as_ref().is_some_and(waits) {
             return Ok(stream.readable().await?);
         }
@@ -193,7 +191,7 @@ impl FrameReader {
                 () = gave_way => return Err(FrameError::GaveWay { got: self.buffer.len() }),
                 readable = timeout(LOOK_EVERY, stream.readable()) => readable,
             };
-            self.waited(barnabas_clock::since(asked))?;
+            self.waited(barnabas_clock::since(asked), held)?;
             if let Ok(readable) = readable {
                 return Ok(readable?);
             }
@@ -201,9 +199,9 @@ impl FrameReader {
     }
 
     /// The frame that has begun has waited so long for its sender.
-    fn waited(&mut self, time: Duration) -> Result<(), FrameError> {
+    fn waited(&mut self, time: Duration, held: usize) -> Result<(), FrameError> {
         let Some(pace) = &mut self.pace else { return Ok(()) };
-        let got = self.buffer.len();
+        let got = self.buffer.len() + held;
         if let Some(waited) = &mut pace.first {
             *waited += time;
             let is_crowded = pace.place.is_crowded();
@@ -286,7 +284,7 @@ impl FrameReader {
     }
 
     /// Makes room for one read, after the budget has agreed to it. Returns how much is to be read at most.
-    async fn make_room(&mut self) -> Result<usize, FrameError> {
+    async fn make_room(&mut self, held_by_tls: usize) -> Result<usize, FrameError> {
         let held = self.buffer.len();
         let announced = self.announced()?.map(|length| 4 + length);
         let missing = announced.map_or(0, |bytes| bytes - held);
@@ -298,7 +296,7 @@ impl FrameReader {
         };
         let bytes = held + wanted;
         self.claim.stand(self.standing(bytes.max(announced.unwrap_or(0))));
-        self.claim.grow_to(bytes as u64).await;
+        self.claim.grow_to((bytes + held_by_tls) as u64).await;
         if self.buffer.capacity() - held < wanted {
             // Doubled, so that a large frame is copied a few times and not with each read.
             let doubled = (2 * held).min(announced.unwrap_or(0));
@@ -327,18 +325,6 @@ impl FrameReader {
         let announced = self.announced().ok().flatten().unwrap_or(0);
         FrameError::Truncated { got: self.buffer.len(), expected: announced + 4 }
     }
-}
-
-/// Reads once; `None` if nothing has arrived. It uses `poll_read`, not `try_read`: only `poll_read` takes a
-/// read that did not fill the buffer as the end of the data, which saves a second read that would find
-/// nothing.
-async fn read_once(stream: &mut ReadHalf<'_>, buffer: &mut impl BufMut) -> Option<io::Result<usize>> {
-    let mut reading = pin!(stream.read_buf(buffer));
-    poll_fn(|context| match reading.as_mut().poll(context) {
-        Poll::Ready(done) => Poll::Ready(Some(done)),
-        Poll::Pending => Poll::Ready(None),
-    })
-    .await
 }
 
 #[cfg(test)]

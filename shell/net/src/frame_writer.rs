@@ -1,12 +1,13 @@
 //! Writes answers: segments by reference, several answers in one `writev`.
 //!
-//! Holds what has been queued until the socket takes it; copies nothing. An empty writer holds no buffer.
+//! Holds what has been queued until the socket takes it; copies nothing. An empty writer holds no buffer. With TLS the
+//! segments are encrypted into a buffer of the thread (stream.rs), and small ones share a record.
 
+use crate::stream::WriteHalf;
 use bytes::{Buf, Bytes};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::time::Duration;
-use tokio::net::tcp::WriteHalf;
 use tokio::time::timeout;
 
 /// How many segments one system call is given. Linux takes up to 1024 (`UIO_MAXIOV`).
@@ -40,7 +41,8 @@ impl FrameWriter {
         self.queued_bytes
     }
 
-    /// Writes the queue to the socket; returns the number of bytes written once the queue is empty.
+    /// Writes the queue to the socket; returns how many bytes of frames that was, once the queue is empty and nothing that
+    /// was encrypted waits.
     ///
     /// # Errors
     /// Whatever the socket says; the connection is lost then.
@@ -59,8 +61,9 @@ impl FrameWriter {
         stream: &WriteHalf<'_>,
         mut goes_on: impl FnMut(Duration, usize) -> bool,
     ) -> io::Result<usize> {
+        let queued = self.queued_bytes;
         let (mut written, mut told, mut waited) = (0, 0, Duration::ZERO);
-        while !self.segments.is_empty() {
+        while !self.segments.is_empty() || stream.has_out() {
             match self.write_some(stream) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => written += count,
@@ -79,10 +82,14 @@ impl FrameWriter {
         if self.segments.capacity() > SEGMENTS_PER_CALL {
             self.segments = VecDeque::new();
         }
-        Ok(written)
+        Ok(queued)
     }
 
     fn write_some(&mut self, stream: &WriteHalf<'_>) -> io::Result<usize> {
+        if !stream.is_plain() {
+            return self.write_encrypted(stream);
+        }
+        let stream = stream.tcp();
         let count = if self.segments.len() == 1 {
             stream.try_write(&self.segments[0])?
         } else {
@@ -95,6 +102,13 @@ impl FrameWriter {
         };
         self.take(count);
         Ok(count)
+    }
+
+    /// Counts what the socket took of the ciphertext.
+    fn write_encrypted(&mut self, stream: &WriteHalf<'_>) -> io::Result<usize> {
+        let (written, taken) = stream.write_encrypted(&mut self.segments)?;
+        self.queued_bytes -= taken;
+        if written == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(written) }
     }
 
     fn take(&mut self, mut count: usize) {
@@ -114,13 +128,15 @@ impl FrameWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Stream;
     use tokio::io::AsyncReadExt;
     use tokio::net::TcpStream;
 
     #[tokio::test]
     async fn peer_that_does_not_read_is_given_up() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
-        let mut client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connects");
+        let connecting = TcpStream::connect(listener.local_addr().expect("bound"));
+        let mut client = Stream::plain(connecting.await.expect("connects"));
         let (_server, _) = listener.accept().await.expect("accepts");
         let mut writer = FrameWriter::default();
         writer.queue([Bytes::from(vec![0; 64 << 20])]);
@@ -140,7 +156,8 @@ mod tests {
     #[tokio::test]
     async fn many_segments_arrive_in_order() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
-        let mut client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connects");
+        let connecting = TcpStream::connect(listener.local_addr().expect("bound"));
+        let mut client = Stream::plain(connecting.await.expect("connects"));
         let (mut server, _) = listener.accept().await.expect("accepts");
         let mut writer = FrameWriter::default();
         let mut expected = Vec::new();

@@ -1,4 +1,4 @@
-//! Sockets and frames: what stands between a client's TCP connection and the bytes of one request.
+//! Sockets, TLS and frames: what stands between a client's TCP connection and the bytes of one request.
 //!
 //! Knows Kafka's framing (a 4-byte length, then that many bytes) and its listener syntax; knows no broker and no
 //! partition, and of APIs only which versions a peer speaks ([`links`], the connections that a node makes). Every limit
@@ -22,6 +22,7 @@ mod gate;
 pub mod links;
 mod pace;
 mod spare_buffers;
+mod stream;
 
 pub use accept::{Acceptor, BindError, SocketOptions};
 pub use budget::{Account, Budget, Claim, Press, Standing};
@@ -29,3 +30,4 @@ pub use frame_reader::{FrameError, FrameReader, Stranger};
 pub use frame_writer::FrameWriter;
 pub use gate::{ConnectionLimits, ConnectionSlot, FirstRequest, Gate, Refused};
 pub use pace::{Pace, TooSlow};
+pub use stream::{Accepted, Detached, HandshakeError, ReadHalf, Stream, WriteHalf, accept};

@@ -28,6 +28,7 @@ pub use login::{LinkLogin, nonce};
 pub use runtime::LinkThread;
 
 use barnabas_base::Text;
+use barnabas_tls::ClientTls;
 use barnabas_wire::messages::{RequestHeader, ResponseHeader};
 use barnabas_wire::{
     ApiKey, DecodeError, EncodeError, Frame, Message, Reader, Request, RequestBody, ResponseBody, Str,
@@ -76,6 +77,8 @@ pub struct LinkSettings {
     pub is_cut_off: bool,
     /// What to log in with, where the peer's listener asks for SASL.
     pub login: Option<LinkLogin>,
+    /// `None`: plain text.
+    pub tls: Option<Arc<ClientTls>>,
 }
 
 impl LinkSettings {
@@ -90,6 +93,7 @@ impl LinkSettings {
             answer_bytes_max: 256 << 20,
             is_cut_off: false,
             login: None,
+            tls: None,
         }
     }
 }

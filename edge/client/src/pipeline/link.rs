@@ -8,6 +8,7 @@
 use super::PipelineConfig;
 use crate::{ClientError, Connection, Dial};
 use barnabas_base::BrokerId;
+use barnabas_net::Stream;
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::{ProduceRequest, ProduceResponse, RequestHeader, ResponseHeader};
 use barnabas_wire::{ApiKey, Message, Reader, Request, Str, Struct, Writer};
@@ -19,7 +20,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 /// The largest answer to a produce request that is taken.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -64,7 +64,7 @@ impl std::fmt::Debug for State {
 
 #[derive(Debug)]
 struct Wire {
-    stream: TcpStream,
+    stream: Stream,
     version: i16,
     /// When the login is to be renewed. Requests overlap here, so it is renewed by a new connection.
     renew_at: Option<Instant>,
@@ -322,7 +322,11 @@ impl Wire {
                 self.out.pop_front();
             }
         }
-        Ok(())
+        // With TLS, what the socket did not take yet; the task is woken once it does.
+        match Pin::new(&mut self.stream).poll_flush(cx) {
+            Poll::Ready(flushed) => flushed,
+            Poll::Pending => Ok(()),
+        }
     }
 
     /// The next answer that is wholly there.

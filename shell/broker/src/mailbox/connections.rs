@@ -1,13 +1,16 @@
 //! Connections on their way to the worker that serves them.
 
-use barnabas_net::{ConnectionSlot, FrameReader};
+use barnabas_base::Text;
+use barnabas_net::{ConnectionSlot, Detached, FrameReader};
 use barnabas_sasl::exchange::Authenticated;
 use std::net::SocketAddr;
 
-/// An accepted socket on its way to the worker that will serve it.
+/// An accepted connection on its way to the worker that will serve it; with TLS, after the handshake.
 #[derive(Debug)]
 pub struct NewConnection {
-    pub stream: std::net::TcpStream,
+    pub stream: Detached,
+    /// The user whom the certificate names that the client showed, without `User:`.
+    pub certified: Option<Text>,
     pub peer: SocketAddr,
     pub listener: usize,
     pub slot: ConnectionSlot,

@@ -31,7 +31,7 @@ use super::session::{Half, Session};
 use crate::mailbox::{Command, NewConnection};
 use crate::node::workers::complaints::Cause;
 use barnabas_metrics::Stamp;
-use barnabas_net::{Claim, ConnectionSlot, FrameError, FrameReader};
+use barnabas_net::{Claim, ConnectionSlot, FrameError, FrameReader, ReadHalf, Stream};
 use barnabas_wire::{ApiKey, Frame, RequestStart};
 use bytes::Bytes;
 use std::cell::RefCell;
@@ -39,8 +39,6 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
-use tokio::net::TcpStream;
-use tokio::net::tcp::ReadHalf;
 
 /// Kafka's clients keep five requests in flight; librdkafka may keep many more.
 const IN_FLIGHT_MAX: usize = 128;
@@ -84,7 +82,7 @@ enum End {
 }
 
 /// Serves a connection until either side ends it, or hands it on.
-pub async fn serve(session: Rc<Session>, mut stream: TcpStream, new: Handover) {
+pub async fn serve(session: Rc<Session>, mut stream: Stream, new: Handover) {
     let Handover { slot, mut reader } = new;
     let is_known = tokio::select! {
         is_known = login::log_in(&session, &mut stream, &mut reader) => is_known,
@@ -105,13 +103,17 @@ pub async fn serve(session: Rc<Session>, mut stream: TcpStream, new: Handover) {
             () = closed(&session) => End::Closed,
         }
     };
-    let End::Move(worker) = end else { return };
-    match stream.into_std() {
+    let End::Move(worker) = end else {
+        stream.say_end();
+        return;
+    };
+    match stream.detach() {
         Ok(stream) => {
             let (peer, listener) = (session.peer, session.listener);
             let patience = session.patience.saturating_mul(4);
-            let (reader, login) = (Some(reader), session.handed_login());
-            let new = NewConnection { stream, peer, listener, slot, reader, patience, login };
+            let (certified, login) = (session.certified.clone(), session.handed_login());
+            let reader = Some(reader);
+            let new = NewConnection { stream, certified, peer, listener, slot, reader, patience, login };
             session.node.workers.mailboxes[worker].send(Command::Connection(new)).await;
         }
         Err(error) => tracing::debug!(peer = %session.peer, %error, "connection lost"),

@@ -49,6 +49,8 @@ pub struct Session {
     pub node: Arc<Node>,
     pub recorder: Rc<Recorder>,
     pub peer: SocketAddr,
+    /// The user whom the TLS certificate names that the client showed, without `User:`.
+    pub certified: Option<Text>,
     /// Stays when another worker goes on with the connection.
     pub number: ConnectionNumber,
     /// The listener's place in the node's list.
@@ -104,6 +106,7 @@ impl Session {
             tracks: RefCell::new(Tracks::new(recorder.clone())),
             recorder,
             peer: new.peer,
+            certified: new.certified.clone(),
             number: new.slot.number(),
             listener: new.listener,
             over_ms: Cell::new(new.login.as_ref().map_or(u64::MAX, |login| login.over_ms)),
@@ -152,8 +155,9 @@ impl Session {
         let listener = &self.node.identity.listeners[self.listener].0;
         let login = self.login.borrow();
         let login = login.as_ref().map(|login| &login.authenticated.login);
-        let principal = login
-            .map_or_else(|| Text::from("User:ANONYMOUS"), |login| Text::from(format!("User:{}", login.name)));
+        // On a listener with SASL its login counts, not a certificate (Kafka `DefaultKafkaPrincipalBuilder`).
+        let name = login.map(|login| &*login.name).or(self.certified.as_deref()).unwrap_or("ANONYMOUS");
+        let principal = Text::from(format!("User:{name}"));
         Client {
             listener: Text::from(listener.endpoint.listener.as_str()),
             client_id: client_id.map(Text::from),

@@ -12,7 +12,7 @@ use crate::node::Node;
 use crate::requests::session::MOVE_PATIENCE;
 use barnabas_config::{Listener, NodeConfig};
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_net::{Acceptor, ConnectionLimits, Gate, SocketOptions};
+use barnabas_net::{Acceptor, ConnectionLimits, Detached, Gate, SocketOptions};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -104,15 +104,9 @@ pub async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor) {
     let take = |stream, peer, slot| {
         next = (next + 1) % node.workers.count;
         node.workers.meter.connections_accepted.one();
-        let new = NewConnection {
-            stream,
-            peer,
-            listener,
-            slot,
-            reader: None,
-            patience: MOVE_PATIENCE,
-            login: None,
-        };
+        let (stream, certified, reader, login) = (Detached::plain(stream), None, None, None);
+        let patience = MOVE_PATIENCE;
+        let new = NewConnection { stream, certified, peer, listener, slot, reader, patience, login };
         if !node.workers.mailboxes[next].try_send(Command::Connection(new)) {
             node.workers.meter.connections_refused.one();
             if !node.shutdown.is_wanted() {

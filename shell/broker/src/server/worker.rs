@@ -18,7 +18,6 @@ use barnabas_net::FrameReader;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
 /// Commands taken at once. More than a round ever gathers: it bounds the time until answers go out.
@@ -188,7 +187,7 @@ impl Worker {
 
     fn connect(&mut self, new: NewConnection) {
         let session = Rc::new(Session::new(self.node.clone(), self.recorder.clone(), &new, self.id));
-        match TcpStream::from_std(new.stream) {
+        match new.stream.attach() {
             Ok(stream) => {
                 self.sessions.push(Rc::downgrade(&session));
                 let node = &self.node;

@@ -1,12 +1,16 @@
 use super::*;
+use crate::Stream;
 use crate::{Budget, ConnectionLimits, Gate};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-async fn pair() -> (TcpStream, TcpStream) {
+async fn pair() -> (TcpStream, Stream) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connects");
-    (client, listener.accept().await.expect("accepts").0)
+    (client, Stream::plain(listener.accept().await.expect("accepts").0))
 }
 
 fn place() -> FirstRequest {
@@ -97,7 +101,7 @@ async fn a_turn_that_is_used_up_is_given_away() {
     let budget = Budget::new(u64::MAX);
     let mut reader = FrameReader::new(budget.claim(None), 1000);
     client.write_all(&frame(b"hello")).await.expect("writes");
-    server.readable().await.expect("readable");
+    server.tcp().readable().await.expect("readable");
     poll_fn(|context| {
         while pin!(tokio::task::coop::consume_budget()).poll(context).is_ready() {}
         Poll::Ready(())

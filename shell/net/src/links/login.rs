@@ -6,6 +6,7 @@
 //! Source: Kafka 4 `SaslClientAuthenticator`.
 
 use super::header;
+use crate::stream::{ReadHalf, WriteHalf};
 use crate::{FrameReader, FrameWriter};
 use barnabas_base::Map;
 use barnabas_sasl::client::{ClientExchange, ClientLogin, Token};
@@ -15,7 +16,6 @@ use bytes::Bytes;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 /// The version whose tokens are in SaslAuthenticate.
 const HANDSHAKE: i16 = 1;

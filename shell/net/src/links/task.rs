@@ -2,6 +2,7 @@
 
 use super::login::{self, Idle};
 use super::{Address, LinkError, LinkSettings, LinkState, Outgoing, header};
+use crate::stream::{ReadHalf, Stream, WriteHalf};
 use crate::{Budget, Claim, FrameError, FrameReader, FrameWriter};
 use barnabas_base::Map;
 use barnabas_wire::messages::{ApiVersionsRequest, ApiVersionsResponse};
@@ -12,7 +13,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep_until, timeout};
 
@@ -56,7 +56,7 @@ struct Waiting {
 
 /// A connection whose peer has said what it speaks.
 struct Connected {
-    stream: TcpStream,
+    stream: Stream,
     reader: FrameReader,
     versions: Map<i16, VersionRange>,
     /// When to log in again; `None`: never.
@@ -189,6 +189,7 @@ impl Task {
         if self.settings.is_cut_off {
             stream.set_zero_linger()?;
         }
+        let stream = Stream::greet(stream, &self.address.host, self.settings.tls.as_deref()).await?;
         let budget = Budget::new(2 * self.settings.answer_bytes_max as u64);
         let mut connected = Connected {
             stream,
@@ -289,7 +290,7 @@ impl Task {
                     Ok(()) => {}
                     Err(why) => return End::Lost(why),
                 },
-                flushed = writer.flush(write), if !writer.is_empty() => {
+                flushed = writer.flush(write), if !writer.is_empty() || write.has_out() => {
                     if let Err(error) = flushed {
                         return End::Lost(error.to_string().into());
                     }

@@ -10,7 +10,7 @@ use crate::node::workers::complaints::Cause;
 use crate::node::workers::repeated::Repeated;
 use crate::requests::call::Answer;
 use barnabas_metrics::Stamp;
-use barnabas_net::{Claim, FrameWriter, Pace, Standing};
+use barnabas_net::{Claim, FrameWriter, Pace, Standing, WriteHalf};
 use barnabas_wire::messages::ResponseHeader;
 use barnabas_wire::{ApiKey, Message, Writer};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -18,7 +18,6 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::net::tcp::WriteHalf;
 
 /// Smaller answers claim nothing: as many as a connection may have in flight are half a megabyte.
 const UNCLAIMED_BYTES: usize = 4 * 1024;

@@ -25,7 +25,7 @@ use barnabas_base::TimestampMs;
 use barnabas_metadata::Image;
 use barnabas_metrics::Stamp;
 use barnabas_net::links;
-use barnabas_net::{Claim, FrameError, FrameReader, FrameWriter};
+use barnabas_net::{Claim, FrameError, FrameReader, FrameWriter, ReadHalf, Stream};
 use barnabas_sasl::exchange::{Exchange, Failure, Offer, Reply, Step, Surroundings, TokenCredential};
 use barnabas_sasl::oauth::Bearer;
 use barnabas_sasl::plain::PlainUsers;
@@ -36,8 +36,6 @@ use bytes::Bytes;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpStream;
-use tokio::net::tcp::ReadHalf;
 use tokio::time::{sleep, timeout, timeout_at};
 
 /// For a login, with everything before it.
@@ -46,7 +44,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Lets the client authenticate, where its listener asks for that. `false`: the connection is to be closed.
-pub(super) async fn log_in(session: &Rc<Session>, stream: &mut TcpStream, reader: &mut FrameReader) -> bool {
+pub(super) async fn log_in(session: &Rc<Session>, stream: &mut Stream, reader: &mut FrameReader) -> bool {
     let Some(listener) = session.node.logins.listener(session.listener) else { return true };
     if session.login().is_some() {
         return true;

@@ -583,8 +583,9 @@ async fn accept(node: Arc<Node>, acceptor: Acceptor) {
     let mut next = 0;
     let take = |stream, peer, slot| {
         next = (next + 1) % node.workers.count;
-        let patience = MOVE_PATIENCE;
-        let new = NewConnection { stream, peer, listener: 0, slot, reader: None, patience, login: None };
+        let (stream, certified, reader) = (barnabas_net::Detached::plain(stream), None, None);
+        let (patience, login, listener) = (MOVE_PATIENCE, None, 0);
+        let new = NewConnection { stream, certified, peer, listener, slot, reader, patience, login };
         assert!(node.workers.mailboxes[next].try_send(Command::Connection(new)));
     };
     acceptor.run(take, |_, refused| panic!("{refused}")).await.expect("accepts");

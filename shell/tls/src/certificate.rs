@@ -1,0 +1,56 @@
+//! What a certificate says: for whom it is, for which names, and how long.
+//!
+//! It judges nothing: chains are verified in verify.rs.
+
+mod distinguished_name;
+mod expiry;
+mod mapping_rules;
+#[cfg(test)]
+mod tests;
+pub(crate) mod tlv;
+
+pub use distinguished_name::rfc2253;
+pub use expiry::{Expiring, Expiry};
+pub use mapping_rules::MappingRules;
+
+use rustls::pki_types::CertificateDer;
+use x509_parser::extensions::GeneralName;
+
+/// See the file's header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// As Java prints it.
+    pub subject: String,
+    /// Seconds since 1970.
+    pub not_before_s: i64,
+    pub not_after_s: i64,
+    /// Alternative names: `dns:`, `ip:` and others, in no order that counts.
+    pub names: Vec<String>,
+}
+
+impl Facts {
+    /// `None`: it is no certificate.
+    pub fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
+        let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+        let subject = rfc2253(parsed.subject().as_raw())?;
+        let validity = parsed.validity();
+        let names = parsed.subject_alternative_name().ok().flatten();
+        let names = names.map(|names| names.value.general_names.iter().map(shown).collect());
+        Some(Self {
+            subject,
+            not_before_s: validity.not_before.timestamp(),
+            not_after_s: validity.not_after.timestamp(),
+            names: names.unwrap_or_default(),
+        })
+    }
+}
+
+fn shown(name: &GeneralName<'_>) -> String {
+    match name {
+        GeneralName::DNSName(name) => format!("dns:{}", name.to_ascii_lowercase()),
+        GeneralName::IPAddress(bytes) => format!("ip:{bytes:?}"),
+        GeneralName::RFC822Name(name) => format!("email:{name}"),
+        GeneralName::URI(name) => format!("uri:{name}"),
+        other => format!("{other:?}"),
+    }
+}

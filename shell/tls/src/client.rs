@@ -1,0 +1,154 @@
+//! A client's TLS: for tools, and for a node's connections to other nodes.
+//!
+//! Without a trust store the system's authorities are trusted, as Java trusts its own file. Without a key store no
+//! certificate is shown.
+
+use crate::certificate::Expiring;
+use crate::settings::{TlsSettings, suites};
+use crate::stores::material::{self, Material, Reload};
+use crate::{Session, SessionError, TlsError};
+use arc_swap::ArcSwap;
+use rustls::ClientConfig;
+use rustls::SignatureScheme;
+use rustls::client::{ResolvesClientCert, Resumption};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::ServerName;
+use rustls::sign::CertifiedKey;
+use std::sync::Arc;
+
+/// Servers whose sessions are remembered.
+const SESSIONS: usize = 256;
+
+/// See the file's header. Made once; each connection takes a session from it.
+#[derive(Debug)]
+pub struct ClientTls {
+    settings: TlsSettings,
+    loaded: ArcSwap<Loaded>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    config: Arc<ClientConfig>,
+    material: Material,
+}
+
+impl ClientTls {
+    /// # Errors
+    /// The key to change, and why.
+    pub fn load(settings: TlsSettings) -> Result<Self, TlsError> {
+        let loaded = ArcSwap::from_pointee(load(&settings)?);
+        Ok(Self { settings, loaded })
+    }
+
+    /// A session with `host`, for one connection.
+    ///
+    /// # Errors
+    /// The host is no name that a certificate can be for.
+    pub fn connect(&self, host: &str) -> Result<Session, SessionError> {
+        session(&self.settings, self.loaded.load().config.clone(), host)
+    }
+
+    /// Reads the stores again, and uses them for new connections if they have changed and are sound.
+    pub fn reload(&self, now_s: i64) -> Reload {
+        let old = self.loaded.load();
+        if !old.material.has_changed(&self.settings) {
+            return Reload::Unchanged;
+        }
+        let checked = load(&self.settings).and_then(|new| {
+            old.material.may_become(&new.material, &self.settings, now_s)?;
+            Ok(new)
+        });
+        match checked {
+            Ok(new) => {
+                self.loaded.store(Arc::new(new));
+                Reload::Loaded
+            }
+            Err(error) => Reload::Kept(error),
+        }
+    }
+
+    /// What is worth a line in the log.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = suites::warnings(&self.settings);
+        warnings.extend(self.loaded.load().material.warnings.iter().cloned());
+        warnings
+    }
+
+    /// The certificates in use, with the end of each.
+    pub fn expiring(&self) -> Vec<Expiring> {
+        self.loaded.load().material.expiring.clone()
+    }
+
+    /// For a handshake in memory between materials of one listener: host names cannot be checked there.
+    pub(crate) fn session_of(settings: &TlsSettings, material: &Material) -> Result<Session, TlsError> {
+        let settings = TlsSettings { checks_host_name: false, ..settings.clone() };
+        let provider = Arc::new(suites::provider(&settings)?);
+        let config = Arc::new(config(&settings, material, &provider)?);
+        session(&settings, config, "localhost").map_err(|error| {
+            TlsError::new(
+                "ssl.keystore.location",
+                error.to_string(),
+                "ssl.keystore.location=/etc/barnabas/broker.p12",
+            )
+        })
+    }
+}
+
+fn session(settings: &TlsSettings, config: Arc<ClientConfig>, host: &str) -> Result<Session, SessionError> {
+    let name = match ServerName::try_from(host.to_owned()) {
+        Ok(name) => name,
+        // Nothing is compared with it.
+        Err(_) if !settings.checks_host_name => ServerName::try_from("invalid").expect("a name"),
+        Err(_) => {
+            return Err(SessionError::new(format!("'{host}' is no host name that a certificate can be for")));
+        }
+    };
+    Session::client(config, name)
+}
+
+fn load(settings: &TlsSettings) -> Result<Loaded, TlsError> {
+    let provider = Arc::new(suites::provider(settings)?);
+    let material = Material::read(settings, &provider)?;
+    let config = config(settings, &material, &provider)?;
+    Ok(Loaded { config: Arc::new(config), material })
+}
+
+fn config(
+    settings: &TlsSettings,
+    material: &Material,
+    provider: &Arc<CryptoProvider>,
+) -> Result<ClientConfig, TlsError> {
+    let trust = match &material.trust {
+        Some(trust) => trust.clone(),
+        None => material::system_trust()?,
+    };
+    let verifier = trust.of_servers(provider, settings.checks_host_name).map_err(|problem| {
+        TlsError::new("ssl.truststore.location", problem, "ssl.truststore.location=/etc/barnabas/ca.pem")
+    })?;
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&suites::versions(settings)?)
+        .map_err(|error| suites::unusable(&error))?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    let mut config = if material.keys.is_empty() {
+        builder.with_no_client_auth()
+    } else {
+        builder.with_client_cert_resolver(Arc::new(KeyByScheme(material.keys.clone())))
+    };
+    config.resumption = Resumption::in_memory_sessions(SESSIONS);
+    Ok(config)
+}
+
+/// The first key that can sign as the server asks.
+#[derive(Debug)]
+struct KeyByScheme(Vec<Arc<CertifiedKey>>);
+
+impl ResolvesClientCert for KeyByScheme {
+    fn resolve(&self, _authorities: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.0.iter().find(|key| key.key.choose_scheme(schemes).is_some()).cloned()
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,16 @@
+//! Why TLS cannot be set up as the settings say: always the key, what is wrong, and an example.
+
+/// For the operator. `key` is as in the settings, without a listener's prefix: the caller names the listener.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {problem}. Example: {example}")]
+pub struct TlsError {
+    pub key: String,
+    pub problem: String,
+    pub example: String,
+}
+
+impl TlsError {
+    pub fn new(key: &str, problem: impl Into<String>, example: impl Into<String>) -> Self {
+        Self { key: key.to_owned(), problem: problem.into(), example: example.into() }
+    }
+}

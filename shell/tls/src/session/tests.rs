@@ -1,0 +1,315 @@
+//! Two sessions that speak to each other in memory.
+
+use super::*;
+use crate::{ClientTls, Reload, ServerTls, TlsSettings};
+use bytes::BytesMut;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair};
+use std::collections::HashMap;
+
+type Settings = HashMap<&'static str, String>;
+type Issuer = CertifiedIssuer<'static, KeyPair>;
+
+const NOW_S: i64 = 1_800_000_000;
+
+fn name(common: &str) -> DistinguishedName {
+    let mut name = DistinguishedName::new();
+    name.push(DnType::OrganizationName, "Barnabas");
+    name.push(DnType::CommonName, common);
+    name
+}
+
+fn authority(common: &str) -> Issuer {
+    let mut params = CertificateParams::new(Vec::new()).expect("sound");
+    params.distinguished_name = name(common);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed")
+}
+
+/// Key and chain as PEM; `until`: the last year.
+fn leaf(issuer: &Issuer, common: &str, until: i32) -> (String, String) {
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).expect("sound");
+    params.distinguished_name = name(common);
+    params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+    params.not_after = rcgen::date_time_ymd(until, 1, 1);
+    let key = KeyPair::generate().expect("a key");
+    let certificate = params.signed_by(&key, issuer).expect("signed");
+    (key.serialize_pem(), certificate.pem())
+}
+
+fn with_key(issuer: &Issuer, common: &str) -> Settings {
+    let (key, chain) = leaf(issuer, common, 2100);
+    HashMap::from([("ssl.keystore.key", key), ("ssl.keystore.certificate.chain", chain)])
+}
+
+fn trusting(mut settings: Settings, issuer: &Issuer) -> Settings {
+    settings.insert("ssl.truststore.certificates", issuer.pem());
+    settings
+}
+
+fn read(settings: &Settings) -> TlsSettings {
+    TlsSettings::read(|key| settings.get(key).cloned()).expect("sound")
+}
+
+fn server(settings: &Settings) -> ServerTls {
+    ServerTls::load(read(settings), false).expect("loads")
+}
+
+fn client(settings: &Settings) -> ClientTls {
+    ClientTls::load(read(settings)).expect("loads")
+}
+
+fn meet(client: &ClientTls, server: &ServerTls) -> Result<(Session, Session), SessionError> {
+    let mut dialling = client.connect("localhost")?;
+    let mut accepting = server.accept()?;
+    Session::meet(&mut dialling, &mut accepting)?;
+    // The server's ticket.
+    accepting.pass_to(&mut dialling)?;
+    Ok((dialling, accepting))
+}
+
+/// Sends in the pieces given, and hands over `step` bytes of ciphertext at a time.
+fn carry(from: &mut Session, to: &mut Session, pieces: &[&[u8]], step: usize) -> Vec<u8> {
+    let mut wire = Vec::new();
+    for piece in pieces {
+        with_out(|out| {
+            let length = from.encrypt(piece, out).expect("encrypts");
+            wire.extend_from_slice(&out[..length]);
+        });
+    }
+    let mut got = BytesMut::new();
+    let mut rest = &wire[..];
+    while !rest.is_empty() || to.has_received() {
+        let arrived = to.receive(step, &mut got, |buffer| {
+            let count = rest.len().min(step).min(buffer.len());
+            buffer[..count].copy_from_slice(&rest[..count]);
+            rest = &rest[count..];
+            Ok(Some(count))
+        });
+        assert!(arrived.expect("sound").is_some());
+    }
+    got.to_vec()
+}
+
+#[test]
+fn records_torn_anywhere_come_out_whole() {
+    let issuer = authority("ca");
+    let (server, client) =
+        (server(&with_key(&issuer, "broker")), client(&trusting(Settings::new(), &issuer)));
+    let (mut dialling, mut accepting) = meet(&client, &server).expect("meet");
+    let large: Vec<u8> = (0..100_000u32).map(|byte| byte as u8).collect();
+    for step in [1, 5, 17, 1_000, 16_384, 16_406, 200_000] {
+        let pieces: [&[u8]; 4] = [b"a", &large, b"", b"end"];
+        let expected: Vec<u8> = pieces.concat();
+        assert!(carry(&mut dialling, &mut accepting, &pieces, step) == expected, "{step}");
+        assert!(carry(&mut accepting, &mut dialling, &pieces, step) == expected, "{step}");
+        assert_eq!(accepting.held_bytes() + dialling.held_bytes(), 0, "idle sessions hold no buffer");
+    }
+    dialling.close();
+    let mut ciphertext = dialling.out.bytes().to_vec();
+    let mut got = BytesMut::new();
+    let end = accepting.receive(10, &mut got, |buffer| {
+        let count = ciphertext.len();
+        buffer[..count].copy_from_slice(&ciphertext);
+        Ok(Some(count))
+    });
+    assert!(end.expect("sound").expect("something").is_end);
+    ciphertext[6] ^= 1;
+    let (mut dialling, _) = meet(&client, &server).expect("meet");
+    let damaged = dialling.receive(10, &mut got, |buffer| {
+        buffer[..ciphertext.len()].copy_from_slice(&ciphertext);
+        Ok(Some(ciphertext.len()))
+    });
+    assert!(damaged.is_err());
+    assert!(dialling.has_out(), "an alert says so");
+}
+
+#[test]
+fn sessions_are_resumed_in_both_versions() {
+    let issuer = authority("ca");
+    for version in ["TLSv1.2", "TLSv1.3"] {
+        let mut settings = trusting(with_key(&issuer, "broker"), &issuer);
+        settings.insert("ssl.client.auth", "required".to_owned());
+        let server = server(&settings);
+        settings.insert("ssl.enabled.protocols", version.to_owned());
+        let client = client(&settings);
+        let resumed: Vec<bool> = (0..3)
+            .map(|_| {
+                let (mut dialling, mut accepting) = meet(&client, &server).expect("meet");
+                assert_eq!(dialling.protocol(), version);
+                carry(&mut accepting, &mut dialling, &[b"answer"], 4_096);
+                let principal = server.principal(&accepting, NOW_S).expect("mapped");
+                assert_eq!(principal.as_deref(), Some("CN=broker,O=Barnabas"), "known when resumed as well");
+                assert!(server.principal(&accepting, i64::MAX).is_err(), "expiry is looked at again");
+                accepting.is_resumed()
+            })
+            .collect();
+        assert_eq!(resumed, [false, true, true], "{version}");
+    }
+}
+
+#[test]
+fn client_certificates_are_judged_as_asked() {
+    let (issuer, other) = (authority("ca"), authority("other"));
+    let alone = trusting(Settings::new(), &issuer);
+    let own = trusting(with_key(&issuer, "alice"), &issuer);
+    let foreign = trusting(with_key(&other, "mallory"), &issuer);
+    let (key, chain) = leaf(&issuer, "late", 2021);
+    let late = trusting(
+        HashMap::from([("ssl.keystore.key", key), ("ssl.keystore.certificate.chain", chain)]),
+        &issuer,
+    );
+    let outcome = |auth: &str, settings: &Settings| {
+        let mut of_server = trusting(with_key(&issuer, "broker"), &issuer);
+        of_server.insert("ssl.client.auth", auth.to_owned());
+        let server = server(&of_server);
+        let (_, accepting) = meet(&client(settings), &server).map_err(|error| error.to_string())?;
+        server.principal(&accepting, NOW_S).map_err(|error| error.to_string())
+    };
+    assert_eq!(outcome("none", &own), Ok(None));
+    assert_eq!(outcome("requested", &alone), Ok(None));
+    assert_eq!(outcome("requested", &own), Ok(Some("CN=alice,O=Barnabas".to_owned())));
+    assert_eq!(outcome("required", &own), Ok(Some("CN=alice,O=Barnabas".to_owned())));
+    assert!(outcome("required", &alone).is_err());
+    for auth in ["requested", "required"] {
+        let refused = outcome(auth, &foreign).expect_err("refused");
+        assert!(refused.contains("CN=mallory,O=Barnabas"), "{refused}");
+        let refused = outcome(auth, &late).expect_err("refused");
+        assert!(refused.contains("expired") && refused.contains("CN=late"), "{refused}");
+    }
+}
+
+#[test]
+fn host_names_are_checked_unless_switched_off() {
+    let issuer = authority("ca");
+    let server = server(&with_key(&issuer, "broker"));
+    let mut settings = trusting(Settings::new(), &issuer);
+    let reach = |settings: &Settings, host: &str| {
+        let mut dialling = client(settings).connect(host)?;
+        Session::meet(&mut dialling, &mut server.accept()?)
+    };
+    reach(&settings, "localhost").expect("its name");
+    assert!(reach(&settings, "other.example.com").is_err());
+    assert!(reach(&settings, "127.0.0.1").is_err());
+    settings.insert("ssl.endpoint.identification.algorithm", String::new());
+    reach(&settings, "other.example.com").expect("not checked");
+    let foreign = trusting(settings, &authority("other"));
+    assert!(reach(&foreign, "localhost").is_err(), "whom to trust is checked all the same");
+}
+
+#[test]
+fn certificate_that_is_trusted_itself_is_accepted() {
+    // As openssl req -x509 makes it: an authority by its extensions, used by a server.
+    let own = authority("self-signed");
+    let settings = HashMap::from([
+        ("ssl.keystore.key", own.key().serialize_pem()),
+        ("ssl.keystore.certificate.chain", own.pem()),
+        ("ssl.truststore.certificates", own.pem()),
+        ("ssl.endpoint.identification.algorithm", String::new()),
+        ("ssl.client.auth", "required".to_owned()),
+    ]);
+    meet(&client(&settings), &server(&settings)).expect("meet");
+}
+
+#[test]
+fn reload_takes_only_what_verifies() {
+    let folder = std::env::temp_dir().join(format!("barnabas-tls-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("writes");
+    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let (issuer, other) = (authority("ca"), authority("other"));
+    let pair = |issuer: &Issuer, common: &str, until| {
+        let (key, chain) = leaf(issuer, common, until);
+        format!("{key}{chain}")
+    };
+    write("own.pem", &pair(&issuer, "broker", 2100));
+    write("ca.pem", &issuer.pem());
+    let settings = HashMap::from([
+        ("ssl.keystore.type", "PEM".to_owned()),
+        ("ssl.keystore.location", path("own.pem")),
+        ("ssl.truststore.location", path("ca.pem")),
+    ]);
+    let server = ServerTls::load(read(&settings), true).expect("loads");
+    assert_eq!(server.reload(NOW_S), Reload::Unchanged);
+    let kept = |why: &str| match server.reload(NOW_S) {
+        Reload::Kept(error) => assert!(error.to_string().contains(why), "{error}"),
+        other => panic!("{other:?}"),
+    };
+    write("own.pem", "-----BEGIN PRIV");
+    kept("no end");
+    write("own.pem", &pair(&issuer, "another", 2100));
+    kept("ssl.allow.dn.changes");
+    write("own.pem", &pair(&issuer, "broker", 2021));
+    kept("expired");
+    write("own.pem", &pair(&other, "broker", 2100));
+    kept("cannot connect");
+    std::fs::remove_file(folder.join("own.pem")).expect("removes");
+    kept("cannot be read");
+    let with_trust = client(&trusting(Settings::new(), &issuer));
+    meet(&with_trust, &server).expect("the old one is still in use");
+    write("own.pem", &pair(&issuer, "broker", 2099));
+    assert_eq!(server.reload(NOW_S), Reload::Loaded);
+    assert_eq!(server.reload(NOW_S), Reload::Unchanged);
+    meet(&with_trust, &server).expect("the new one");
+    std::fs::remove_dir_all(&folder).expect("removes");
+}
+
+#[test]
+fn names_on_the_wire_are_mapped() {
+    let issuer = authority("ca");
+    let mut settings = trusting(with_key(&issuer, "Alice"), &issuer);
+    settings.insert("ssl.client.auth", "required".to_owned());
+    settings.insert("ssl.principal.mapping.rules", "RULE:^CN=([^,]+),.*$/$1/L".to_owned());
+    let of_alice = server(&settings);
+    let (_, accepting) = meet(&client(&settings), &of_alice).expect("meet");
+    assert_eq!(of_alice.principal(&accepting, NOW_S).expect("mapped").as_deref(), Some("alice"));
+    settings.insert("ssl.principal.mapping.rules", "RULE:^CN=x$/x/".to_owned());
+    let strict = server(&settings);
+    let (_, accepting) = meet(&client(&settings), &strict).expect("meet");
+    assert!(strict.principal(&accepting, NOW_S).is_err());
+}
+
+/// A bit of the wire flips, or the wire is cut, at every stage: the session ends with an error, and neither then nor
+/// afterwards does rustls meet bytes that it does not expect.
+#[test]
+fn damaged_ciphertext_ends_the_session_alone() {
+    let issuer = authority("ca");
+    let (server, client) =
+        (server(&with_key(&issuer, "broker")), client(&trusting(Settings::new(), &issuer)));
+    let mut failed = 0;
+    for round in 0..400usize {
+        let (mut dialling, mut accepting) =
+            (client.connect("localhost").expect("a name"), server.accept().expect("accepts"));
+        dialling.begin().expect("greets");
+        for turn in 0..6 {
+            let mut wire = dialling.out.bytes().to_vec();
+            dialling.out = Received::default();
+            if !dialling.is_handshaking() {
+                with_out(|out| {
+                    let length = dialling.encrypt(&[7; 300], out).unwrap_or(0);
+                    wire.extend_from_slice(&out[..length]);
+                });
+            }
+            if turn == round % 3 && !wire.is_empty() {
+                let at = round * 7919 % wire.len();
+                wire[at] ^= 1 << (round % 8);
+            }
+            let mut fed = 0;
+            let step = 1 + round * 31 % 700;
+            while fed < wire.len() {
+                let end = wire.len().min(fed + step);
+                let part = &wire[fed..end];
+                fed = end;
+                let mut got = BytesMut::new();
+                let read = |buffer: &mut [u8]| {
+                    buffer[..part.len()].copy_from_slice(part);
+                    Ok(Some(part.len()))
+                };
+                failed += usize::from(accepting.read(part.len(), &mut got, read).is_err());
+            }
+            with_out(|out| accepting.encrypt(b"x", out)).ok();
+            accepting.close();
+            std::mem::swap(&mut dialling, &mut accepting);
+        }
+    }
+    assert!(failed > 100, "{failed}");
+}

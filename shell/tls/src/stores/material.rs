@@ -1,0 +1,207 @@
+//! What one listener or client holds of keys and trust, read at one moment; and how a newer one replaces it.
+//!
+//! Always true: what is in use was complete and its key fitted its certificate. Files that are half written, or that
+//! contradict each other, are not taken; what was in use before stays.
+
+use super::trust::Trust;
+use super::{Content, KeyEntry, Store};
+use crate::TlsError;
+use crate::certificate::{Expiring, Facts};
+use crate::settings::{Source, TlsSettings};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
+use rustls::sign::CertifiedKey;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where systems keep the authorities that they trust: for clients without a trust store, as Java's `cacerts`.
+const SYSTEM_AUTHORITIES: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+
+/// What a reload came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reload {
+    Unchanged,
+    /// New connections get the new material.
+    Loaded,
+    /// The stores have changed to something that cannot be used.
+    Kept(TlsError),
+}
+
+/// See the file's header.
+#[derive(Debug, Clone)]
+pub struct Material {
+    contents: [Option<Content>; 2],
+    pub keys: Vec<Arc<CertifiedKey>>,
+    /// Of the first key's certificate.
+    pub own: Option<Facts>,
+    pub trust: Option<Trust>,
+    pub expiring: Vec<Expiring>,
+    /// In words, for the log.
+    pub warnings: Vec<String>,
+}
+
+impl Material {
+    /// # Errors
+    /// A store that cannot be read, or a key that does not fit its certificate.
+    pub fn read(settings: &TlsSettings, provider: &CryptoProvider) -> Result<Self, TlsError> {
+        let (mut warnings, mut expiring) = (Vec::new(), Vec::new());
+        let (key_content, key_store) = open(settings.key_store.as_ref(), settings, KEY_STORE)?;
+        let (trust_content, trust_store) = open(settings.trust_store.as_ref(), settings, TRUST_STORE)?;
+        let mut keys = Vec::new();
+        let mut own = None;
+        for entry in key_store.into_iter().flat_map(|store| store.keys) {
+            let facts = entry.chain.first().and_then(Facts::of);
+            keys.push(Arc::new(certified(entry, provider)?));
+            own = own.or(facts);
+        }
+        if settings.key_store.is_some() && keys.is_empty() {
+            return Err(KEY_STORE.wrong("it holds no private key"));
+        }
+        for key in &keys {
+            expire("keystore", &key.cert, &mut expiring);
+        }
+        let trust = trust_store.map(|store| {
+            // Java takes the first certificate of a key's chain in a trust store for a trusted one, too.
+            let of_keys = store.keys.into_iter().filter_map(|entry| entry.chain.into_iter().next());
+            let certificates: Vec<_> = store.trusted.into_iter().chain(of_keys).collect();
+            expire("truststore", &certificates, &mut expiring);
+            let (trust, ignored) = Trust::new(certificates);
+            if ignored > 0 {
+                warnings.push(format!(
+                    "{ignored} certificates of the trust store are no authorities that can be verified with"
+                ));
+            }
+            trust
+        });
+        if trust.as_ref().is_some_and(|trust| trust.certificates().is_empty()) {
+            return Err(TRUST_STORE.wrong("it holds no trusted certificate"));
+        }
+        Ok(Self { contents: [key_content, trust_content], keys, own, trust, expiring, warnings })
+    }
+
+    /// Whether the stores say something else now. A store that cannot be read counts as changed: reading it again
+    /// says why.
+    pub fn has_changed(&self, settings: &TlsSettings) -> bool {
+        let sources = [&settings.key_store, &settings.trust_store];
+        sources.into_iter().zip(&self.contents).any(|(source, known)| match (source, known) {
+            (Some(source @ Source::File { .. }), Some(known)) => {
+                Content::read(source).ok().as_ref() != Some(known)
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether `next` may replace this one, as Kafka judges a new key store.
+    ///
+    /// # Errors
+    /// What speaks against it, with the key that allows it.
+    pub fn may_become(&self, next: &Self, settings: &TlsSettings, now_s: i64) -> Result<(), TlsError> {
+        if let Some(facts) = next.own.as_ref().filter(|facts| facts.not_after_s < now_s) {
+            return Err(KEY_STORE.wrong(format!("the new certificate of {} has expired", facts.subject)));
+        }
+        let (Some(old), Some(new)) = (&self.own, &next.own) else { return Ok(()) };
+        if !settings.allows_dn_changes && old.subject != new.subject {
+            return Err(TlsError::new(
+                "ssl.allow.dn.changes",
+                format!("the new certificate is for {}, the old one for {}", new.subject, old.subject),
+                "ssl.allow.dn.changes=true",
+            ));
+        }
+        let lost = old.names.iter().find(|name| !new.names.contains(name));
+        if let Some(lost) = lost.filter(|_| !settings.allows_san_changes) {
+            return Err(TlsError::new(
+                "ssl.allow.san.changes",
+                format!("the new certificate lacks the alternative name {lost} of the old one"),
+                "ssl.allow.san.changes=true",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The authorities that the system trusts.
+///
+/// # Errors
+/// There are none.
+pub fn system_trust() -> Result<Trust, TlsError> {
+    let named = std::env::var_os("SSL_CERT_FILE");
+    let paths = named.iter().map(Path::new).chain(SYSTEM_AUTHORITIES.iter().map(Path::new));
+    for path in paths {
+        let source = Source::File { path: path.to_owned(), password: None };
+        if let Ok(store) = Content::read(&source).and_then(|content| content.open(&source, None))
+            && !store.trusted.is_empty()
+        {
+            return Ok(Trust::new(store.trusted).0);
+        }
+    }
+    Err(TlsError::new(
+        "ssl.truststore.location",
+        "is not set, and this system has no file of authorities to trust",
+        TRUST_STORE.example,
+    ))
+}
+
+/// How one of the two stores is spoken of.
+#[derive(Clone, Copy)]
+struct Words {
+    file: &'static str,
+    inline: &'static str,
+    example: &'static str,
+}
+
+const KEY_STORE: Words = Words {
+    file: "ssl.keystore.location",
+    inline: "ssl.keystore.key",
+    example: "ssl.keystore.location=/etc/barnabas/broker.p12",
+};
+const TRUST_STORE: Words = Words {
+    file: "ssl.truststore.location",
+    inline: "ssl.truststore.certificates",
+    example: "ssl.truststore.location=/etc/barnabas/ca.pem",
+};
+
+impl Words {
+    fn wrong(&self, problem: impl Into<String>) -> TlsError {
+        TlsError::new(self.file, problem, self.example)
+    }
+}
+
+fn open(
+    source: Option<&Source>,
+    settings: &TlsSettings,
+    words: Words,
+) -> Result<(Option<Content>, Option<Store>), TlsError> {
+    let Some(source) = source else { return Ok((None, None)) };
+    let (key, of) = match source {
+        Source::File { path, .. } => (words.file, format!("{}: ", path.display())),
+        Source::Inline(_) => (words.inline, String::new()),
+    };
+    let wrong = |problem: String| TlsError::new(key, problem, words.example);
+    let content = Content::read(source).map_err(wrong)?;
+    let store = content.open(source, settings.key_password.as_ref());
+    let store = store.map_err(|problem| wrong(format!("{of}{problem}")))?;
+    Ok((Some(content), Some(store)))
+}
+
+fn certified(entry: KeyEntry, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
+    if entry.chain.is_empty() {
+        return Err(KEY_STORE.wrong("its private key has no certificate"));
+    }
+    let key = provider.key_provider.load_private_key(entry.key);
+    let key = key.map_err(|error| KEY_STORE.wrong(format!("its private key cannot be used: {error}")))?;
+    let certified = CertifiedKey::new(entry.chain, key);
+    certified
+        .keys_match()
+        .map_err(|_| KEY_STORE.wrong("its private key belongs to another certificate than its own"))?;
+    Ok(certified)
+}
+
+fn expire(store: &'static str, certificates: &[CertificateDer<'_>], into: &mut Vec<Expiring>) {
+    let facts = certificates.iter().filter_map(Facts::of);
+    into.extend(facts.map(|facts| Expiring {
+        store,
+        subject: facts.subject,
+        not_after_s: facts.not_after_s,
+    }));
+}

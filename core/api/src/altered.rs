@@ -9,8 +9,10 @@ use barnabas_metadata::config::{
     Kind, Resource as Keys, check_cordoned_log_dirs, check_dynamic_configs, contradictions,
 };
 use barnabas_metadata::{Resource, ResourceType};
+use barnabas_security::Operation as Permitted;
 use barnabas_wire::Str;
 
+use crate::access::refusal;
 use crate::{Context, Refusal};
 
 const CORDONED: &str = "cordoned.log.dirs";
@@ -111,6 +113,42 @@ impl Resources {
 /// to at run time is checked by that broker, and not by the controller to which it forwards the request (Kafka's
 /// `ControllerApis` does not check it either).
 pub(crate) fn check_resource(
+    kind: i8,
+    name: &str,
+    changes: &[Change<'_>],
+    replaces_all: bool,
+    route: Route,
+    ctx: &Context<'_>,
+) -> Result<(), Refusal> {
+    check_changes(kind, name, changes, replaces_all, route, ctx)?;
+    let kind = ResourceType::from_code(kind);
+    match kind.and_then(|kind| denied(Permitted::AlterConfigs, kind, name, ctx)) {
+        None => Ok(()),
+        Some(code) => Err(refusal(code)),
+    }
+}
+
+/// The code that denies the client this operation on a resource's configuration.
+///
+/// # Source
+/// Kafka 4.4 `ConfigHelper.describeConfigs`, `ControllerApis.authorizeAlterResource`.
+pub(crate) fn denied(
+    operation: Permitted,
+    kind: ResourceType,
+    name: &str,
+    ctx: &Context<'_>,
+) -> Option<ErrorCode> {
+    let (is_allowed, code) = match kind {
+        ResourceType::Topic => (ctx.access.topic(operation, name), ErrorCode::TopicAuthorizationFailed),
+        ResourceType::Group => (ctx.access.group(operation, name), ErrorCode::GroupAuthorizationFailed),
+        ResourceType::Broker | ResourceType::BrokerLogger | ResourceType::ClientMetrics => {
+            (ctx.access.cluster(operation), ErrorCode::ClusterAuthorizationFailed)
+        }
+    };
+    (!is_allowed).then_some(code)
+}
+
+fn check_changes(
     kind: i8,
     name: &str,
     changes: &[Change<'_>],

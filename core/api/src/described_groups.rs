@@ -6,13 +6,15 @@
 use std::collections::BTreeMap;
 
 use barnabas_base::{ErrorCode, Map, PartitionIndex};
+use barnabas_security::{Operation, ResourceType};
 use barnabas_wire::messages::{
     consumer_group_describe_response, describe_groups_response, share_group_describe_response,
     streams_group_describe_response,
 };
 use barnabas_wire::{Str, Struct};
 
-use crate::{AnswerRoom, authorized_operations};
+use crate::access::OPERATIONS_NOT_ASKED;
+use crate::{Access, AnswerRoom};
 
 /// What a description says first.
 pub(crate) struct Head<'a> {
@@ -24,25 +26,66 @@ pub(crate) struct Head<'a> {
 /// The description of a group of one type.
 pub(crate) trait Description: Clone + Default + Struct {
     fn head(&mut self) -> Head<'_>;
+
+    /// The topics that the description shows.
+    fn topics(&self) -> impl Iterator<Item = &str>;
+
+    /// The same group for a client that may not describe one of them.
+    fn without_topics(self) -> Self;
 }
 
-macro_rules! descriptions {
-    ($($of:ident),*) => {
-        $(impl Description for $of::DescribedGroup {
+macro_rules! description {
+    ($of:ident, $topics:expr, $denied:expr) => {
+        impl Description for $of::DescribedGroup {
             fn head(&mut self) -> Head<'_> {
                 let Self { group_id, error_code, authorized_operations, .. } = self;
                 Head { group_id, error_code, authorized_operations }
             }
-        })*
+
+            fn topics(&self) -> impl Iterator<Item = &str> {
+                let topics: fn(&Self) -> Vec<&str> = $topics;
+                topics(self).into_iter()
+            }
+
+            fn without_topics(self) -> Self {
+                let denied: fn(Self) -> Self = $denied;
+                denied(self)
+            }
+        }
+    };
+    ($of:ident, $topics:expr) => {
+        description!($of, $topics, |group| Self {
+            group_id: group.group_id,
+            error_code: ErrorCode::TopicAuthorizationFailed.code(),
+            error_message: Some(Str::from_static(DENIED)),
+            authorized_operations: OPERATIONS_NOT_ASKED,
+            ..Self::default()
+        });
     };
 }
 
-descriptions!(
-    consumer_group_describe_response,
-    describe_groups_response,
-    share_group_describe_response,
-    streams_group_describe_response
-);
+/// Kafka's sentence for a group with topics that the client may not describe.
+const DENIED: &str = "The group has described topic(s) that the client is not authorized to describe.";
+
+// The classic protocol's members keep their topics in bytes that the coordinator does not read.
+description!(describe_groups_response, |_| Vec::new(), |group| group);
+description!(consumer_group_describe_response, |group| {
+    let assigned = group.members.iter().flat_map(|member| [&member.assignment, &member.target_assignment]);
+    assigned.flat_map(|each| &each.topic_partitions).map(|topic| topic.topic_name.as_str()).collect()
+});
+description!(share_group_describe_response, |group| {
+    let assigned = group.members.iter().flat_map(|member| &member.assignment.topic_partitions);
+    assigned.map(|topic| topic.topic_name.as_str()).collect()
+});
+description!(streams_group_describe_response, |group| {
+    let topologies = group.topology.iter().flat_map(|topology| &topology.subtopologies);
+    let names = topologies.flatten().flat_map(|each| {
+        let named = each.repartition_source_topics.iter().chain(&each.state_changelog_topics);
+        let plain = each.source_topics.iter().chain(&each.repartition_sink_topics);
+        plain.chain(named.map(|topic| &topic.name))
+    });
+    names.map(Str::as_str).collect()
+});
 
 /// The descriptions as far as they are known, in the order of the request, however often a group stands in it.
 #[derive(Debug)]
@@ -67,7 +110,7 @@ impl<Group: Description> Described<Group> {
             let head = group.head();
             *head.group_id = id.clone();
             *head.error_code = shard.err().unwrap_or_default().code();
-            *head.authorized_operations = authorized_operations::NOT_ASKED;
+            *head.authorized_operations = OPERATIONS_NOT_ASKED;
             let places = described.places.entry(id.clone()).or_default();
             places.push(described.groups.len());
             described.groups.push(group);
@@ -80,14 +123,25 @@ impl<Group: Description> Described<Group> {
         (by_shard, described)
     }
 
-    /// Adds a shard's descriptions.
-    pub fn add(&mut self, groups: impl IntoIterator<Item = Group>, version: i16, room: &AnswerRoom) {
+    /// Adds a shard's descriptions. A group with a topic that the client may not describe is refused.
+    pub fn add(
+        &mut self,
+        groups: impl IntoIterator<Item = Group>,
+        version: i16,
+        room: &AnswerRoom,
+        access: &Access<'_>,
+    ) {
         for mut group in groups {
+            if !access.is_open() && !group.topics().all(|name| access.topic(Operation::Describe, name)) {
+                group = group.without_topics();
+            }
             let head = group.head();
             let Some(places) = self.places.get(&*head.group_id) else { continue };
             let shows = self.with_operations && *head.error_code == 0;
-            *head.authorized_operations =
-                if shows { authorized_operations::GROUP } else { authorized_operations::NOT_ASKED };
+            *head.authorized_operations = match shows {
+                true => access.operations(ResourceType::Group, head.group_id),
+                false => OPERATIONS_NOT_ASKED,
+            };
             for &place in places {
                 match room.take_struct(&group, version) {
                     Ok(()) => self.groups[place] = group.clone(),

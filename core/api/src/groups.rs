@@ -8,6 +8,8 @@
 use barnabas_base::{ErrorCode, PartitionIndex, name, partition_for};
 
 use crate::{Context, Leader};
+use barnabas_security::Operation;
+use barnabas_wire::Str;
 
 /// The partition that looks after a group, and who leads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +67,20 @@ pub(crate) fn shard_of_named_if(
         return Err(ErrorCode::InvalidGroupId);
     }
     shard_here_if(has_such_groups, group, ctx)
+}
+
+/// Why a member may not take part: it may not read the group, or not describe a topic that it reads.
+pub(crate) fn denied<'a>(
+    group: &str,
+    topics: impl IntoIterator<Item = &'a Str>,
+    ctx: &Context<'_>,
+) -> Option<ErrorCode> {
+    if !ctx.access.group(Operation::Read, group) {
+        return Some(ErrorCode::GroupAuthorizationFailed);
+    }
+    let mut topics = topics.into_iter().filter(|_| !ctx.access.is_open());
+    let is_allowed = topics.all(|topic| ctx.access.topic(Operation::Describe, topic));
+    (!is_allowed).then_some(ErrorCode::TopicAuthorizationFailed)
 }
 
 /// Every shard that is here, by number.

@@ -81,6 +81,7 @@ files!(
     "k26_end_txn",
     "k27_write_txn_markers",
     "k28_txn_offset_commit",
+    "k29_describe_acls",
     "k30_create_acls",
     "k31_delete_acls",
     "k32_describe_configs",

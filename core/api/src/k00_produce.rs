@@ -34,6 +34,7 @@ use barnabas_base::{
 };
 use barnabas_metadata::Topic;
 use barnabas_metadata::config::{Compression as CompressionType, TimestampType as TopicTime, TopicConfig};
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 use barnabas_wire::messages::produce_request::{ProduceRequest, TopicProduceData};
 use barnabas_wire::messages::produce_response::{
@@ -163,7 +164,7 @@ pub fn plan(request: ProduceRequest, version: i16, ctx: &Context<'_>) -> Plan<Wo
         endpoints: Vec::new(),
         failed: false,
     };
-    let transaction = match transaction(&request, version) {
+    let transaction = match transaction(&request, version, ctx) {
         Ok(transaction) => transaction,
         Err(code) => {
             pending.refuse_all(code);
@@ -220,8 +221,12 @@ pub fn rules(name: &str, topic: &TopicConfig, version: i16, now: TimestampMs) ->
 ///
 /// # Source
 /// Kafka `KafkaApis.handleProduceRequest`: who names no transactional id may write to none.
-fn transaction(request: &ProduceRequest, version: i16) -> Result<Option<Transaction>, ErrorCode> {
-    let mut found = None;
+fn transaction(
+    request: &ProduceRequest,
+    version: i16,
+    ctx: &Context<'_>,
+) -> Result<Option<Transaction>, ErrorCode> {
+    let (mut found, mut is_allowed) = (None, false);
     let partitions = request.topic_data.iter().flat_map(|topic| &topic.partition_data);
     for records in partitions.filter_map(|partition| partition.records.as_deref()) {
         if !is_transactional(records) {
@@ -230,6 +235,10 @@ fn transaction(request: &ProduceRequest, version: i16) -> Result<Option<Transact
         let Some(transactional_id) = &request.transactional_id else {
             return Err(ErrorCode::TransactionalIdAuthorizationFailed);
         };
+        is_allowed = is_allowed || ctx.access.transactional_id(Operation::Write, transactional_id);
+        if !is_allowed {
+            return Err(ErrorCode::TransactionalIdAuthorizationFailed);
+        }
         let Some(producer) = in_transaction(records) else { continue };
         if found.get_or_insert((producer, transactional_id)).0 != producer {
             return Err(ErrorCode::InvalidProducerIdMapping);
@@ -345,10 +354,16 @@ impl Pending {
         let topics = &ctx.image.topics;
         let known =
             if self.version >= 13 { topics.by_id(topic.topic_id) } else { topics.by_name(&topic.name) };
+        let name = if self.version >= 13 { known.map(|known| &*known.name) } else { Some(&*topic.name) };
+        let is_denied = name.is_some_and(|name| !ctx.access.topic(Operation::Write, name));
         let is_admin = ctx.client.client_id.as_deref() == Some(ADMIN_CLIENT);
         for (place, data) in topic.partition_data.into_iter().enumerate() {
             let slot = Slot::new(at, place);
             let partition = PartitionIndex(data.index);
+            if is_denied {
+                self.refuse(slot, ErrorCode::TopicAuthorizationFailed);
+                continue;
+            }
             let Some(known) = known else {
                 let by_id = self.version >= 13;
                 self.refuse(

@@ -42,6 +42,7 @@ use barnabas_base::{
     TimestampMs,
 };
 use barnabas_metadata::Topic;
+use barnabas_security::Operation;
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchRequest, FetchTopic};
 use barnabas_wire::messages::fetch_response::{
     AbortedTransaction, EpochEndOffset, FetchResponse, FetchableTopicResponse, NodeEndpoint, PartitionData,
@@ -205,8 +206,9 @@ pub fn plan(
         must_hurry: false,
     };
     let mut parts = Vec::with_capacity(wanted.len());
+    let mut readable = Readable::by(reader, ctx);
     for wanted in wanted {
-        pending.add(wanted, ctx, &mut parts);
+        pending.add(wanted, &mut readable, ctx, &mut parts);
     }
     Plan::Work(Work {
         reader,
@@ -219,6 +221,34 @@ pub fn plan(
         parts,
         pending,
     })
+}
+
+/// Which topics the reader may read: a follower all of them or none.
+struct Readable {
+    follower: Option<bool>,
+    /// Partitions of one topic stand together: the last topic and what it was denied with.
+    last: Option<(Arc<TopicKey>, Option<ErrorCode>)>,
+}
+
+impl Readable {
+    fn by(reader: Reader, ctx: &Context<'_>) -> Self {
+        let is_follower = matches!(reader, Reader::Follower { .. });
+        Self { follower: is_follower.then(|| ctx.access.cluster(Operation::ClusterAction)), last: None }
+    }
+
+    /// Why a topic is not read. `name` is `None` for an unknown topic id, which is no secret.
+    fn denied(&mut self, key: &Arc<TopicKey>, name: Option<&str>, ctx: &Context<'_>) -> Option<ErrorCode> {
+        if let Some(is_allowed) = self.follower {
+            return (!is_allowed).then_some(ErrorCode::TopicAuthorizationFailed);
+        }
+        if let Some((_, denied)) = self.last.as_ref().filter(|(last, _)| Arc::ptr_eq(last, key)) {
+            return *denied;
+        }
+        let is_denied = name.is_some_and(|name| !ctx.access.topic(Operation::Read, name));
+        let denied = is_denied.then_some(ErrorCode::TopicAuthorizationFailed);
+        self.last = Some((Arc::clone(key), denied));
+        denied
+    }
 }
 
 fn reader(request: &FetchRequest, version: i16) -> Reader {
@@ -293,7 +323,7 @@ fn part(slot: Slot, topic: &Arc<Topic>, data: &FetchPartition) -> Part {
 }
 
 impl Pending {
-    fn add(&mut self, wanted: Wanted, ctx: &Context<'_>, parts: &mut Vec<Part>) {
+    fn add(&mut self, wanted: Wanted, readable: &mut Readable, ctx: &Context<'_>, parts: &mut Vec<Part>) {
         let slot = Slot::new(0, self.entries.len());
         let topics = &ctx.image.topics;
         let by_id = self.version >= 13;
@@ -304,7 +334,10 @@ impl Pending {
         let mut data = empty(wanted.data.partition, self.version);
         // Kafka says it this way where it does not get as far as reading.
         data.aborted_transactions = PartitionData::default().aborted_transactions;
+        let name = if by_id { topic.map(|topic| &*topic.name) } else { Some(&*wanted.topic.name) };
+        let denied = readable.denied(&wanted.topic, name, ctx);
         match (topic, state) {
+            _ if denied.is_some() => data.error_code = denied.unwrap_or_default().code(),
             (None, _) if by_id => data.error_code = ErrorCode::UnknownTopicId.code(),
             (None, _) | (_, None) => data.error_code = ErrorCode::UnknownTopicOrPartition.code(),
             (Some(topic), Some(_)) => parts.push(part(slot, topic, &wanted.data)),

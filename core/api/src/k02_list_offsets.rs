@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, LeaderEpoch, Map, Offset, PartitionIndex, TimestampMs};
 use barnabas_metadata::Topic;
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 use barnabas_wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsRequest};
 use barnabas_wire::messages::list_offsets_response::{
@@ -211,6 +212,9 @@ fn check(
     version: i16,
     ctx: &Context<'_>,
 ) -> Result<(Arc<Topic>, Target), ErrorCode> {
+    if !ctx.access.topic(Operation::Describe, topic) {
+        return Err(ErrorCode::TopicAuthorizationFailed);
+    }
     if is_twice {
         return Err(ErrorCode::InvalidRequest);
     }

@@ -21,7 +21,7 @@
 //! | 13 | an error for the whole answer (KIP-1102) |
 //!
 //! ## Left out
-//! - Authorization: every topic is shown, and every operation counts as authorized.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleTopicMetadataRequest`, `KRaftMetadataCache`.
 
@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 use barnabas_base::{BrokerId, ErrorCode, PartitionIndex, TopicId, check_topic_name, is_internal_topic};
 use barnabas_metadata::{Partition, Topic};
+use barnabas_security::{Operation, ResourceType};
 use barnabas_wire::Str;
 use barnabas_wire::messages::create_topics_request::CreateTopicsRequest;
 use barnabas_wire::messages::metadata_request::{MetadataRequest, MetadataRequestTopic};
@@ -40,8 +41,9 @@ use barnabas_wire::messages::metadata_response::{
     MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
 };
 
+use crate::access::OPERATIONS_NOT_ASKED;
 use crate::auto_create::creation;
-use crate::{Context, Plan, authorized_operations};
+use crate::{Context, Plan};
 pub use large::{Large, Place, Writing, large, names_many};
 
 /// Topics have to be created; the answer goes out at once and the client asks again, as with Kafka.
@@ -56,26 +58,38 @@ pub struct Work {
 pub fn plan(request: MetadataRequest, version: i16, ctx: &Context<'_>) -> Plan<Work, MetadataResponse> {
     let Some(wanted) = wanted(&request, version) else { return Plan::Answer(invalid(request)) };
     let mut response = without_topics(&request, version, ctx);
-    let missing = add_topics(&mut response, &wanted, version, ctx);
+    let creates = may_create(&request, version, ctx);
+    let missing = add_topics(&mut response, &wanted, version, creates, ctx);
     if version >= 8 && request.include_topic_authorized_operations {
-        for topic in response.topics.iter_mut().filter(|topic| topic.name.is_some()) {
-            topic.topic_authorized_operations = authorized_operations::TOPIC;
-        }
+        response.topics.iter_mut().for_each(|topic| show_operations(topic, ctx));
     }
-    match to_create(&request, version, missing.iter(), ctx) {
+    match to_create(creates, missing.iter(), ctx) {
         Some(create) => Plan::Work(Work { create, response }),
         None => Plan::Answer(response),
     }
 }
 
-/// What the controller is to be asked for of the topics that are missing, if the request and this broker allow it.
+/// What the client may do to the topic. Denied and unknown ones of which only the id is known have none.
+fn show_operations(topic: &mut MetadataResponseTopic, ctx: &Context<'_>) {
+    if let Some(name) = &topic.name
+        && topic.error_code != ErrorCode::TopicAuthorizationFailed.code()
+    {
+        topic.topic_authorized_operations = ctx.access.operations(ResourceType::Topic, name);
+    }
+}
+
+/// Whether the request and this broker allow that missing topics are created.
+fn may_create(request: &MetadataRequest, version: i16, ctx: &Context<'_>) -> bool {
+    ctx.config.auto_create_topics && (version < 4 || request.allow_auto_topic_creation)
+}
+
+/// What the controller is to be asked for of the topics that are missing.
 fn to_create<'a>(
-    request: &MetadataRequest,
-    version: i16,
+    creates: bool,
     missing: impl Iterator<Item = &'a Str>,
     ctx: &Context<'_>,
 ) -> Option<CreateTopicsRequest> {
-    if !ctx.config.auto_create_topics || (version >= 4 && !request.allow_auto_topic_creation) {
+    if !creates {
         return None;
     }
     let valid = missing.map(Str::as_str).filter(|name| check_topic_name(name).is_ok());
@@ -91,9 +105,9 @@ fn without_topics(request: &MetadataRequest, version: i16, ctx: &Context<'_>) ->
         cluster_id: (version >= 2).then(|| Str::from(ctx.cluster_id)),
         controller_id: if version >= 1 { ctx.controller_id() } else { BrokerId::NONE.get() },
         cluster_authorized_operations: if operations {
-            authorized_operations::CLUSTER
+            ctx.access.cluster_operations()
         } else {
-            authorized_operations::NOT_ASKED
+            OPERATIONS_NOT_ASKED
         },
         ..MetadataResponse::default()
     }
@@ -157,22 +171,34 @@ fn add_topics(
     response: &mut MetadataResponse,
     wanted: &Wanted<'_>,
     version: i16,
+    creates: bool,
     ctx: &Context<'_>,
 ) -> Vec<Str> {
     let topics = &ctx.image.topics;
     let mut missing = Vec::new();
     match wanted {
         // In no order that a client could use, as with Kafka: this one costs least.
-        Wanted::All => response.topics = topics.by_ids().map(|topic| describe(topic, version, ctx)).collect(),
+        Wanted::All => {
+            let shown = topics.by_ids().filter(|topic| is_shown(topic, ctx));
+            response.topics = shown.map(|topic| describe(topic, version, ctx)).collect();
+        }
         Wanted::Ids(ids) => {
             for id in ids {
-                let known = topics.by_id(*id).map(|topic| describe(topic, version, ctx));
+                let known = topics.by_id(*id).map(|topic| {
+                    if ctx.access.topic(Operation::Describe, &topic.name) {
+                        describe(topic, version, ctx)
+                    } else {
+                        denied_id(*id)
+                    }
+                });
                 response.topics.push(known.unwrap_or_else(|| unknown_id(*id)));
             }
         }
         Wanted::Names(names) => {
             for name in names {
-                if let Some(topic) = topics.by_name(name) {
+                if is_denied(name, topics.by_name(name).is_some(), creates, ctx) {
+                    response.topics.push(denied(name));
+                } else if let Some(topic) = topics.by_name(name) {
                     response.topics.push(describe(topic, version, ctx));
                 } else {
                     response.topics.push(unknown(name, version));
@@ -182,6 +208,29 @@ fn add_topics(
         }
     }
     missing
+}
+
+/// Whether a list of all topics has this one. What it leaves out is not logged.
+fn is_shown(topic: &Topic, ctx: &Context<'_>) -> bool {
+    ctx.access.sees_topic(Operation::Describe, &topic.name)
+}
+
+/// Whether the client is denied a topic that it names: it may not see it, or may not create it by naming it.
+fn is_denied(name: &str, exists: bool, creates: bool, ctx: &Context<'_>) -> bool {
+    !ctx.access.topic(Operation::Describe, name) || (!exists && creates && !ctx.access.create_topic(name))
+}
+
+/// The same whether there is such a topic or not.
+fn denied(name: &Str) -> MetadataResponseTopic {
+    MetadataResponseTopic {
+        error_code: ErrorCode::TopicAuthorizationFailed.code(),
+        name: Some(name.clone()),
+        ..MetadataResponseTopic::default()
+    }
+}
+
+fn denied_id(topic_id: TopicId) -> MetadataResponseTopic {
+    MetadataResponseTopic { error_code: ErrorCode::TopicAuthorizationFailed.code(), ..unknown_id(topic_id) }
 }
 
 fn unknown(name: &Str, version: i16) -> MetadataResponseTopic {

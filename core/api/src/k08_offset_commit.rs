@@ -22,6 +22,7 @@
 //! Source: Kafka 4.4 `KafkaApis.handleOffsetCommitRequest`.
 
 use barnabas_base::{ErrorCode, PartitionIndex, TopicId};
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 use barnabas_wire::messages::offset_commit_request::{OffsetCommitRequest, OffsetCommitRequestTopic};
 use barnabas_wire::messages::offset_commit_response::{
@@ -52,6 +53,10 @@ pub fn plan(
     ctx: &Context<'_>,
 ) -> Plan<Work, OffsetCommitResponse> {
     let mut pending = Pending { version, refused: Vec::new() };
+    if !ctx.access.group(Operation::Read, &request.group_id) {
+        pending.refuse_all(&request.topics, ErrorCode::GroupAuthorizationFailed);
+        return Plan::Answer(pending.respond(OffsetCommitResponse::default()));
+    }
     if version == 0 {
         pending.refuse_all(&request.topics, ErrorCode::UnsupportedVersion);
         return Plan::Answer(pending.respond(OffsetCommitResponse::default()));
@@ -75,8 +80,14 @@ impl Pending {
         let topics = &ctx.image.topics;
         let by_id = self.version >= 10;
         let known = if by_id { topics.by_id(topic.topic_id) } else { topics.by_name(&topic.name) };
-        let Some(known) = known else {
-            let code = if by_id { ErrorCode::UnknownTopicId } else { ErrorCode::UnknownTopicOrPartition };
+        let name = if by_id { known.map(|known| &*known.name) } else { Some(&*topic.name) };
+        let is_denied = name.is_some_and(|name| !ctx.access.topic(Operation::Read, name));
+        let Some(known) = known.filter(|_| !is_denied) else {
+            let code = match () {
+                () if is_denied => ErrorCode::TopicAuthorizationFailed,
+                () if by_id => ErrorCode::UnknownTopicId,
+                () => ErrorCode::UnknownTopicOrPartition,
+            };
             self.refuse_all(std::slice::from_ref(topic), code);
             return false;
         };

@@ -22,6 +22,7 @@
 //! Source: Kafka 4.4 `KafkaApis.handleOffsetFetchRequest`, `OffsetFetchResponse`.
 
 use barnabas_base::{ErrorCode, PartitionIndex, TopicId};
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 use barnabas_wire::messages::offset_fetch_request::{
     OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics,
@@ -96,8 +97,13 @@ pub fn plan(request: OffsetFetchRequest, version: i16, ctx: &Context<'_>) -> Pla
             answer.asked =
                 topics.map(|topic| (topic.name.clone(), topic.partition_indexes.clone())).collect();
         }
-        let shard =
-            if version == 0 { Err(ErrorCode::UnsupportedVersion) } else { shard_here(&group.group_id, ctx) };
+        let shard = match () {
+            () if !ctx.access.group(Operation::Describe, &group.group_id) => {
+                Err(ErrorCode::GroupAuthorizationFailed)
+            }
+            () if version == 0 => Err(ErrorCode::UnsupportedVersion),
+            () => shard_here(&group.group_id, ctx),
+        };
         match shard {
             Ok(shard) => {
                 answer.fill_in(&mut group, version, ctx);
@@ -136,36 +142,40 @@ fn groups(request: OffsetFetchRequest, version: i16) -> Vec<OffsetFetchRequestGr
 }
 
 impl Group {
-    /// Finds the names of topics by id, or the ids by name. Unknown topic ids are refused.
+    /// Finds the names of topics by id, or the ids by name. Unknown topic ids are refused, and topics that the client
+    /// may not describe.
     fn fill_in(&mut self, group: &mut OffsetFetchRequestGroup, version: i16, ctx: &Context<'_>) {
         let Some(topics) = &mut group.topics else { return };
-        if version < 10 {
-            for topic in topics {
-                topic.topic_id = ctx.image.topics.id_of(&topic.name).unwrap_or(TopicId::ZERO);
-            }
-            return;
-        }
         topics.retain_mut(|topic| {
-            let known = ctx.image.topics.by_id(topic.topic_id);
-            match known {
-                Some(known) => topic.name = Str::from(&known.name),
-                None => self.refused.push(unknown_id(topic)),
+            if version < 10 {
+                topic.topic_id = ctx.image.topics.id_of(&topic.name).unwrap_or(TopicId::ZERO);
+            } else {
+                let Some(known) = ctx.image.topics.by_id(topic.topic_id) else {
+                    self.refused.push(refused(topic, ErrorCode::UnknownTopicId));
+                    return false;
+                };
+                topic.name = Str::from(&known.name);
             }
-            known.is_some()
+            let is_allowed = ctx.access.topic(Operation::Describe, &topic.name);
+            if !is_allowed {
+                self.refused.push(refused(topic, ErrorCode::TopicAuthorizationFailed));
+            }
+            is_allowed
         });
     }
 }
 
-fn unknown_id(topic: &OffsetFetchRequestTopics) -> OffsetFetchResponseTopics {
+fn refused(topic: &OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetchResponseTopics {
     let of = |partition_index: &i32| OffsetFetchResponsePartitions {
         partition_index: *partition_index,
         committed_offset: -1,
         committed_leader_epoch: -1,
         metadata: Some(Str::default()),
-        error_code: ErrorCode::UnknownTopicId.code(),
+        error_code: code.code(),
         ..OffsetFetchResponsePartitions::default()
     };
     OffsetFetchResponseTopics {
+        name: topic.name.clone(),
         topic_id: topic.topic_id,
         partitions: topic.partition_indexes.iter().map(of).collect(),
         ..OffsetFetchResponseTopics::default()
@@ -219,6 +229,11 @@ impl Group {
             }
             return response;
         }
+        if self.asks_all {
+            // Topics that the client may not describe are left out in silence.
+            response.topics.retain(|topic| ctx.access.sees_topic(Operation::Describe, &topic.name));
+        }
+        response.topics.extend(self.refused);
         if version >= 10 {
             if self.asks_all {
                 for topic in response.topics.iter_mut().filter(|topic| topic.topic_id.is_zero()) {
@@ -227,7 +242,6 @@ impl Group {
                 // What has no id cannot be named in this version.
                 response.topics.retain(|topic| !topic.topic_id.is_zero());
             }
-            response.topics.extend(self.refused);
             response.topics.iter_mut().for_each(|topic| topic.name = Str::default());
         } else {
             response.topics.iter_mut().for_each(|topic| topic.topic_id = TopicId::ZERO);

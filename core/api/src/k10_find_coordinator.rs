@@ -15,16 +15,18 @@
 //! | 6 | share-partitions, by `group:topic id:partition` (KIP-932) |
 //!
 //! ## Left out
-//! - Authorization: everybody may ask for everything.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleFindCoordinatorRequest`.
 
 use barnabas_base::{ErrorCode, name};
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 use barnabas_wire::messages::create_topics_request::CreateTopicsRequest;
 use barnabas_wire::messages::find_coordinator_request::FindCoordinatorRequest;
 use barnabas_wire::messages::find_coordinator_response::{Coordinator, FindCoordinatorResponse};
 
+use crate::access::refusal;
 use crate::auto_create::creation;
 use crate::groups::{self, Shard};
 use crate::{Context, Node, Plan, Refusal, share_state, transactions};
@@ -66,13 +68,42 @@ pub fn plan(
         SHARE if version >= SHARE_SINCE => name::SHARE_GROUP_STATE,
         _ => return Plan::Answer(response),
     };
-    if ctx.image.topics.by_name(topic).is_some() {
+    if ctx.image.topics.by_name(topic).is_some() || is_denied(&response) {
         return Plan::Answer(response);
     }
     Plan::Work(Work { create: creation([topic].into_iter(), ctx), response })
 }
 
+/// Whether the client may know of none of the coordinators that it asks for.
+fn is_denied(response: &FindCoordinatorResponse) -> bool {
+    let codes = [
+        ErrorCode::GroupAuthorizationFailed,
+        ErrorCode::TransactionalIdAuthorizationFailed,
+        ErrorCode::ClusterAuthorizationFailed,
+    ];
+    let is_denial = |code: i16| codes.iter().any(|denial| denial.code() == code);
+    let coordinators = &response.coordinators;
+    is_denial(response.error_code)
+        || (!coordinators.is_empty() && coordinators.iter().all(|each| is_denial(each.error_code)))
+}
+
+/// Why the client may not ask for this coordinator.
+fn denied(key_type: i8, key: &str, ctx: &Context<'_>) -> Option<ErrorCode> {
+    match key_type {
+        GROUP if !ctx.access.group(Operation::Describe, key) => Some(ErrorCode::GroupAuthorizationFailed),
+        TRANSACTION if !ctx.access.transactional_id(Operation::Describe, key) => {
+            Some(ErrorCode::TransactionalIdAuthorizationFailed)
+        }
+        SHARE if !ctx.access.cluster(Operation::ClusterAction) => Some(ErrorCode::ClusterAuthorizationFailed),
+        _ => None,
+    }
+}
+
 fn find(key_type: i8, key: &str, version: i16, ctx: &Context<'_>) -> Result<Node, Refusal> {
+    let is_known = key_type != SHARE || version >= SHARE_SINCE;
+    if let Some(code) = denied(key_type, key, ctx).filter(|_| is_known) {
+        return Err(refusal(code));
+    }
     let shard = match key_type {
         GROUP => groups::shard_of(key, ctx),
         TRANSACTION => transactions::shard_of(key, ctx),

@@ -13,17 +13,19 @@
 //! | 6 | GROUP_ID_NOT_FOUND and a message; before, such a group is called Dead (KIP-1043) |
 //!
 //! ## Left out
-//! - Authorization: every operation counts as authorized.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleDescribeGroupsRequest`, `GroupCoordinatorService.describeGroups`.
 
+use barnabas_base::ErrorCode;
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 use barnabas_wire::messages::describe_groups_request::DescribeGroupsRequest;
 use barnabas_wire::messages::describe_groups_response::{DescribeGroupsResponse, DescribedGroup};
 
 use crate::described_groups::Described;
 use crate::groups::{ToShard, shard_here};
-use crate::{AnswerRoom, Context, Plan};
+use crate::{Access, AnswerRoom, Context, Plan};
 
 #[derive(Debug)]
 pub struct Work {
@@ -45,7 +47,10 @@ pub fn plan(
     ctx: &Context<'_>,
 ) -> Plan<Work, DescribeGroupsResponse> {
     let with_operations = version >= 3 && request.include_authorized_operations;
-    let shard_of = |group: &Str| shard_here(group, ctx);
+    let shard_of = |group: &Str| match ctx.access.group(Operation::Describe, group) {
+        true => shard_here(group, ctx),
+        false => Err(ErrorCode::GroupAuthorizationFailed),
+    };
     let (by_shard, groups) = Described::split(request.groups, with_operations, shard_of);
     let pending = Pending { version, groups };
     let part =
@@ -56,12 +61,12 @@ pub fn plan(
 
 impl Pending {
     /// Takes over one shard's answer.
-    pub fn add(&mut self, response: DescribeGroupsResponse, room: &AnswerRoom) {
+    pub fn add(&mut self, response: DescribeGroupsResponse, room: &AnswerRoom, access: &Access<'_>) {
         let mut groups = response.groups;
         if self.version < 6 {
             groups.iter_mut().for_each(|group| group.error_message = None);
         }
-        self.groups.add(groups, self.version, room);
+        self.groups.add(groups, self.version, room, access);
     }
 
     /// The answer, once every shard's is in.

@@ -17,13 +17,14 @@
 //! Source: Kafka 4.4 `KafkaApis.handleListGroupsRequest`, `GroupCoordinatorService.listGroups`.
 
 use barnabas_base::{ErrorCode, PartitionIndex};
+use barnabas_security::{Operation, ResourceType};
 use barnabas_wire::messages::list_groups_request::ListGroupsRequest;
 use barnabas_wire::messages::list_groups_response::ListGroupsResponse;
 use barnabas_wire::{Message, Str};
 
 use crate::groups::shards_here;
 use crate::repeats::once;
-use crate::{AnswerRoom, Context, Plan};
+use crate::{Access, AnswerRoom, Context, Plan};
 
 #[derive(Debug)]
 pub struct Work {
@@ -37,6 +38,8 @@ pub struct Work {
 #[derive(Debug)]
 pub struct Pending {
     version: i16,
+    /// The client may see all groups.
+    sees_all: bool,
     response: ListGroupsResponse,
 }
 
@@ -50,7 +53,8 @@ pub fn plan(
     once(&mut request.states_filter);
     once(&mut request.types_filter);
     let shards = shards_here(ctx);
-    let pending = Pending { version, response: ListGroupsResponse::default() };
+    let sees_all = ctx.access.sees_cluster(Operation::Describe);
+    let pending = Pending { version, sees_all, response: ListGroupsResponse::default() };
     if shards.is_empty() {
         Plan::Answer(pending.respond())
     } else {
@@ -59,9 +63,11 @@ pub fn plan(
 }
 
 impl Pending {
-    /// Takes over a part of the list. A shard that moved away meanwhile is left out. Returns whether
+    /// Takes over a part of the list, without the groups that the client may not describe. A shard that moved away meanwhile is left out. Returns whether
     /// there is to be a list at all.
-    pub fn add(&mut self, response: ListGroupsResponse, room: &AnswerRoom) -> bool {
+    pub fn add(&mut self, mut response: ListGroupsResponse, room: &AnswerRoom, access: &Access<'_>) -> bool {
+        let sees = |group: &str| access.sees(Operation::Describe, ResourceType::Group, group);
+        response.groups.retain(|group| self.sees_all || sees(&group.group_id));
         if let Err(large) = room.take_struct(&response, ListGroupsResponse::VERSIONS.max) {
             self.response.error_code = large.code(ErrorCode::CoordinatorLoadInProgress).code();
             return false;

@@ -13,7 +13,7 @@
 //! | 5 | the client says which cluster and node it means (KIP-1242) |
 //!
 //! ## Left out
-//! - APIs that this node does not answer yet: DescribeAcls, those of delegation tokens, client metrics, and key 93.
+//! - APIs that this node does not answer yet: those of delegation tokens, client metrics, and key 93.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleApiVersionsRequest`, `ApiVersionsRequest`, `ApiVersionsResponse`.
 
@@ -54,6 +54,7 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::EndTxn,
     ApiKey::WriteTxnMarkers,
     ApiKey::TxnOffsetCommit,
+    ApiKey::DescribeAcls,
     ApiKey::CreateAcls,
     ApiKey::DeleteAcls,
     ApiKey::DescribeConfigs,

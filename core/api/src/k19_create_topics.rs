@@ -19,13 +19,15 @@
 //!
 //! Source: Kafka 4.4 `ControllerApis.createTopics`, `ReplicationControlManager.createTopics`.
 
-use barnabas_base::{ErrorCode, Map, name};
+use barnabas_base::{ErrorCode, Map, Set, name};
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 use barnabas_wire::messages::create_topics_request::{CreatableTopic, CreateTopicsRequest};
 use barnabas_wire::messages::create_topics_response::{
     CreatableTopicConfigs, CreatableTopicResult, CreateTopicsResponse,
 };
 
+use crate::access::refusal;
 use crate::described::topic_entries;
 use crate::{Context, Plan, Refusal};
 
@@ -46,15 +48,30 @@ pub struct Pending {
     asked: Vec<Str>,
     refused: Vec<CreatableTopicResult>,
     configs: Map<Str, Vec<(Str, Str)>>,
+    /// The client may not describe their configurations.
+    hidden: Set<Str>,
 }
 
 /// Takes out what must not reach the controller.
-pub fn plan(mut request: CreateTopicsRequest, version: i16) -> Plan<Work, CreateTopicsResponse> {
+///
+/// # Source
+/// Kafka 4.4 `ControllerApis.createTopics`: the order of the checks.
+pub fn plan(
+    mut request: CreateTopicsRequest,
+    version: i16,
+    ctx: &Context<'_>,
+) -> Plan<Work, CreateTopicsResponse> {
     let mut times: Map<Str, u32> = Map::default();
     for topic in &request.topics {
         *times.entry(topic.name.clone()).or_default() += 1;
     }
-    let mut pending = Pending { version, asked: Vec::new(), refused: Vec::new(), configs: Map::default() };
+    let mut pending = Pending {
+        version,
+        asked: Vec::new(),
+        refused: Vec::new(),
+        configs: Map::default(),
+        hidden: Set::default(),
+    };
     request.topics.retain(|topic| match times.get_mut(&topic.name) {
         Some(1) if topic.name == name::CLUSTER_METADATA => {
             let why = "Creation of internal topic __cluster_metadata is prohibited.";
@@ -62,8 +79,12 @@ pub fn plan(mut request: CreateTopicsRequest, version: i16) -> Plan<Work, Create
             pending.refused.push(result(topic.name.clone(), &refusal));
             false
         }
+        Some(1) if !ctx.access.create_topic(&topic.name) => {
+            pending.refused.push(result(topic.name.clone(), &refusal(ErrorCode::TopicAuthorizationFailed)));
+            false
+        }
         Some(1) => {
-            pending.ask(topic);
+            pending.ask(topic, ctx);
             true
         }
         Some(times) => {
@@ -84,9 +105,12 @@ pub fn plan(mut request: CreateTopicsRequest, version: i16) -> Plan<Work, Create
 }
 
 impl Pending {
-    fn ask(&mut self, topic: &CreatableTopic) {
+    fn ask(&mut self, topic: &CreatableTopic, ctx: &Context<'_>) {
         self.asked.push(topic.name.clone());
         if self.version >= 5 {
+            if !ctx.access.topic(Operation::DescribeConfigs, &topic.name) {
+                self.hidden.insert(topic.name.clone());
+            }
             let configs = topic.configs.iter();
             let configs = configs.filter_map(|config| Some((config.name.clone(), config.value.clone()?)));
             self.configs.insert(topic.name.clone(), configs.collect());
@@ -108,6 +132,10 @@ impl Pending {
                 topic.error_code == 0 && topic.topic_config_error_code == 0
             };
             for topic in response.topics.iter_mut().filter(is_shown) {
+                if self.hidden.contains(&topic.name) {
+                    hide_configs(topic);
+                    continue;
+                }
                 let asked = self.configs.get(&topic.name).map_or(&[][..], Vec::as_slice);
                 let shown = topic.configs.take().filter(|configs| !configs.is_empty());
                 show_configs(topic, shown.unwrap_or_else(|| configs(asked, ctx)), ctx);
@@ -163,6 +191,13 @@ fn show_configs(topic: &mut CreatableTopicResult, shown: Vec<CreatableTopicConfi
         // The protocol has a code for it; the topic is there all the same.
         Err(large) => topic.topic_config_error_code = large.code(ErrorCode::RequestTimedOut).code(),
     }
+}
+
+/// The client may create the topic, and not describe its configuration (KIP-525).
+fn hide_configs(topic: &mut CreatableTopicResult) {
+    topic.topic_config_error_code = ErrorCode::TopicAuthorizationFailed.code();
+    (topic.num_partitions, topic.replication_factor) = (-1, -1);
+    topic.configs = CreatableTopicResult::default().configs;
 }
 
 fn configs(asked: &[(Str, Str)], ctx: &Context<'_>) -> Vec<CreatableTopicConfigs> {

@@ -18,10 +18,12 @@
 //! Source: Kafka 4.4 `ControllerApis.deleteTopics`.
 
 use barnabas_base::{ErrorCode, Map, Set, TopicId};
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 use barnabas_wire::messages::delete_topics_request::{DeleteTopicState, DeleteTopicsRequest};
 use barnabas_wire::messages::delete_topics_response::{DeletableTopicResult, DeleteTopicsResponse};
 
+use crate::access::refusal;
 use crate::{Context, Plan, Refusal};
 
 /// For the controller: in the form of [`FORM`] whatever the version, each topic by name or by id.
@@ -101,6 +103,7 @@ impl Pending {
             *count = if once { 1 } else { 0 };
             once
         });
+        self.deny(topics, ctx);
         // A topic that is named by id and by name is deleted in neither way.
         let ids: Set<TopicId> =
             topics.iter().filter(|topic| topic.name.is_none()).map(|topic| topic.topic_id).collect();
@@ -116,6 +119,26 @@ impl Pending {
             let Some(id) = named_twice(topic) else { return true };
             let refusal = invalid("This topic name stands for a topic id that is given as well.");
             self.refused.push(DeletableTopicResult { topic_id: id, ..result(topic.clone(), &refusal) });
+            false
+        });
+    }
+
+    /// Refuses topics that the client may not delete. An unknown id goes on to the controller: ids are no secret. The
+    /// name that belongs to an id is told only to a client that may describe the topic.
+    fn deny(&mut self, topics: &mut Vec<DeleteTopicState>, ctx: &Context<'_>) {
+        if ctx.access.sees_cluster(Operation::Delete) {
+            return;
+        }
+        topics.retain(|topic| {
+            let by_id = topic.name.is_none();
+            let known = if by_id { ctx.image.topics.by_id(topic.topic_id) } else { None };
+            let name = known.map(|known| Str::from(&known.name)).or_else(|| topic.name.clone());
+            let Some(name) = name.filter(|name| !ctx.access.topic(Operation::Delete, name)) else {
+                return true;
+            };
+            let is_told = !by_id || ctx.access.sees_topic(Operation::Describe, &name);
+            let refused = result(topic.clone(), &refusal(ErrorCode::TopicAuthorizationFailed));
+            self.refused.push(DeletableTopicResult { name: is_told.then_some(name), ..refused });
             false
         });
     }

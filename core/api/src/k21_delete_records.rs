@@ -19,6 +19,7 @@ use std::sync::Arc;
 use barnabas_base::{DurationMs, ErrorCode, Offset, PartitionIndex, is_internal_topic};
 use barnabas_metadata::config::TopicConfig;
 use barnabas_metadata::{Resource, Topic};
+use barnabas_security::Operation;
 use barnabas_wire::messages::delete_records_request::DeleteRecordsRequest;
 use barnabas_wire::messages::delete_records_response::{
     DeleteRecordsPartitionResult, DeleteRecordsResponse, DeleteRecordsTopicResult,
@@ -92,6 +93,9 @@ fn check(
     ctx: &Context<'_>,
 ) -> Result<(Arc<Topic>, Option<Offset>), ErrorCode> {
     const HIGH_WATERMARK: i64 = -1;
+    if !ctx.access.topic(Operation::Delete, topic) {
+        return Err(ErrorCode::TopicAuthorizationFailed);
+    }
     ctx.known_partition(topic, partition)?;
     if is_internal_topic(topic) {
         return Err(ErrorCode::InvalidTopicException);

@@ -18,6 +18,7 @@
 //! Source: Kafka 4.4 `KafkaApis.handleInitProducerIdRequest`, `TransactionCoordinator.handleInitProducerId`.
 
 use barnabas_base::{ErrorCode, ProducerEpoch, ProducerId};
+use barnabas_security::{Operation, ResourceType};
 use barnabas_wire::messages::init_producer_id_request::InitProducerIdRequest;
 use barnabas_wire::messages::init_producer_id_response::InitProducerIdResponse;
 
@@ -36,6 +37,9 @@ pub enum Work {
 
 /// Answers, or says who does.
 pub fn plan(request: InitProducerIdRequest, ctx: &Context<'_>) -> Plan<Work, InitProducerIdResponse> {
+    if let Some(code) = denied(&request, ctx) {
+        return Plan::Answer(refuse(code));
+    }
     let has_id = ProducerId(request.producer_id) != ProducerId::NONE;
     let has_epoch = ProducerEpoch(request.producer_epoch) != ProducerEpoch::NONE;
     if has_id != has_epoch {
@@ -49,6 +53,19 @@ pub fn plan(request: InitProducerIdRequest, ctx: &Context<'_>) -> Plan<Work, Ini
         Plan::Answer(response) => Plan::Answer(response),
         Plan::Work(asked) => Plan::Work(Work::Transactional(asked)),
     }
+}
+
+/// Why the client gets no id. Without a transactional id it needs WRITE on any topic (KIP-679), or the older
+/// IDEMPOTENT_WRITE on the cluster.
+fn denied(request: &InitProducerIdRequest, ctx: &Context<'_>) -> Option<ErrorCode> {
+    let Some(id) = &request.transactional_id else {
+        let is_allowed = ctx.access.any(Operation::Write, ResourceType::Topic)
+            || ctx.access.cluster(Operation::IdempotentWrite);
+        return (!is_allowed).then_some(ErrorCode::ClusterAuthorizationFailed);
+    };
+    let may = |operation| ctx.access.transactional_id(operation, id);
+    let is_allowed = may(Operation::Write) && (!request.enable2_pc || may(Operation::TwoPhaseCommit));
+    (!is_allowed).then_some(ErrorCode::TransactionalIdAuthorizationFailed)
 }
 
 /// The answer, from the shard's.

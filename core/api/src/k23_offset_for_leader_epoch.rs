@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use barnabas_base::{ErrorCode, LeaderEpoch, Offset, PartitionIndex};
 use barnabas_metadata::Topic;
+use barnabas_security::Operation;
 use barnabas_wire::messages::offset_for_leader_epoch_request::OffsetForLeaderEpochRequest;
 use barnabas_wire::messages::offset_for_leader_epoch_response::{
     EpochEndOffset, OffsetForLeaderEpochResponse, OffsetForLeaderTopicResult,
@@ -64,13 +65,18 @@ pub fn plan(
 ) -> Plan<Work, OffsetForLeaderEpochResponse> {
     let mut parts = Vec::new();
     let mut topics = Vec::with_capacity(request.topics.len());
+    let is_broker = ctx.access.sees_cluster(Operation::ClusterAction);
     for (at, topic) in request.topics.into_iter().enumerate() {
+        let is_allowed = is_broker || ctx.access.topic(Operation::Describe, &topic.topic);
         let mut results = Vec::with_capacity(topic.partitions.len());
         for (place, asked) in topic.partitions.into_iter().enumerate() {
             let partition = PartitionIndex(asked.partition);
             let current =
                 (asked.current_leader_epoch >= 0).then_some(LeaderEpoch(asked.current_leader_epoch));
-            let checked = ctx.led_partition_in(&topic.topic, partition, current);
+            let checked = match is_allowed {
+                true => ctx.led_partition_in(&topic.topic, partition, current),
+                false => Err(ErrorCode::TopicAuthorizationFailed),
+            };
             results.push(EpochEndOffset {
                 error_code: checked.as_ref().err().copied().unwrap_or_default().code(),
                 partition: asked.partition,

@@ -13,13 +13,14 @@
 //! | 5 | TRANSACTION_ABORTABLE; the client behind it follows `transaction.version` 2 (KIP-890) |
 //!
 //! ## Left out
-//! - Authorization: everybody may write to every topic that is not the cluster's own, and is taken for a broker.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleAddPartitionsToTxnRequest`.
 
 use barnabas_base::{
     ErrorCode, PartitionIndex, ProducerEpoch, ProducerId, TopicPartition, is_internal_topic,
 };
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 use barnabas_wire::messages::add_partitions_to_txn_request::{
     AddPartitionsToTxnRequest, AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction,
@@ -70,9 +71,21 @@ pub fn plan(
     version: i16,
     ctx: &Context<'_>,
 ) -> Plan<Work, AddPartitionsToTxnResponse> {
+    if version >= BROKERS_SINCE && !ctx.access.cluster(Operation::ClusterAction) {
+        return Plan::Answer(AddPartitionsToTxnResponse {
+            error_code: ErrorCode::ClusterAuthorizationFailed.code(),
+            ..AddPartitionsToTxnResponse::default()
+        });
+    }
     let mut pending = Pending { version, results: Vec::new() };
     let mut parts = Vec::new();
     for transaction in transactions(request, version) {
+        let id = &transaction.transactional_id;
+        if version < BROKERS_SINCE && !ctx.access.transactional_id(Operation::Write, id) {
+            let code = ErrorCode::TransactionalIdAuthorizationFailed;
+            pending.results.push(result(&transaction, |_, _| code));
+            continue;
+        }
         let refusals = refusals(&transaction.topics, version, ctx);
         let shard = shard_here(&transaction.transactional_id, ctx);
         let place = pending.results.len();
@@ -134,7 +147,9 @@ fn refusals<'a>(
 ) -> Option<impl Fn(&str, i32) -> ErrorCode + use<'a>> {
     let refusal = move |topic: &str, index: i32| {
         let known = ctx.image.topics.by_name(topic);
-        if version < BROKERS_SINCE && is_internal_topic(topic) {
+        // Only those versions come from clients.
+        let is_denied = || is_internal_topic(topic) || !ctx.access.topic(Operation::Write, topic);
+        if version < BROKERS_SINCE && is_denied() {
             ErrorCode::TopicAuthorizationFailed
         } else if known.is_none_or(|known| known.partition(PartitionIndex(index)).is_none()) {
             ErrorCode::UnknownTopicOrPartition

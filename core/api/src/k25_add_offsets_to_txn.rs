@@ -11,7 +11,7 @@
 //! | 4 | TRANSACTION_ABORTABLE (KIP-890) |
 //!
 //! ## Left out
-//! - Authorization: everybody may read every group.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleAddOffsetsToTxnRequest`.
 

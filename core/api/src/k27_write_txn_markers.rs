@@ -10,7 +10,7 @@
 //! | 2 | the version of the transaction (KIP-1228) |
 //!
 //! ## Left out
-//! - Authorization: everybody counts as a broker.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleWriteTxnMarkersRequest`.
 
@@ -104,6 +104,20 @@ pub fn plan(request: &WriteTxnMarkersRequest, ctx: &Context<'_>) -> Plan<Work, W
         }
     }
     if parts.is_empty() { Plan::Answer(pending.respond()) } else { Plan::Work(Work { parts, pending }) }
+}
+
+/// The answer to a client that may not write markers: the same for each partition.
+pub(crate) fn refuse(request: &WriteTxnMarkersRequest, code: ErrorCode) -> WriteTxnMarkersResponse {
+    let mut pending = Pending::default();
+    for marker in &request.markers {
+        pending.results.entry(marker.producer_id).or_default();
+        for topic in &marker.topics {
+            for index in &topic.partition_indexes {
+                pending.set(marker.producer_id, topic.name.text(), *index, code);
+            }
+        }
+    }
+    pending.respond()
 }
 
 impl Pending {

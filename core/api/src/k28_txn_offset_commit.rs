@@ -13,11 +13,12 @@
 //! | 6 | topic ids instead of names (KIP-1319) |
 //!
 //! ## Left out
-//! - Authorization: everybody may read every group and topic.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleTxnOffsetCommitRequest`.
 
 use barnabas_base::{ErrorCode, PartitionIndex, TopicId};
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 use barnabas_wire::messages::txn_offset_commit_request::{
     TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic,
@@ -58,6 +59,19 @@ pub fn plan(
     ctx: &Context<'_>,
 ) -> Plan<Work, TxnOffsetCommitResponse> {
     let mut pending = Pending { version, refused: Vec::new() };
+    let denied = match () {
+        () if !ctx.access.transactional_id(Operation::Write, &request.transactional_id) => {
+            Some(ErrorCode::TransactionalIdAuthorizationFailed)
+        }
+        () if !ctx.access.group(Operation::Read, &request.group_id) => {
+            Some(ErrorCode::GroupAuthorizationFailed)
+        }
+        () => None,
+    };
+    if let Some(code) = denied {
+        request.topics.iter().for_each(|topic| pending.refuse_all(topic, code));
+        return Plan::Answer(pending.respond(TxnOffsetCommitResponse::default()));
+    }
     request.topics.retain_mut(|topic| pending.sort_out(topic, ctx));
     if request.topics.is_empty() {
         return Plan::Answer(pending.respond(TxnOffsetCommitResponse::default()));
@@ -95,8 +109,14 @@ impl Pending {
         let topics = &ctx.image.topics;
         let by_id = self.version >= IDS_SINCE;
         let known = if by_id { topics.by_id(topic.topic_id) } else { topics.by_name(&topic.name) };
-        let Some(known) = known else {
-            let code = if by_id { ErrorCode::UnknownTopicId } else { ErrorCode::UnknownTopicOrPartition };
+        let name = if by_id { known.map(|known| &*known.name) } else { Some(&*topic.name) };
+        let is_denied = name.is_some_and(|name| !ctx.access.topic(Operation::Read, name));
+        let Some(known) = known.filter(|_| !is_denied) else {
+            let code = match () {
+                () if is_denied => ErrorCode::TopicAuthorizationFailed,
+                () if by_id => ErrorCode::UnknownTopicId,
+                () => ErrorCode::UnknownTopicOrPartition,
+            };
             self.refuse_all(topic, code);
             return false;
         };

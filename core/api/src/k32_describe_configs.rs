@@ -20,12 +20,15 @@
 use barnabas_base::{ErrorCode, Set, check_topic_name};
 use barnabas_metadata::config::ConfigSource;
 use barnabas_metadata::{Resource, ResourceType};
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 use barnabas_wire::messages::describe_configs_request::{DescribeConfigsRequest, DescribeConfigsResource};
 use barnabas_wire::messages::describe_configs_response::{
     DescribeConfigsResourceResult, DescribeConfigsResponse, DescribeConfigsResult, DescribeConfigsSynonym,
 };
 
+use crate::access::refusal;
+use crate::altered::denied;
 use crate::described::{
     Entry, Synonym, broker_default_entries, broker_entries, client_metrics_entries, group_entries,
     logger_entries, topic_entries,
@@ -76,6 +79,9 @@ fn entries(resource: &DescribeConfigsResource, ctx: &Context<'_>) -> Result<Vec<
     let name = resource.resource_name.as_str();
     let invalid = |message: &str| Err(Refusal::new(ErrorCode::InvalidRequest, message));
     let kind = ResourceType::from_code(resource.resource_type);
+    if let Some(code) = kind.and_then(|kind| denied(Operation::DescribeConfigs, kind, name, ctx)) {
+        return Err(refusal(code));
+    }
     let own = kind.and_then(|kind| ctx.image.configs.of(&Resource::new(kind, name)));
     let own = |key: &str| own.and_then(|values| values.get(key)).map(|value| &**value);
     match kind {

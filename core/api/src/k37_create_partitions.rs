@@ -15,13 +15,15 @@
 //! Source: Kafka 4.4 `ControllerApis.createPartitions`.
 
 use barnabas_base::{ErrorCode, Map};
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 use barnabas_wire::messages::create_partitions_request::CreatePartitionsRequest;
 use barnabas_wire::messages::create_partitions_response::{
     CreatePartitionsResponse, CreatePartitionsTopicResult,
 };
 
-use crate::{Plan, Refusal};
+use crate::access::refusal;
+use crate::{Context, Plan, Refusal};
 
 /// For the controller.
 #[derive(Debug)]
@@ -38,7 +40,7 @@ pub struct Pending {
 }
 
 /// Takes out what must not reach the controller.
-pub fn plan(mut request: CreatePartitionsRequest) -> Plan<Work, CreatePartitionsResponse> {
+pub fn plan(mut request: CreatePartitionsRequest, ctx: &Context<'_>) -> Plan<Work, CreatePartitionsResponse> {
     let mut times: Map<Str, u32> = Map::default();
     for topic in &request.topics {
         *times.entry(topic.name.clone()).or_default() += 1;
@@ -52,7 +54,11 @@ pub fn plan(mut request: CreatePartitionsRequest) -> Plan<Work, CreatePartitions
         }
         let once = *count == 1;
         *count = if once { 1 } else { 0 };
-        once
+        let is_denied = once && !ctx.access.topic(Operation::Alter, &topic.name);
+        if is_denied {
+            refused.push(result(topic.name.clone(), &refusal(ErrorCode::TopicAuthorizationFailed)));
+        }
+        once && !is_denied
     });
     if request.topics.is_empty() {
         return Plan::Answer(CreatePartitionsResponse {

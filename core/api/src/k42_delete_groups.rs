@@ -17,6 +17,7 @@
 use std::collections::BTreeMap;
 
 use barnabas_base::{ErrorCode, PartitionIndex, Set};
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 use barnabas_wire::messages::delete_groups_request::DeleteGroupsRequest;
 use barnabas_wire::messages::delete_groups_response::{DeletableGroupResult, DeleteGroupsResponse};
@@ -50,7 +51,11 @@ pub fn plan(
         if !seen.insert(group.clone()) {
             continue;
         }
-        match shard_here(&group, ctx) {
+        let shard = match ctx.access.group(Operation::Delete, &group) {
+            true => shard_here(&group, ctx),
+            false => Err(ErrorCode::GroupAuthorizationFailed),
+        };
+        match shard {
             Ok(shard) => by_shard.entry(shard).or_default().push(group),
             Err(code) => pending.results.push(DeletableGroupResult {
                 group_id: group,

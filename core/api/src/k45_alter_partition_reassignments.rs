@@ -9,7 +9,7 @@
 //! | 1 | the number of replicas may be held fixed (KIP-860) |
 //!
 //! ## Left out
-//! - Authorization: everybody may.
+//! - Nothing.
 //!
 //! What is decided: core/quorum's `controller/replicas/reassignments.rs`.
 //!

@@ -12,6 +12,7 @@
 //! Source: Kafka 4.4 `KafkaApis.handleOffsetDeleteRequest`.
 
 use barnabas_base::{ErrorCode, PartitionIndex};
+use barnabas_security::Operation;
 use barnabas_wire::messages::offset_delete_request::{OffsetDeleteRequest, OffsetDeleteRequestTopic};
 use barnabas_wire::messages::offset_delete_response::{
     OffsetDeleteResponse, OffsetDeleteResponsePartition, OffsetDeleteResponseTopic,
@@ -35,7 +36,11 @@ pub struct Pending {
 /// Takes out topics and partitions that do not exist, and sends the rest to the group's shard, even if nothing remains:
 /// it says whether there is such a group.
 pub fn plan(mut request: OffsetDeleteRequest, ctx: &Context<'_>) -> Plan<Work, OffsetDeleteResponse> {
-    let shard = match shard_here(&request.group_id, ctx) {
+    let shard = match ctx.access.group(Operation::Delete, &request.group_id) {
+        true => shard_here(&request.group_id, ctx),
+        false => Err(ErrorCode::GroupAuthorizationFailed),
+    };
+    let shard = match shard {
         Ok(shard) => shard,
         Err(code) => {
             return Plan::Answer(OffsetDeleteResponse {
@@ -53,12 +58,18 @@ impl Pending {
     /// Whether anything of the topic goes on to the shard.
     fn sort_out(&mut self, topic: &mut OffsetDeleteRequestTopic, ctx: &Context<'_>) -> bool {
         let known = ctx.image.topics.by_name(&topic.name);
+        let is_denied = !ctx.access.topic(Operation::Read, &topic.name);
+        let code = match is_denied {
+            true => ErrorCode::TopicAuthorizationFailed,
+            false => ErrorCode::UnknownTopicOrPartition,
+        };
+        let known = known.filter(|_| !is_denied);
         let exists = |index: i32| known.is_some_and(|known| known.partition(PartitionIndex(index)).is_some());
         let missing = topic.partitions.iter().filter(|part| !exists(part.partition_index));
         let missing: Vec<_> = missing
             .map(|partition| OffsetDeleteResponsePartition {
                 partition_index: partition.partition_index,
-                error_code: ErrorCode::UnknownTopicOrPartition.code(),
+                error_code: code.code(),
                 ..OffsetDeleteResponsePartition::default()
             })
             .collect();

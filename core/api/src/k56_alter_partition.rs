@@ -10,7 +10,7 @@
 //! | 3 | the broker epochs of those in sync (KIP-903) |
 //!
 //! ## Left out
-//! - Authorization: everybody counts as a broker.
+//! - Nothing.
 //! - Topics by their names (versions 0 and 1): answered with UNKNOWN_TOPIC_ID. No broker since Kafka 3.3 asks so.
 //!
 //! What is decided: core/quorum's `controller/replicas/alter_partition.rs`.

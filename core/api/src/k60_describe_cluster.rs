@@ -18,8 +18,9 @@ use barnabas_wire::Str;
 use barnabas_wire::messages::describe_cluster_request::DescribeClusterRequest;
 use barnabas_wire::messages::describe_cluster_response::{DescribeClusterBroker, DescribeClusterResponse};
 
+use crate::Context;
+use crate::access::OPERATIONS_NOT_ASKED;
 use crate::k18_api_versions::Listener;
-use crate::{Context, authorized_operations};
 
 const BROKERS: i8 = 1;
 const CONTROLLERS: i8 = 2;
@@ -66,9 +67,9 @@ pub fn answer(
         controller_id: if is_there { controller_id } else { BrokerId::NONE.get() },
         brokers: nodes,
         cluster_authorized_operations: if request.include_cluster_authorized_operations {
-            authorized_operations::CLUSTER
+            ctx.access.cluster_operations()
         } else {
-            authorized_operations::NOT_ASKED
+            OPERATIONS_NOT_ASKED
         },
         ..DescribeClusterResponse::default()
     }

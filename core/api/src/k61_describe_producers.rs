@@ -18,6 +18,7 @@ use barnabas_base::{
     TopicId, check_topic_name,
 };
 use barnabas_metadata::Topic;
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 use barnabas_wire::messages::describe_producers_request::DescribeProducersRequest;
 use barnabas_wire::messages::describe_producers_response::{
@@ -96,6 +97,9 @@ pub fn plan(request: DescribeProducersRequest, ctx: &Context<'_>) -> Plan<Work, 
 fn check(topic: &Str, partition: PartitionIndex, ctx: &Context<'_>) -> Result<Arc<Topic>, Refusal> {
     check_topic_name(topic)
         .map_err(|error| Refusal::new(ErrorCode::InvalidTopicException, error.to_string()))?;
+    if !ctx.access.topic(Operation::Read, topic) {
+        return Err(ErrorCode::TopicAuthorizationFailed.into());
+    }
     ctx.replica_here(topic, partition).map_err(Refusal::from)
 }
 

@@ -12,7 +12,7 @@
 //! | 4 | features whose lowest level is 0 (KIP-1022) |
 //!
 //! ## Left out
-//! - Authorization: everybody counts as a broker.
+//! - Nothing.
 //! - Brokers of ZooKeeper mode: refused, as by Kafka 4.
 //!
 //! What is decided: core/quorum's `controller/brokers.rs`.

@@ -10,7 +10,7 @@
 //! | 2 | log directories that are to get nothing new (KIP-1066) |
 //!
 //! ## Left out
-//! - Authorization: everybody counts as a broker.
+//! - Nothing.
 //!
 //! ## Beyond Kafka
 //! A tagged field that Kafka knows nothing of (tag 10001) names what the broker should not lead although it is alive:

@@ -7,7 +7,7 @@
 //! | 0 | the request (KIP-631) |
 //!
 //! ## Left out
-//! - Authorization: everybody may.
+//! - Nothing.
 //!
 //! What is decided: core/quorum's `controller/brokers.rs`.
 //!

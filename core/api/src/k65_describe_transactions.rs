@@ -7,13 +7,14 @@
 //! | 0 | the request (KIP-664) |
 //!
 //! ## Left out
-//! - Authorization: every transaction and every topic is shown.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleDescribeTransactionsRequest`.
 
 use std::collections::BTreeMap;
 
 use barnabas_base::{ErrorCode, Map, PartitionIndex};
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 use barnabas_wire::messages::describe_transactions_request::DescribeTransactionsRequest;
 use barnabas_wire::messages::describe_transactions_response::{
@@ -22,7 +23,7 @@ use barnabas_wire::messages::describe_transactions_response::{
 
 use crate::groups::ToShard;
 use crate::transactions::shard_here;
-use crate::{AnswerRoom, Context, Plan};
+use crate::{Access, AnswerRoom, Context, Plan};
 
 #[derive(Debug)]
 pub struct Work {
@@ -45,7 +46,10 @@ pub fn plan(
     let mut pending = Pending::default();
     let mut by_shard: BTreeMap<PartitionIndex, Vec<Str>> = BTreeMap::new();
     for id in request.transactional_ids {
-        let shard = shard_here(&id, ctx);
+        let shard = match ctx.access.transactional_id(Operation::Describe, &id) {
+            true => shard_here(&id, ctx),
+            false => Err(ErrorCode::TransactionalIdAuthorizationFailed),
+        };
         let places = pending.places.entry(id.clone()).or_default();
         places.push(pending.states.len());
         pending.states.push(TransactionState {
@@ -68,9 +72,10 @@ pub fn plan(
 }
 
 impl Pending {
-    /// Takes over one shard's answer.
-    pub fn add(&mut self, response: DescribeTransactionsResponse, room: &AnswerRoom) {
-        for state in response.transaction_states {
+    /// Takes over one shard's answer, without the topics that the client may not describe.
+    pub fn add(&mut self, response: DescribeTransactionsResponse, room: &AnswerRoom, access: &Access<'_>) {
+        for mut state in response.transaction_states {
+            state.topics.retain(|topic| access.sees_topic(Operation::Describe, &topic.topic));
             for place in self.places.get(&state.transactional_id).into_iter().flatten() {
                 match room.take_struct(&state, 0) {
                     Ok(()) => self.states[*place] = state.clone(),

@@ -9,18 +9,19 @@
 //! | 2 | a filter by a pattern for the transactional id (KIP-1152) |
 //!
 //! ## Left out
-//! - Authorization: every transactional id is shown.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleListTransactionsRequest`, `TransactionStateManager.listTransactionStates`.
 
 use barnabas_base::{ErrorCode, PartitionIndex};
+use barnabas_security::{Operation, ResourceType};
 use barnabas_wire::Message;
 use barnabas_wire::messages::list_transactions_request::ListTransactionsRequest;
 use barnabas_wire::messages::list_transactions_response::ListTransactionsResponse;
 
 use crate::repeats::once;
 use crate::transactions::shards_here;
-use crate::{AnswerRoom, Context, Plan};
+use crate::{Access, AnswerRoom, Context, Plan};
 
 #[derive(Debug)]
 pub struct Work {
@@ -51,9 +52,16 @@ pub fn plan(mut request: ListTransactionsRequest, ctx: &Context<'_>) -> Plan<Wor
 }
 
 impl Pending {
-    /// Takes over a part of the list. A shard that has gone elsewhere meanwhile has nothing to say; one that is loading
+    /// Takes over a part of the list, without the ids that the client may not describe. A shard that has gone elsewhere meanwhile has nothing to say; one that is loading
     /// leaves nothing to say for the others. Returns whether there is to be a list at all.
-    pub fn add(&mut self, response: ListTransactionsResponse, room: &AnswerRoom) -> bool {
+    pub fn add(
+        &mut self,
+        mut response: ListTransactionsResponse,
+        room: &AnswerRoom,
+        access: &Access<'_>,
+    ) -> bool {
+        let sees = |id: &str| access.sees(Operation::Describe, ResourceType::TransactionalId, id);
+        response.transaction_states.retain(|state| sees(&state.transactional_id));
         if let Err(large) = room.take_struct(&response, ListTransactionsResponse::VERSIONS.max) {
             self.response.error_code = large.code(ErrorCode::CoordinatorLoadInProgress).code();
             return false;

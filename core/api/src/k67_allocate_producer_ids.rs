@@ -7,7 +7,7 @@
 //! | 0 | the request (KIP-730) |
 //!
 //! ## Left out
-//! - Authorization: everybody counts as a broker.
+//! - Nothing.
 //!
 //! What is decided: core/quorum's `controller/producer_ids.rs`.
 //!

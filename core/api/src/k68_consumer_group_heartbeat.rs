@@ -8,14 +8,14 @@
 //! | 1 | subscription by a regular expression; the member chooses its own id (KIP-1082) |
 //!
 //! ## Left out
-//! - Authorization: everybody may read every group and see every topic.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleConsumerGroupHeartbeat`.
 
 use barnabas_metadata::features::name;
 use barnabas_wire::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
 
-use crate::groups::{ToShard, shard_here_if};
+use crate::groups::{ToShard, denied, shard_here_if};
 use crate::{Context, Plan};
 
 /// Whether this broker looks after consumer groups at all: the cluster has agreed on them, and its setting allows it.
@@ -33,7 +33,13 @@ pub fn plan(
     request: ConsumerGroupHeartbeatRequest,
     ctx: &Context<'_>,
 ) -> Plan<ToShard<ConsumerGroupHeartbeatRequest>, ConsumerGroupHeartbeatResponse> {
-    match shard_here_if(is_enabled(ctx), &request.group_id, ctx) {
+    let topics = request.subscribed_topic_names.iter().flatten();
+    let denied = denied(&request.group_id, topics, ctx).filter(|_| is_enabled(ctx));
+    let shard = match denied {
+        Some(code) => Err(code),
+        None => shard_here_if(is_enabled(ctx), &request.group_id, ctx),
+    };
+    match shard {
         Ok(shard) => Plan::Work(ToShard { shard, request }),
         Err(code) => Plan::Answer(ConsumerGroupHeartbeatResponse {
             error_code: code.code(),

@@ -8,10 +8,12 @@
 //! | 1 | which protocol each member speaks (KIP-1099) |
 //!
 //! ## Left out
-//! - Authorization: every operation counts as authorized, and no group is hidden for its topics.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleConsumerGroupDescribe`, `GroupCoordinatorService.consumerGroupDescribe`.
 
+use barnabas_base::ErrorCode;
+use barnabas_security::Operation;
 use barnabas_wire::messages::consumer_group_describe_request::ConsumerGroupDescribeRequest;
 use barnabas_wire::messages::consumer_group_describe_response::{
     ConsumerGroupDescribeResponse, DescribedGroup,
@@ -20,7 +22,7 @@ use barnabas_wire::{Message, Str};
 
 use crate::described_groups::Described;
 use crate::groups::{ToShard, shard_of_named_if};
-use crate::{AnswerRoom, Context, Plan, k68_consumer_group_heartbeat};
+use crate::{Access, AnswerRoom, Context, Plan, k68_consumer_group_heartbeat};
 
 #[derive(Debug)]
 pub struct Work {
@@ -40,7 +42,10 @@ pub fn plan(
     ctx: &Context<'_>,
 ) -> Plan<Work, ConsumerGroupDescribeResponse> {
     let is_enabled = k68_consumer_group_heartbeat::is_enabled(ctx);
-    let shard_of = |group: &Str| shard_of_named_if(is_enabled, group, ctx);
+    let shard_of = |group: &Str| match is_enabled && !ctx.access.group(Operation::Describe, group) {
+        true => Err(ErrorCode::GroupAuthorizationFailed),
+        false => shard_of_named_if(is_enabled, group, ctx),
+    };
     let (by_shard, groups) =
         Described::split(request.group_ids, request.include_authorized_operations, shard_of);
     let pending = Pending { groups };
@@ -54,8 +59,8 @@ pub fn plan(
 
 impl Pending {
     /// Takes over one shard's answer.
-    pub fn add(&mut self, response: ConsumerGroupDescribeResponse, room: &AnswerRoom) {
-        self.groups.add(response.groups, ConsumerGroupDescribeResponse::VERSIONS.max, room);
+    pub fn add(&mut self, response: ConsumerGroupDescribeResponse, room: &AnswerRoom, access: &Access<'_>) {
+        self.groups.add(response.groups, ConsumerGroupDescribeResponse::VERSIONS.max, room, access);
     }
 
     /// The answer, once every shard's is in.

@@ -7,7 +7,7 @@
 //! | 0 | the request (KIP-919) |
 //!
 //! ## Left out
-//! - Authorization: everybody counts as a controller.
+//! - Nothing.
 //!
 //! What is decided: core/quorum's `controller/controllers.rs`.
 //!

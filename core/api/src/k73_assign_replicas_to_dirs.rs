@@ -7,7 +7,7 @@
 //! | 0 | the request (KIP-858) |
 //!
 //! ## Left out
-//! - Authorization: everybody counts as a broker.
+//! - Nothing.
 //!
 //! What is decided: core/quorum's `controller/replicas/directories.rs`.
 //!

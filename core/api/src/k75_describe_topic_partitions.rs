@@ -7,14 +7,16 @@
 //! | 0 | the request (KIP-966) |
 //!
 //! ## Left out
-//! - Authorization: every topic is shown, and every operation counts as authorized.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `DescribeTopicPartitionsRequestHandler`, `KRaftMetadataCache.describeTopicResponse`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use barnabas_base::{BrokerId, ErrorCode, PartitionIndex, check_topic_name, is_internal_topic};
 use barnabas_metadata::{Partition, Topic};
+use barnabas_security::{Operation, ResourceType};
 use barnabas_wire::Str;
 use barnabas_wire::messages::describe_topic_partitions_request::DescribeTopicPartitionsRequest;
 use barnabas_wire::messages::describe_topic_partitions_response::{
@@ -22,8 +24,8 @@ use barnabas_wire::messages::describe_topic_partitions_response::{
     DescribeTopicPartitionsResponseTopic,
 };
 
+use crate::Context;
 use crate::k03_metadata::offline_replicas;
-use crate::{Context, authorized_operations};
 
 /// The answer.
 pub fn answer(
@@ -46,13 +48,18 @@ pub fn answer(
         cursor,
     };
     if names.is_empty() {
-        for topic in ctx.image.topics.iter_from(from) {
+        let sees = |topic: &&Arc<Topic>| ctx.access.sees_topic(Operation::Describe, &topic.name);
+        for topic in ctx.image.topics.iter_from(from).filter(sees) {
             if !page.add(&topic.name, Some(topic), ctx) {
                 break;
             }
         }
     } else {
         for name in names.range(from..) {
+            if !ctx.access.topic(Operation::Describe, name) {
+                page.response.topics.push(denied(name));
+                continue;
+            }
             if !page.add(name, ctx.image.topics.by_name(name).map(|topic| &**topic), ctx) {
                 break;
             }
@@ -75,7 +82,7 @@ impl Page<'_> {
             return self.go_on_at(name, 0);
         }
         let Some(topic) = topic else {
-            self.response.topics.push(unknown(name));
+            self.response.topics.push(unknown(name, ctx));
             return true;
         };
         let start = self.cursor.filter(|cursor| cursor.0 == name).map_or(0, |cursor| cursor.1);
@@ -90,7 +97,7 @@ impl Page<'_> {
             topic_id: topic.id,
             is_internal: is_internal_topic(name),
             partitions,
-            topic_authorized_operations: authorized_operations::TOPIC,
+            topic_authorized_operations: ctx.access.operations(ResourceType::Topic, name),
             ..DescribeTopicPartitionsResponseTopic::default()
         });
         end >= topic.partition_count() || self.go_on_at(name, end as i32)
@@ -103,7 +110,16 @@ impl Page<'_> {
     }
 }
 
-fn unknown(name: &str) -> DescribeTopicPartitionsResponseTopic {
+/// The same whether there is such a topic or not.
+fn denied(name: &str) -> DescribeTopicPartitionsResponseTopic {
+    DescribeTopicPartitionsResponseTopic {
+        error_code: ErrorCode::TopicAuthorizationFailed.code(),
+        name: Some(Str::from(name)),
+        ..DescribeTopicPartitionsResponseTopic::default()
+    }
+}
+
+fn unknown(name: &str, ctx: &Context<'_>) -> DescribeTopicPartitionsResponseTopic {
     let code = match check_topic_name(name) {
         Ok(()) => ErrorCode::UnknownTopicOrPartition,
         Err(_) => ErrorCode::InvalidTopicException,
@@ -112,7 +128,7 @@ fn unknown(name: &str) -> DescribeTopicPartitionsResponseTopic {
         error_code: code.code(),
         name: Some(Str::from(name)),
         is_internal: is_internal_topic(name),
-        topic_authorized_operations: authorized_operations::TOPIC,
+        topic_authorized_operations: ctx.access.operations(ResourceType::Topic, name),
         ..DescribeTopicPartitionsResponseTopic::default()
     }
 }

@@ -7,7 +7,7 @@
 //! | 1 | the request, as it became final |
 //!
 //! ## Left out
-//! - Authorization: everybody may read every group and see every topic.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleShareGroupHeartbeat`.
 
@@ -16,7 +16,7 @@ use barnabas_metadata::features::name;
 use barnabas_wire::Str;
 use barnabas_wire::messages::{ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse};
 
-use crate::groups::{ToShard, shard_here};
+use crate::groups::{ToShard, denied, shard_here};
 use crate::{Context, Plan};
 
 /// The longest id that a member may choose, in UTF-16 units: that of a UUID in hexadecimal digits.
@@ -44,6 +44,10 @@ pub fn plan(
     };
     if !is_enabled(ctx) {
         return refuse(ErrorCode::UnsupportedVersion, None);
+    }
+    let topics = request.subscribed_topic_names.iter().flatten();
+    if let Some(code) = denied(&request.group_id, topics, ctx) {
+        return refuse(code, None);
     }
     if request.member_id.is_empty() || request.member_id.encode_utf16().count() > MEMBER_ID_MAX {
         return refuse(ErrorCode::InvalidRequest, Some("The member id is empty or too long."));

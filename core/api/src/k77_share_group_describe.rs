@@ -7,17 +7,19 @@
 //! | 1 | the request, as it became final |
 //!
 //! ## Left out
-//! - Authorization: every operation counts as authorized, and no group is hidden for its topics.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleShareGroupDescribe`, `GroupCoordinatorService.shareGroupDescribe`.
 
+use barnabas_base::ErrorCode;
+use barnabas_security::Operation;
 use barnabas_wire::messages::share_group_describe_request::ShareGroupDescribeRequest;
 use barnabas_wire::messages::share_group_describe_response::{DescribedGroup, ShareGroupDescribeResponse};
 use barnabas_wire::{Message, Str};
 
 use crate::described_groups::Described;
 use crate::groups::{ToShard, shard_of_named_if};
-use crate::{AnswerRoom, Context, Plan, k76_share_group_heartbeat};
+use crate::{Access, AnswerRoom, Context, Plan, k76_share_group_heartbeat};
 
 #[derive(Debug)]
 pub struct Work {
@@ -34,7 +36,10 @@ pub struct Pending {
 /// Splits a request by shard.
 pub fn plan(request: ShareGroupDescribeRequest, ctx: &Context<'_>) -> Plan<Work, ShareGroupDescribeResponse> {
     let is_enabled = k76_share_group_heartbeat::is_enabled(ctx);
-    let shard_of = |group: &Str| shard_of_named_if(is_enabled, group, ctx);
+    let shard_of = |group: &Str| match is_enabled && !ctx.access.group(Operation::Describe, group) {
+        true => Err(ErrorCode::GroupAuthorizationFailed),
+        false => shard_of_named_if(is_enabled, group, ctx),
+    };
     let (by_shard, groups) =
         Described::split(request.group_ids, request.include_authorized_operations, shard_of);
     let pending = Pending { groups };
@@ -48,8 +53,8 @@ pub fn plan(request: ShareGroupDescribeRequest, ctx: &Context<'_>) -> Plan<Work,
 
 impl Pending {
     /// Takes over one shard's answer.
-    pub fn add(&mut self, response: ShareGroupDescribeResponse, room: &AnswerRoom) {
-        self.groups.add(response.groups, ShareGroupDescribeResponse::VERSIONS.max, room);
+    pub fn add(&mut self, response: ShareGroupDescribeResponse, room: &AnswerRoom, access: &Access<'_>) {
+        self.groups.add(response.groups, ShareGroupDescribeResponse::VERSIONS.max, room, access);
     }
 
     /// The answer, once every shard's is in.

@@ -8,12 +8,13 @@
 //! | 2 | exact numbers of records (KIP-1206), renewal of locks (KIP-1222) |
 //!
 //! ## Left out
-//! - Authorization: everybody may read every group and topic.
+//! - Nothing.
 //! - Quotas: the throttle time is always 0.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleShareFetchRequest`, `processShareFetchResponse`, `ShareSessionContext`.
 
 use barnabas_base::{DurationMs, ErrorCode, Map, Offset, TopicId};
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 use barnabas_wire::messages::share_fetch_request::{FetchPartition, ShareFetchRequest};
 use barnabas_wire::messages::share_fetch_response::{
@@ -242,6 +243,9 @@ impl Work {
             let slot = self.pending.slot(part);
             match ctx.image.topics.by_id(part.topic) {
                 None => self.pending.refused(slot, ErrorCode::UnknownTopicId.into(), ctx),
+                Some(topic) if !ctx.access.topic(Operation::Read, &topic.name) => {
+                    self.pending.refused(slot, ErrorCode::TopicAuthorizationFailed.into(), ctx);
+                }
                 Some(topic) if topic.partition(part.partition).is_none() => {
                     self.pending.refused(slot, ErrorCode::UnknownTopicOrPartition.into(), ctx);
                 }

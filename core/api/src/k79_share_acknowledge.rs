@@ -8,7 +8,7 @@
 //! | 2 | renewal of locks, and how long they are (KIP-1222) |
 //!
 //! ## Left out
-//! - Authorization: everybody may read every group and topic.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleShareAcknowledgeRequest`, `processShareAcknowledgeResponse`.
 

@@ -8,7 +8,7 @@
 //! | 1 | an answer before the new voters are committed, for controllers that join by themselves (KIP-1186) |
 //!
 //! ## Left out
-//! - Authorization: everybody may.
+//! - Nothing.
 //!
 //! What the quorum's leader decides, and its words: core/quorum's `raft/requests/k80_add_raft_voter.rs`.
 //!

@@ -7,7 +7,7 @@
 //! | 0 | the request (KIP-853) |
 //!
 //! ## Left out
-//! - Authorization: everybody may.
+//! - Nothing.
 //!
 //! What the quorum's leader decides, and its words: core/quorum's `raft/requests/k81_remove_raft_voter.rs`.
 //!

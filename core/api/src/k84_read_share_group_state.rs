@@ -7,7 +7,7 @@
 //! | 0 | the request |
 //!
 //! ## Left out
-//! - Authorization: everybody counts as a broker.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleReadShareGroupStateRequest`, `ShareCoordinatorService.readState`.
 

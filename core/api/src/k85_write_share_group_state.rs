@@ -8,7 +8,7 @@
 //! | 1 | how many records are done with (KIP-1226) |
 //!
 //! ## Left out
-//! - Authorization: everybody counts as a broker.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleWriteShareGroupStateRequest`, `ShareCoordinatorService.writeState`.
 

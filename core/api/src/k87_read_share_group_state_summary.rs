@@ -8,8 +8,7 @@
 //! | 1 | how many records are done with (KIP-1226) |
 //!
 //! ## Left out
-//! - Authorization: every client counts as a broker. The leader's epoch in the request is ignored,
-//!   as in Kafka.
+//! - The leader's epoch in the request is ignored, as in Kafka.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleReadShareGroupStateSummaryRequest`, `ShareCoordinatorService.readStateSummary`.
 

@@ -9,7 +9,7 @@
 //! | 1 | the recovery lag as a long; client tags that are missed; topology descriptions (KIP-1331) |
 //!
 //! ## Left out
-//! - Authorization: everybody may read every group and create its topics.
+//! - Nothing.
 //! - Warm-up tasks are never assigned, as in Kafka 4.4; rack tags are asked for and not looked at.
 //! - Topology descriptions: there is no plug-in that would keep them, so none is asked for.
 //!
@@ -19,13 +19,14 @@ use std::collections::BTreeSet;
 
 use barnabas_base::{ErrorCode, check_topic_name, is_internal_topic};
 use barnabas_metadata::features::name;
+use barnabas_security::Operation;
 use barnabas_wire::messages::create_topics_request::{CreatableTopic, CreateTopicsRequest};
 use barnabas_wire::messages::create_topics_response::CreatableTopicResult;
 use barnabas_wire::messages::streams_group_heartbeat_request::Topology;
 use barnabas_wire::messages::{StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse};
 
-use crate::groups::{ToShard, shard_here};
-use crate::{Context, Plan};
+use crate::groups::{ToShard, denied, shard_here};
+use crate::{Access, Context, Plan};
 
 /// `StreamsGroupHeartbeatResponse.Status` MISSING_INTERNAL_TOPICS.
 const MISSING_INTERNAL_TOPICS: i8 = 3;
@@ -51,8 +52,17 @@ pub fn plan(
     if !is_enabled(ctx) {
         return refused(ErrorCode::UnsupportedVersion, None);
     }
-    if let Some(why) = request.topology.as_ref().and_then(bad_topics) {
-        return refused(ErrorCode::StreamsInvalidTopology, Some(why));
+    if let Some(code) = denied(&request.group_id, [], ctx) {
+        return refused(code, None);
+    }
+    if let Some(topology) = &request.topology {
+        let names = topic_names(topology);
+        if let Some(why) = bad_topics(&names) {
+            return refused(ErrorCode::StreamsInvalidTopology, Some(why));
+        }
+        if !names.iter().all(|name| ctx.access.topic(Operation::Describe, name)) {
+            return refused(ErrorCode::TopicAuthorizationFailed, None);
+        }
     }
     match shard_here(&request.group_id, ctx) {
         Ok(shard) => Plan::Work(ToShard { shard, request }),
@@ -70,14 +80,18 @@ fn refused<W>(code: ErrorCode, why: Option<String>) -> Plan<W, StreamsGroupHeart
     })
 }
 
-/// What is wrong with the names of a topology's topics.
-fn bad_topics(topology: &Topology) -> Option<String> {
+fn topic_names(topology: &Topology) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     for each in &topology.subtopologies {
         let infos = each.repartition_source_topics.iter().chain(&each.state_changelog_topics);
         let plain = each.source_topics.iter().chain(&each.repartition_sink_topics);
         names.extend(plain.chain(infos.map(|info| &info.name)).map(|name| name.as_str()));
     }
+    names
+}
+
+/// What is wrong with the names of a topology's topics.
+fn bad_topics(names: &BTreeSet<&str>) -> Option<String> {
     let joined = |names: Vec<&str>| names.join(",");
     let internal: Vec<&str> = names.iter().copied().filter(|name| is_internal_topic(name)).collect();
     if !internal.is_empty() {
@@ -86,8 +100,30 @@ fn bad_topics(topology: &Topology) -> Option<String> {
             joined(internal)
         ));
     }
-    let bad: Vec<&str> = names.into_iter().filter(|name| check_topic_name(name).is_err()).collect();
+    let bad: Vec<&str> = names.iter().copied().filter(|name| check_topic_name(name).is_err()).collect();
     (!bad.is_empty()).then(|| format!("Topic names {} are not valid topic names.", joined(bad)))
+}
+
+/// Says in `response` why the client may not have these internal topics made; `true`: it may.
+pub fn may_create(
+    response: &mut StreamsGroupHeartbeatResponse,
+    topics: &[CreatableTopic],
+    access: &Access<'_>,
+) -> bool {
+    if access.sees_cluster(Operation::Create) {
+        return true;
+    }
+    let denied = topics.iter().filter(|topic| !access.topic(Operation::Create, &topic.name));
+    let denied: Vec<&str> = denied.map(|topic| topic.name.as_str()).collect();
+    if denied.is_empty() {
+        return true;
+    }
+    let missing = response.status.iter_mut().flatten();
+    for status in missing.filter(|status| status.status_code == MISSING_INTERNAL_TOPICS).take(1) {
+        let why = format!("; Unauthorized to CREATE on topics {}.", denied.join(", "));
+        status.status_detail = format!("{}{why}", status.status_detail).into();
+    }
+    false
 }
 
 /// The CreateTopics request for a group's internal topics.

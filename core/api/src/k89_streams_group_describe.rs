@@ -8,11 +8,13 @@
 //! | 1 | the assignor; a description of the topology (KIP-1331) |
 //!
 //! ## Left out
-//! - Authorization: every operation counts as authorized, and no group is hidden for its topics.
+//! - Nothing.
 //! - Topology descriptions: none is kept, and none is shown.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleStreamsGroupDescribe`, `GroupCoordinatorService.streamsGroupDescribe`.
 
+use barnabas_base::ErrorCode;
+use barnabas_security::Operation;
 use barnabas_wire::messages::streams_group_describe_request::StreamsGroupDescribeRequest;
 use barnabas_wire::messages::streams_group_describe_response::{
     DescribedGroup, StreamsGroupDescribeResponse,
@@ -21,7 +23,7 @@ use barnabas_wire::{Message, Str};
 
 use crate::described_groups::Described;
 use crate::groups::{ToShard, shard_of_named_if};
-use crate::{AnswerRoom, Context, Plan, k88_streams_group_heartbeat};
+use crate::{Access, AnswerRoom, Context, Plan, k88_streams_group_heartbeat};
 
 #[derive(Debug)]
 pub struct Work {
@@ -41,7 +43,10 @@ pub fn plan(
     ctx: &Context<'_>,
 ) -> Plan<Work, StreamsGroupDescribeResponse> {
     let is_enabled = k88_streams_group_heartbeat::is_enabled(ctx);
-    let shard_of = |group: &Str| shard_of_named_if(is_enabled, group, ctx);
+    let shard_of = |group: &Str| match is_enabled && !ctx.access.group(Operation::Describe, group) {
+        true => Err(ErrorCode::GroupAuthorizationFailed),
+        false => shard_of_named_if(is_enabled, group, ctx),
+    };
     let (by_shard, groups) =
         Described::split(request.group_ids, request.include_authorized_operations, shard_of);
     let pending = Pending { groups };
@@ -55,8 +60,8 @@ pub fn plan(
 
 impl Pending {
     /// Takes over one shard's answer.
-    pub fn add(&mut self, response: StreamsGroupDescribeResponse, room: &AnswerRoom) {
-        self.groups.add(response.groups, StreamsGroupDescribeResponse::VERSIONS.max, room);
+    pub fn add(&mut self, response: StreamsGroupDescribeResponse, room: &AnswerRoom, access: &Access<'_>) {
+        self.groups.add(response.groups, StreamsGroupDescribeResponse::VERSIONS.max, room, access);
     }
 
     /// The answer, once every shard's is in.

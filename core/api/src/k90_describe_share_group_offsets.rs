@@ -12,20 +12,24 @@
 //! not. Without names, the group's coordinator lists every topic that the group has initialized.
 //!
 //! ## Left out
-//! - Authorization: everybody may read every group and see every topic.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleDescribeShareGroupOffsetsRequest`,
 //! `GroupCoordinatorService.describeShareGroupOffsets`, `computeShareGroupLagAndBuildResponse`.
 
 use barnabas_base::{ErrorCode, PartitionIndex, Text, TopicId};
+use barnabas_security::Operation;
 use barnabas_wire::Str;
-use barnabas_wire::messages::describe_share_group_offsets_request::DescribeShareGroupOffsetsRequestGroup;
+use barnabas_wire::messages::describe_share_group_offsets_request::{
+    DescribeShareGroupOffsetsRequestGroup, DescribeShareGroupOffsetsRequestTopic,
+};
 use barnabas_wire::messages::describe_share_group_offsets_response::{
     DescribeShareGroupOffsetsResponseGroup, DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
 };
 use barnabas_wire::messages::{DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse};
 
+use crate::access::refusal;
 use crate::groups::shard_here;
 use crate::repeats::once;
 use crate::{Context, Plan, k76_share_group_heartbeat};
@@ -105,11 +109,18 @@ fn wanted(
     if !k76_share_group_heartbeat::is_enabled(ctx) {
         return Err(ErrorCode::UnsupportedVersion);
     }
+    if !ctx.access.group(Operation::Describe, &asked.group_id) {
+        return Err(ErrorCode::GroupAuthorizationFailed);
+    }
     let Some(topics) = asked.topics else {
         return shard_here(&asked.group_id, ctx).map(|shard| Some(Wanted::All(shard)));
     };
     let mut these = Vec::with_capacity(topics.len());
     for topic in topics {
+        if !ctx.access.topic(Operation::Describe, &topic.topic_name) {
+            group.topics.push(denied(topic));
+            continue;
+        }
         match ctx.image.topics.by_name(&topic.topic_name) {
             Some(known) => {
                 let mut topic = topic;
@@ -134,6 +145,20 @@ fn wanted(
         }
     }
     Ok((!these.is_empty()).then_some(Wanted::These(these)))
+}
+
+fn denied(topic: DescribeShareGroupOffsetsRequestTopic) -> DescribeShareGroupOffsetsResponseTopic {
+    let partitions = topic.partitions.iter().map(|partition| DescribeShareGroupOffsetsResponsePartition {
+        partition_index: *partition,
+        error_code: ErrorCode::TopicAuthorizationFailed.code(),
+        error_message: refusal(ErrorCode::TopicAuthorizationFailed).text(),
+        ..Default::default()
+    });
+    DescribeShareGroupOffsetsResponseTopic {
+        topic_name: topic.topic_name,
+        partitions: partitions.collect(),
+        ..Default::default()
+    }
 }
 
 /// What the answer about these topics takes, with what is asked to make it.

@@ -8,7 +8,7 @@
 //! | 0 | the request (KIP-1312) |
 //!
 //! ## Left out
-//! - Authorization: everybody may.
+//! - Nothing.
 //!
 //! What is decided: core/quorum's `controller/controllers.rs`.
 //!

@@ -22,6 +22,7 @@ mod current_leader;
 pub mod dead_letters;
 mod described;
 mod described_groups;
+mod gate;
 pub mod groups;
 pub mod headers;
 pub mod k00_produce;
@@ -49,6 +50,7 @@ pub mod k25_add_offsets_to_txn;
 pub mod k26_end_txn;
 pub mod k27_write_txn_markers;
 pub mod k28_txn_offset_commit;
+pub mod k29_describe_acls;
 pub mod k30_create_acls;
 pub mod k31_delete_acls;
 pub mod k32_describe_configs;
@@ -115,11 +117,12 @@ pub mod transactions;
 #[cfg(test)]
 mod testing;
 
-pub use access::{Access, Denials, Judge};
+pub use access::{Access, Decisions, Denials, Judge};
 pub use altered::Route;
 pub use answer_room::{AnswerRoom, Lender, TooLarge, Unlimited};
 pub use auto_create::{Admitted, AutoCreation, auto_created_topic, internal_topic_configs};
 pub use context::{Client, Context, Leader, Node};
+pub use gate::{Gate, Rule, gate, rule};
 pub use pieces::InPieces;
 pub use session_memory::SessionShare;
 
@@ -179,28 +182,4 @@ impl Slot {
     pub(crate) fn partition(self) -> usize {
         self.partition as usize
     }
-}
-
-/// The operations on a resource that Kafka lists when it has no authorizer: all that there are.
-///
-/// Bits are the numbers of `AclOperation`. Source: Kafka `AclEntry.supportedOperations`, `AuthHelper`.
-pub mod authorized_operations {
-    const READ: i32 = 1 << 3;
-    const WRITE: i32 = 1 << 4;
-    const CREATE: i32 = 1 << 5;
-    const DELETE: i32 = 1 << 6;
-    const ALTER: i32 = 1 << 7;
-    const DESCRIBE: i32 = 1 << 8;
-    const CLUSTER_ACTION: i32 = 1 << 9;
-    const DESCRIBE_CONFIGS: i32 = 1 << 10;
-    const ALTER_CONFIGS: i32 = 1 << 11;
-    const IDEMPOTENT_WRITE: i32 = 1 << 12;
-
-    /// "Not asked for", in every message that carries operations.
-    pub const NOT_ASKED: i32 = i32::MIN;
-    pub const TOPIC: i32 =
-        READ | WRITE | CREATE | DELETE | ALTER | DESCRIBE | DESCRIBE_CONFIGS | ALTER_CONFIGS;
-    pub const GROUP: i32 = READ | DELETE | DESCRIBE | DESCRIBE_CONFIGS | ALTER_CONFIGS;
-    pub const CLUSTER: i32 =
-        CREATE | ALTER | DESCRIBE | CLUSTER_ACTION | DESCRIBE_CONFIGS | ALTER_CONFIGS | IDEMPOTENT_WRITE;
 }

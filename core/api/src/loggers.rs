@@ -5,11 +5,15 @@
 //!
 //! Source: Kafka 4.3 `RuntimeLoggerManager`, `ConfigHelper`, `LogLevelConfig`.
 
+use crate::Access;
 use crate::Refusal;
+use crate::access::refusal;
 use crate::altered::Operation;
 pub use crate::context::Levels;
+use crate::k18_api_versions::Listener;
 use barnabas_base::{BrokerId, ErrorCode, Map};
 use barnabas_metadata::ResourceType;
+use barnabas_security::Operation as Permitted;
 use barnabas_wire::Str;
 use barnabas_wire::messages::IncrementalAlterConfigsRequest;
 use barnabas_wire::messages::incremental_alter_configs_request::AlterConfigsResource;
@@ -36,6 +40,8 @@ pub fn decide(
     request: &mut IncrementalAlterConfigsRequest,
     node: BrokerId,
     levels: impl FnOnce() -> Levels,
+    listener: Listener,
+    access: &Access<'_>,
 ) -> Decided {
     let is_logger = |resource: &AlterConfigsResource| {
         ResourceType::from_code(resource.resource_type) == Some(ResourceType::BrokerLogger)
@@ -47,12 +53,19 @@ pub fn decide(
     let (loggers, rest): (Vec<_>, Vec<_>) =
         std::mem::take(&mut request.resources).into_iter().partition(is_logger);
     request.resources = rest;
+    // Source: Kafka 4.4 `KafkaApis.handleIncrementalAlterConfigsRequest`, `ControllerApis`.
+    let is_allowed = access.cluster(match listener {
+        Listener::Broker => Permitted::AlterConfigs,
+        Listener::Controller => Permitted::ClusterAction,
+    });
     let known = levels();
     let mut times: Map<Str, u32> = Map::default();
     loggers.iter().for_each(|resource| *times.entry(resource.resource_name.clone()).or_default() += 1);
     for resource in loggers {
         let checked = if times.get(&resource.resource_name).is_some_and(|times| *times > 1) {
             Err(Refusal::new(ErrorCode::InvalidRequest, "Each resource must appear at most once."))
+        } else if !is_allowed {
+            Err(refusal(ErrorCode::ClusterAuthorizationFailed))
         } else {
             check(&resource, node, &known)
         };

@@ -11,6 +11,7 @@ use barnabas_base::{DurationMs, ErrorCode, Offset, PartitionIndex};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::features::name;
 use barnabas_metadata::{Image, Resource, ResourceType};
+use barnabas_security::Operation;
 use barnabas_wire::Str;
 
 use crate::Context;
@@ -128,7 +129,7 @@ pub fn is_enabled(ctx: &Context<'_>) -> bool {
 /// Who asks.
 ///
 /// # Errors
-/// UNSUPPORTED_VERSION without share groups, INVALID_REQUEST for ids that cannot be.
+/// UNSUPPORTED_VERSION without share groups, GROUP_AUTHORIZATION_FAILED, INVALID_REQUEST for ids that cannot be.
 pub(crate) fn member(
     group: Option<&Str>,
     member: Option<&Str>,
@@ -138,6 +139,9 @@ pub(crate) fn member(
         return Err(ErrorCode::UnsupportedVersion);
     }
     let group = group.ok_or(ErrorCode::InvalidRequest)?;
+    if !ctx.access.group(Operation::Read, group) {
+        return Err(ErrorCode::GroupAuthorizationFailed);
+    }
     let member = member.filter(|member| {
         // As Java counts them.
         (1..=MEMBER_ID_CHARS_MAX).contains(&member.encode_utf16().count())
@@ -184,6 +188,9 @@ pub(crate) fn refusal(
     ctx: &Context<'_>,
 ) -> Option<ErrorCode> {
     let Some(topic) = ctx.image.topics.by_id(part.topic) else { return Some(ErrorCode::UnknownTopicId) };
+    if !ctx.access.topic(Operation::Read, &topic.name) {
+        return Some(ErrorCode::TopicAuthorizationFailed);
+    }
     if !are_sound(batches, version, is_renew_ack) {
         return Some(ErrorCode::InvalidRequest);
     }

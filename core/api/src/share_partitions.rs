@@ -87,6 +87,15 @@ impl<Said> Pending<Said> {
         self.at(slot).refuse(code.code(), why.map(Str::from_static));
     }
 
+    /// Takes over that all of them are refused.
+    pub(crate) fn refuse_all(&mut self, code: ErrorCode, why: &'static str)
+    where
+        Said: Refusable,
+    {
+        let all = self.topics.iter_mut().flat_map(|(_, said)| said);
+        all.for_each(|said| said.refuse(code.code(), Some(Str::from_static(why))));
+    }
+
     pub(crate) fn at(&mut self, slot: Slot) -> &mut Said {
         &mut self.topics[slot.topic()].1[slot.partition()]
     }

@@ -4,20 +4,25 @@
 //! `orders`: partition 0 led here, 1 by node 2, 2 without a known leader. `compacted`: one
 //! partition, led here. `__consumer_offsets`: partition 0 led here, 1 by node 2.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use barnabas_base::{BrokerId, LeaderEpoch, Offset, Text, TimestampMs, TopicId, Uuid};
+use barnabas_metadata::access::Acl;
 use barnabas_metadata::config::{BrokerConfig, Properties, StaticConfig};
 use barnabas_metadata::{Delta, Image, Provenance};
+use barnabas_security::{
+    Authorizer, Caller, Host, Operation, PatternType, Permission, ResourceType, SuperUsers, Verdict,
+};
 use barnabas_wire::messages::partition_record::PartitionRecord;
 use barnabas_wire::messages::register_broker_record::{BrokerEndpoint, RegisterBrokerRecord};
 use barnabas_wire::messages::{ConfigRecord, FeatureLevelRecord, MetadataRecord, TopicRecord};
 use barnabas_wire::{Message, Reader, Writer};
 
 use crate::share::{Connection, Opener};
-use crate::{Access, AnswerRoom, Client, Context, Lender, Unlimited};
+use crate::{Access, AnswerRoom, Client, Context, Denials, Judge, Lender, Unlimited};
 
 pub(crate) const ORDERS: TopicId = Uuid([0xa; 16]);
 pub(crate) const COMPACTED: TopicId = Uuid([0xb; 16]);
@@ -33,6 +38,34 @@ pub(crate) struct Fixture {
     pub config: BrokerConfig,
     pub client: Client,
     pub room: Box<AnswerRoom>,
+    /// `None`: no authorizer.
+    pub judged: Option<Judged>,
+}
+
+/// The client under an authorizer, and what was denied to it.
+pub(crate) struct Judged {
+    authorizer: Authorizer,
+    caller: Caller,
+    pub denied: Recorded,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Recorded(RefCell<Vec<String>>);
+
+impl Recorded {
+    /// Each denial once, in the order in which they came.
+    pub fn take(&self) -> String {
+        let mut denied = self.0.take();
+        let mut seen = std::collections::BTreeSet::new();
+        denied.retain(|each| seen.insert(each.clone()));
+        denied.join(", ")
+    }
+}
+
+impl Denials for Recorded {
+    fn denied(&self, operation: Operation, resource_type: ResourceType, name: &str, _verdict: Verdict) {
+        self.0.borrow_mut().push(format!("{operation} {resource_type}:{name}"));
+    }
 }
 
 /// As [`Fixture::with_groups`], with `__share_group_state` of two partitions (0 led here, 1 by node 2), and share
@@ -65,6 +98,7 @@ impl Fixture {
                 token_authenticated: false,
             },
             room: Box::new(AnswerRoom::unlimited()),
+            judged: None,
         };
         fixture.add(&records);
         fixture
@@ -91,6 +125,33 @@ impl Fixture {
         self.add(&[feature("share.version", 1)]);
     }
 
+    /// The client may do no more than this; each with a LITERAL pattern.
+    pub(crate) fn allow(&mut self, granted: &[(Operation, ResourceType, &str)]) {
+        let acls = granted.iter().enumerate().map(|(number, (operation, resource_type, name))| {
+            let acl = Acl {
+                resource_type: resource_type.code(),
+                resource_name: Text::from(*name),
+                pattern_type: PatternType::Literal.code(),
+                principal: self.client.principal.clone(),
+                host: Text::from("*"),
+                operation: operation.code(),
+                permission: Permission::Allow.code(),
+            };
+            (Uuid([number as u8; 16]), acl)
+        });
+        self.image.acls = acls.collect();
+        let authorizer = Authorizer::new(&self.image, SuperUsers::default(), false);
+        let caller = authorizer.caller(&self.client.principal, &Host::parse(&self.client.host));
+        self.judged = Some(Judged { authorizer, caller, denied: Recorded::default() });
+    }
+
+    fn access(&self) -> Access<'_> {
+        self.judged.as_ref().map_or(Access::OPEN, |judged| {
+            let Judged { authorizer, caller, denied } = judged;
+            Access::new(Judge { authorizer, caller, denials: denied, granted: None })
+        })
+    }
+
     pub(crate) fn add(&mut self, records: &[MetadataRecord]) {
         let mut delta = Delta::new(self.image.clone());
         for record in records {
@@ -111,7 +172,7 @@ impl Fixture {
             cluster_id: CLUSTER,
             node: BrokerId(1),
             client: &self.client,
-            access: Access::OPEN,
+            access: self.access(),
             now: TimestampMs(1_000_000),
             loggers: || vec![("root", "INFO"), ("barnabas", "DEBUG")],
             room: &self.room,

@@ -105,6 +105,7 @@ fn security_row(row: &str) -> (&'static str, &'static str) {
         Status::Refused(reason) => ("refused", reason),
         Status::NotAvailable(reason) => ("WARN", reason),
         Status::Applied => ("applied", "as in Kafka"),
+        Status::Emulated(reason) => ("applied", reason),
         other => panic!("{row}: {other:?}"),
     }
 }

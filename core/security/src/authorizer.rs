@@ -54,6 +54,13 @@ impl Verdict {
     }
 }
 
+impl Caller {
+    /// One of `super.users`.
+    pub fn is_super_user(&self) -> bool {
+        self.is_super
+    }
+}
+
 impl Authorizer {
     /// `allow_everyone`: `allow.everyone.if.no.acl.found`.
     pub fn new(image: &Image, super_users: SuperUsers, allow_everyone: bool) -> Self {

@@ -79,7 +79,7 @@ impl Host {
     }
 
     pub fn ask(&mut self, request: impl Into<RequestBody>, version: i16, at: MonotonicMs) -> ResponseBody {
-        let (request, asked) = (request.into(), Asked { version, describable: None });
+        let (request, asked) = (request.into(), Asked { version, ..Asked::default() });
         let image = Arc::clone(self.image());
         let next = Offset(self.end);
         let Self { controller, random, .. } = self;

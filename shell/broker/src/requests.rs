@@ -19,7 +19,9 @@ pub mod session;
 mod share;
 mod transactions;
 
+use crate::node::cluster::callers::Caller;
 use barnabas_api::k18_api_versions::{self, Listener};
+use barnabas_api::{Client, Gate, Rule, gate, rule};
 use barnabas_api::{k17_sasl_handshake, k36_sasl_authenticate};
 use barnabas_wire::messages::{RequestBody, RequestHeader};
 use barnabas_wire::{ApiKey, VersionRange};
@@ -29,6 +31,7 @@ use groups::streams;
 use session::Session;
 use share::{fetch as share_fetch, groups as share_groups, state as share_state};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Whether this node answers `api` on the connection's listener.
 pub fn is_served(session: &Session, api: ApiKey) -> bool {
@@ -47,13 +50,28 @@ pub fn unsupported_api_versions() -> Answer {
 
 /// Starts a request. What has to happen in the order of the requests has happened when this future is done.
 pub fn start(session: Rc<Session>, header: RequestHeader, body: RequestBody) -> Starting {
-    start_as(false, session, header, body)
+    let client = session.client(header.client_id.as_ref().map(|id| id.as_str()));
+    start_as(false, client, session, header, body)
 }
 
-fn start_as(is_forwarded: bool, session: Rc<Session>, header: RequestHeader, body: RequestBody) -> Starting {
-    let client = session.client(header.client_id.as_ref().map(|id| id.as_str()));
+/// `is_forwarded`: another broker forwards it for this client.
+fn start_as(
+    is_forwarded: bool,
+    client: Arc<Client>,
+    session: Rc<Session>,
+    header: RequestHeader,
+    body: RequestBody,
+) -> Starting {
     let room = Room::of(&session);
-    let call = Call { session, client, version: header.request_api_version, room, is_forwarded };
+    let caller = match is_forwarded {
+        true => Caller::forwarded(&session.node, &client),
+        false => Caller::of(&session.node, &session.callers, &client),
+    };
+    let (api, version) = (body.key(), header.request_api_version);
+    let call = Call { session, client, api, version, room, is_forwarded, caller };
+    if let Some(denied) = denied(&call, &body) {
+        return now(denied);
+    }
     let (call, body) = match call.listener() {
         Listener::Broker => (call, body),
         Listener::Controller => match quorum::start(call, body) {
@@ -110,6 +128,7 @@ fn start_as(is_forwarded: bool, session: Rc<Session>, header: RequestHeader, bod
 /// Who may do what, and how much of it.
 fn start_access(call: Call, body: RequestBody) -> Starting {
     match body {
+        RequestBody::DescribeAcls(request) => now(access::describe_acls(&call, &request)),
         RequestBody::CreateAcls(request) => now(access::create_acls(call, *request)),
         RequestBody::DeleteAcls(request) => now(access::delete_acls(call, *request)),
         RequestBody::DescribeClientQuotas(request) => now(access::describe_client_quotas(&call, &request)),
@@ -121,6 +140,23 @@ fn start_access(call: Call, body: RequestBody) -> Starting {
             now(access::alter_user_scram_credentials(call, *request))
         }
         coordinated => start_coordinated(call, coordinated),
+    }
+}
+
+/// What becomes of a request that its client may not send at all. `None`: it goes on.
+///
+/// Before the ACLs are known, a client that is no super user has its connection closed: it comes again. Kafka answers
+/// UNKNOWN_SERVER_ERROR (`AuthorizerNotReadyException`), which ends some clients.
+fn denied(call: &Call, body: &RequestBody) -> Option<Started> {
+    let listener = call.listener();
+    let needs_nothing = || rule(call.api, listener) == Some(Rule::Nothing);
+    if !call.caller.passes_early(&call.session.node) && !needs_nothing() {
+        return Some(Started::Answer(Answer::Close));
+    }
+    match gate(body, call.version, listener, &call.access()) {
+        Gate::Pass => None,
+        Gate::Refuse(response) => Some(Started::Answer(Answer::Reply(response))),
+        Gate::Close => Some(Started::Answer(Answer::Close)),
     }
 }
 

@@ -20,6 +20,7 @@ pub mod worker;
 use crate::config::logging;
 use crate::config::version::VERSION;
 use crate::node::Node;
+use crate::node::cluster::authority;
 use barnabas_base::seed_maps;
 use barnabas_config::NodeConfig;
 use barnabas_config::Settings;
@@ -80,6 +81,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
+    authority::check(&broker_config)?;
     survive_large_files(&runtime)?;
     match start::start(&config, broker_config, Arc::new(Meter::default()), &runtime, signals)? {
         Some(running) => runtime.block_on(serve(running, file.is_none())),

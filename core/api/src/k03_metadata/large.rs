@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use barnabas_base::{PartitionIndex, TopicId};
 use barnabas_metadata::Topic;
+use barnabas_security::Operation;
 use barnabas_wire::messages::create_topics_request::CreateTopicsRequest;
 use barnabas_wire::messages::metadata_request::MetadataRequest;
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
@@ -20,8 +21,8 @@ use barnabas_wire::{EncodeError, Str, Struct, Writer};
 use bytes::Bytes;
 
 use super::{
-    Wanted, authorized_operations, describe, describe_partition, to_create, unknown, unknown_id, wanted,
-    without_partitions, without_topics,
+    Wanted, denied, denied_id, describe, describe_partition, is_denied, is_shown, may_create,
+    show_operations, to_create, unknown, unknown_id, wanted, without_partitions, without_topics,
 };
 use crate::Context;
 use crate::pieces::{InPieces, LARGE_MIN, PIECE_BYTES, around};
@@ -58,13 +59,15 @@ enum Asked {
     Known(Arc<Topic>),
     UnknownName(Str),
     UnknownId(TopicId),
+    Denied(Str),
+    DeniedId(TopicId),
 }
 
 impl Asked {
     fn size(&self) -> usize {
         match self {
             Self::Known(topic) => 1 + topic.partition_count(),
-            Self::UnknownName(_) | Self::UnknownId(_) => 1,
+            Self::UnknownName(_) | Self::UnknownId(_) | Self::Denied(_) | Self::DeniedId(_) => 1,
         }
     }
 }
@@ -83,8 +86,11 @@ pub struct Place {
 }
 
 /// Whether the request names so many topics that they are not to be looked up on a worker.
-pub fn names_many(request: &MetadataRequest) -> bool {
-    request.topics.as_ref().is_some_and(|topics| topics.len() >= LARGE_MIN)
+///
+/// So are all topics where each of many is authorized.
+pub fn names_many(request: &MetadataRequest, ctx: &Context<'_>) -> bool {
+    let is_judged = || !ctx.access.is_open() && ctx.image.topics.len() >= LARGE_MIN;
+    request.topics.as_ref().map_or_else(is_judged, |topics| topics.len() >= LARGE_MIN)
 }
 
 /// The request as a large answer; `None` where the usual way is right because it is small.
@@ -97,12 +103,13 @@ pub fn large(
     ctx: &Context<'_>,
 ) -> Result<Option<Large>, EncodeError> {
     let image = &ctx.image.topics;
+    let creates = may_create(request, version, ctx);
     let (topics, count) = match wanted(request, version) {
         None => return Ok(None),
         Some(Wanted::All) if image.len() + image.partition_count() < LARGE_MIN => return Ok(None),
-        Some(Wanted::All) => (Topics::All, image.len()),
+        Some(Wanted::All) if ctx.access.is_open() => (Topics::All, image.len()),
         Some(wanted) => {
-            let these = asked(&wanted, ctx);
+            let these = asked(&wanted, creates, ctx);
             if these.iter().map(Asked::size).sum::<usize>() < LARGE_MIN {
                 return Ok(None);
             }
@@ -113,11 +120,10 @@ pub fn large(
     let missing = match &topics {
         Topics::All => None,
         Topics::These(these) => to_create(
-            request,
-            version,
+            creates,
             these.iter().filter_map(|asked| match asked {
                 Asked::UnknownName(name) => Some(name),
-                Asked::Known(_) | Asked::UnknownId(_) => None,
+                Asked::Known(_) | Asked::UnknownId(_) | Asked::Denied(_) | Asked::DeniedId(_) => None,
             }),
             ctx,
         ),
@@ -130,20 +136,31 @@ pub fn large(
     Ok(Some(Large { version, topics, head, tail, topic_operations, create: missing }))
 }
 
-fn asked(wanted: &Wanted<'_>, ctx: &Context<'_>) -> Vec<Asked> {
+fn asked(wanted: &Wanted<'_>, creates: bool, ctx: &Context<'_>) -> Vec<Asked> {
     let image = &ctx.image.topics;
     match wanted {
-        Wanted::All => Vec::new(),
+        Wanted::All => {
+            let shown = image.by_ids().filter(|topic| is_shown(topic, ctx));
+            shown.map(|topic| Asked::Known(Arc::clone(topic))).collect()
+        }
         Wanted::Ids(ids) => {
-            let of = |&id: &TopicId| {
-                image.by_id(id).map_or(Asked::UnknownId(id), |topic| Asked::Known(Arc::clone(topic)))
+            let of = |&id: &TopicId| match image.by_id(id) {
+                None => Asked::UnknownId(id),
+                Some(topic) if ctx.access.topic(Operation::Describe, &topic.name) => {
+                    Asked::Known(Arc::clone(topic))
+                }
+                Some(_) => Asked::DeniedId(id),
             };
             ids.iter().map(of).collect()
         }
         Wanted::Names(names) => {
             let of = |&name: &&Str| {
+                let known = image.by_name(name);
+                if is_denied(name, known.is_some(), creates, ctx) {
+                    return Asked::Denied(name.clone());
+                }
                 let unknown = || Asked::UnknownName(name.clone());
-                image.by_name(name).map_or_else(unknown, |topic| Asked::Known(Arc::clone(topic)))
+                known.map_or_else(unknown, |topic| Asked::Known(Arc::clone(topic)))
             };
             names.iter().map(of).collect()
         }
@@ -200,7 +217,7 @@ impl Large {
                         break;
                     }
                     Some(Asked::Known(topic)) if topic.partition_count() > PARTITIONS_AT_ONCE => {
-                        w.raw_slice(&self.around_partitions(&topic)?.0);
+                        w.raw_slice(&self.around_partitions(&topic, ctx)?.0);
                         (topic, PartitionIndex(0))
                     }
                     Some(asked) => {
@@ -219,9 +236,11 @@ impl Large {
             Asked::Known(topic) => describe(topic, self.version, ctx),
             Asked::UnknownName(name) => unknown(name, self.version),
             Asked::UnknownId(id) => unknown_id(*id),
+            Asked::Denied(name) => denied(name),
+            Asked::DeniedId(id) => denied_id(*id),
         };
-        if self.topic_operations && whole.name.is_some() {
-            whole.topic_authorized_operations = authorized_operations::TOPIC;
+        if self.topic_operations {
+            show_operations(&mut whole, ctx);
         }
         whole
     }
@@ -245,15 +264,15 @@ impl Large {
         if let Some(index) = full_at {
             return Ok(Some((topic, index)));
         }
-        w.raw_slice(&self.around_partitions(&topic)?.1);
+        w.raw_slice(&self.around_partitions(&topic, ctx)?.1);
         Ok(None)
     }
 
     /// What stands before and after a topic's partitions.
-    fn around_partitions(&self, topic: &Topic) -> Result<(Bytes, Bytes), EncodeError> {
+    fn around_partitions(&self, topic: &Topic, ctx: &Context<'_>) -> Result<(Bytes, Bytes), EncodeError> {
         let mut bare = without_partitions(topic, self.version);
         if self.topic_operations {
-            bare.topic_authorized_operations = authorized_operations::TOPIC;
+            show_operations(&mut bare, ctx);
         }
         let mut w = Writer::with_capacity(64 + topic.name.len());
         bare.write(&mut w, self.version)?;

@@ -30,6 +30,7 @@ fn groups_are_answered_in_their_order() {
         work.pending.add(
             DescribeGroupsResponse { groups: vec![found, missing], ..Default::default() },
             &fixture.room,
+            &crate::Access::OPEN,
         );
         let response = carried(work.pending.respond(), version);
         let said: Vec<_> = response.groups.iter().map(|group| (&*group.group_id, group.error_code)).collect();

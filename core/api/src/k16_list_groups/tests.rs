@@ -20,8 +20,8 @@ fn every_version_lists_what_the_shards_say() {
             panic!("no work")
         };
         assert_eq!(work.shards, [PartitionIndex(0)], "only the shard that is here");
-        work.pending.add(of_shard(0), &crate::AnswerRoom::unlimited());
-        work.pending.add(of_shard(16), &crate::AnswerRoom::unlimited());
+        work.pending.add(of_shard(0), &crate::AnswerRoom::unlimited(), &crate::Access::OPEN);
+        work.pending.add(of_shard(16), &crate::AnswerRoom::unlimited(), &crate::Access::OPEN);
         let response = carried(work.pending.respond(), version);
         assert_eq!((response.error_code, response.groups.len()), (0, 1));
         let group = &response.groups[0];
@@ -36,8 +36,8 @@ fn a_shard_that_is_loading_spoils_the_list() {
     let Plan::Work(mut work) = plan(ListGroupsRequest::default(), 5, &fixture.ctx()) else {
         panic!("no work")
     };
-    work.pending.add(of_shard(0), &crate::AnswerRoom::unlimited());
-    work.pending.add(of_shard(14), &crate::AnswerRoom::unlimited());
+    work.pending.add(of_shard(0), &crate::AnswerRoom::unlimited(), &crate::Access::OPEN);
+    work.pending.add(of_shard(14), &crate::AnswerRoom::unlimited(), &crate::Access::OPEN);
     let response = work.pending.respond();
     assert_eq!((response.error_code, response.groups.len()), (14, 0));
 }

@@ -27,7 +27,7 @@ fn made(name: &str) -> CreatableTopicResult {
 }
 
 fn work(names: &[&str], version: i16) -> Work {
-    match plan(request(names), version) {
+    match plan(request(names), version, &Fixture::new().ctx()) {
         Plan::Work(work) => work,
         Plan::Answer(response) => panic!("no work: {response:?}"),
     }
@@ -88,8 +88,10 @@ fn duplicates_and_the_metadata_topic_do_not_reach_the_controller() {
 
 #[test]
 fn nothing_left_is_answered_at_once() {
-    assert!(matches!(plan(request(&["a", "a"]), 5), Plan::Answer(response) if response.topics.len() == 1));
-    assert!(matches!(plan(request(&[]), 5), Plan::Answer(_)));
+    assert!(
+        matches!(plan(request(&["a", "a"]), 5, &Fixture::new().ctx()), Plan::Answer(response) if response.topics.len() == 1)
+    );
+    assert!(matches!(plan(request(&[]), 5, &Fixture::new().ctx()), Plan::Answer(_)));
 }
 
 #[test]

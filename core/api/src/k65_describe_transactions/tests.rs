@@ -22,7 +22,7 @@ fn shards_are_asked_once_and_answered_in_order() {
         transaction_states: states.collect(),
         ..DescribeTransactionsResponse::default()
     };
-    pending.add(response, &crate::AnswerRoom::unlimited());
+    pending.add(response, &crate::AnswerRoom::unlimited(), &crate::Access::OPEN);
     let said = carried(pending.respond(), 0).transaction_states;
     let said: Vec<(&str, i16, &str)> = said
         .iter()

@@ -22,7 +22,7 @@ fn ask(answers: &[ListTransactionsResponse]) -> ListTransactionsResponse {
     let Plan::Work(mut work) = plan(request, &fixture.ctx()) else { panic!("no work") };
     assert_eq!(work.shards, [PartitionIndex(0)]);
     for answer in answers {
-        work.pending.add(answer.clone(), &crate::AnswerRoom::unlimited());
+        work.pending.add(answer.clone(), &crate::AnswerRoom::unlimited(), &crate::Access::OPEN);
     }
     work.pending.respond()
 }

@@ -10,7 +10,7 @@ fn request(group: &str) -> DeleteShareGroupOffsetsRequest {
 fn it_goes_to_the_groups_shard() {
     let fixture = share_groups();
     let Plan::Work(work) = plan(request("b"), &fixture.ctx()) else { panic!("no work") };
-    assert_eq!((work.shard.get(), work.request), (0, request("b")));
+    assert_eq!((work.asked.shard.get(), work.asked.request), (0, request("b")));
     for version in versions::<DeleteShareGroupOffsetsResponse>() {
         let Plan::Answer(response) = plan(request("a"), &fixture.ctx()) else { panic!("no answer") };
         assert_eq!(carried(response, version).error_code, 16, "NOT_COORDINATOR");

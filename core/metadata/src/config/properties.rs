@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use barnabas_base::Text;
 
-use super::status::of_plug_in;
+use super::status::{of_authorizer, of_plug_in, refused_authorizer};
 use super::{Resource, Status, ValueError, check, nearest, status};
 
 /// Names and values.
@@ -53,9 +53,16 @@ impl StaticConfig {
     pub fn check(given: Properties) -> Result<(Self, Vec<Warning>), Vec<ConfigRefusal>> {
         let mut warnings = Vec::new();
         let mut refusals = Vec::new();
+        let authorizer = given.get(AUTHORIZER).map_or("", |class| class.trim());
+        if let Some(reason) = refused_authorizer(authorizer).filter(|_| !authorizer.is_empty()) {
+            let (name, value) = (AUTHORIZER.to_owned(), authorizer.to_owned());
+            refusals.push(ConfigRefusal::Unprotected { name, value, reason });
+        }
         for (name, value) in &given {
             let Some(key) = Resource::Broker.key(base_name(name)) else {
-                warnings.extend(warning_of_unknown(name));
+                if authorizer.is_empty() || !of_authorizer(name) {
+                    warnings.extend(warning_of_unknown(name));
+                }
                 continue;
             };
             if let Err(refusal) = check(key, value) {
@@ -128,6 +135,8 @@ pub(super) fn base_name(name: &str) -> &str {
 fn is_of_mechanism(key: &super::ConfigKey) -> bool {
     key.name.starts_with("sasl.") || key.name == "connections.max.reauth.ms"
 }
+
+const AUTHORIZER: &str = "authorizer.class.name";
 
 /// Of a setting that is no key.
 fn warning_of_unknown(name: &str) -> Option<Warning> {

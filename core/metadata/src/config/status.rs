@@ -14,7 +14,6 @@ const TLS: Status = NotAvailable("TLS is not implemented yet: no listener uses i
 const KERBEROS: Status = NotAvailable("GSSAPI (Kerberos) is not implemented yet");
 const OAUTH: Status = NotAvailable("OAUTHBEARER is not implemented yet");
 const TOKENS: Status = NotAvailable("delegation tokens are not implemented yet");
-const AUTHORIZATION: Status = Refused("authorization is not implemented yet: every client may do everything");
 const POLICY: Status =
     Refused("Barnabas has no Java virtual machine and cannot load the policy, so nothing would enforce it");
 const TIERED: Status = NotAvailable("tiered storage is not implemented yet");
@@ -48,7 +47,7 @@ const BROKER: &[(&str, Status)] = &[
         Ignored("the node limits the rate of moves between log directories by pausing after each piece"),
     ),
     ("answer.bytes.max", Applied),
-    ("authorizer.class.name", AUTHORIZATION),
+    ("authorizer.class.name", Emulated("StandardAuthorizer is built in; no other class can run here")),
     ("auto.create.topics.*", Applied),
     ("auto.leader.rebalance.enable", Applied),
     ("background.threads", WORKERS),
@@ -87,7 +86,10 @@ const BROKER: &[(&str, Status)] = &[
     ("delegation.token.*", TOKENS),
     ("delete.records.purgatory.*", PURGATORY),
     ("delete.topic.enable", Applied),
-    ("early.start.listeners", Ignored("all listeners open together: there is no authorizer to wait for")),
+    (
+        "early.start.listeners",
+        Emulated("controllers' listeners open early; all others open after the ACLs are loaded"),
+    ),
     ("errors.deadletterqueue.*", Applied),
     ("fetch.max.bytes", Applied),
     ("fetch.purgatory.*", PURGATORY),
@@ -361,14 +363,39 @@ const CLIENT_METRICS: &[(&str, Status)] = &[
     ("metrics", NotAvailable("client metrics (KIP-714) are not implemented yet")),
 ];
 
+/// Kafka's own authorizer, the only one that there is here.
+pub const STANDARD_AUTHORIZER: &str = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
+
+/// Why this authorizer cannot be had; `None` for the one that can.
+pub(super) fn refused_authorizer(class: &str) -> Option<&'static str> {
+    match class {
+        STANDARD_AUTHORIZER => None,
+        "kafka.security.authorizer.AclAuthorizer" | "kafka.security.auth.SimpleAclAuthorizer" => Some(
+            "it keeps its ACLs in ZooKeeper, which this cluster does not have; set \
+             org.apache.kafka.metadata.authorizer.StandardAuthorizer and add the ACLs by kafka-acls",
+        ),
+        _ => Some(
+            "a Java class cannot run here, and every client could do everything without it; \
+             org.apache.kafka.metadata.authorizer.StandardAuthorizer is built in",
+        ),
+    }
+}
+
 /// Settings of Kafka's own authorizer, which are no keys of a broker: without an authorizer they protect nothing, in
 /// Kafka as here.
 const OF_THE_AUTHORIZER: &[&str] = &["allow.everyone.if.no.acl.found", "super.users"];
 
+/// Whether `name` is one of the authorizer's own settings.
+pub(super) fn of_authorizer(name: &str) -> bool {
+    OF_THE_AUTHORIZER.contains(&name)
+}
+
 /// What the node does with a setting that Kafka hands to a plug-in; `None` where `name` is none of those.
 pub fn of_plug_in(name: &str) -> Option<Status> {
-    if OF_THE_AUTHORIZER.contains(&name) {
-        return Some(NotAvailable("there is no authorizer: every client may do everything"));
+    if of_authorizer(name) {
+        return Some(NotAvailable(
+            "applied with authorizer.class.name; without it there is no authorizer, and every client may do everything",
+        ));
     }
     // The plug-in's own key is warned of.
     let prefixes = ["rlmm.config.", "rsm.config.", "config.providers."];

@@ -176,11 +176,28 @@ fn a_value_that_cannot_be_refuses_the_start() {
 
 #[test]
 fn an_authorizer_that_would_be_ignored_refuses_the_start() {
-    let given =
-        properties(&[("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")]);
-    let refusals = StaticConfig::check(given).unwrap_err();
-    assert!(refusals[0].to_string().contains("every client may do everything"), "{}", refusals[0]);
+    let refused = [
+        ("org.example.RangerKafkaAuthorizer", "every client could do everything without it"),
+        ("kafka.security.authorizer.AclAuthorizer", "ZooKeeper"),
+    ];
+    for (class, why) in refused {
+        let refusals = StaticConfig::check(properties(&[("authorizer.class.name", class)])).unwrap_err();
+        let said = refusals[0].to_string();
+        assert!(said.contains(class) && said.contains(why), "{said}");
+    }
     assert!(StaticConfig::check(properties(&[("authorizer.class.name", "")])).is_ok());
+}
+
+#[test]
+fn settings_of_the_authorizer_count_with_it() {
+    let given = properties(&[
+        ("authorizer.class.name", " org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ("super.users", "User:admin"),
+        ("allow.everyone.if.no.acl.found", "true"),
+    ]);
+    let (config, warnings) = StaticConfig::check(given).expect("no refusal");
+    assert_eq!(warnings, []);
+    assert_eq!(config.get("super.users"), Some("User:admin"));
 }
 
 #[test]

@@ -65,6 +65,17 @@ pub struct Asked {
     pub version: i16,
     /// Topics (by name) whose configurations the asker may see. `None`: all.
     pub describable: Option<Vec<Text>>,
+    /// The client for which a broker asks; `None`: this node asks in its own name.
+    pub client: Option<AskingClient>,
+}
+
+/// The client behind a request that a broker forwards (KIP-590).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskingClient {
+    /// The whole text, such as `User:alice`.
+    pub principal: Text,
+    pub token_authenticated: bool,
+    pub address: std::net::IpAddr,
 }
 
 /// What a request comes to.

@@ -230,7 +230,7 @@ impl World {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let now = self.time();
-        let asked = Asked { version, describable: None };
+        let asked = Asked { version, ..Asked::default() };
         let node = self.node.as_mut().unwrap();
         node.handle(ticket, request.into(), asked, now, &mut random(&mut self.seed)).unwrap().unwrap();
         self.carry_out();

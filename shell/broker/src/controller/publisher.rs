@@ -33,6 +33,7 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
     node.log_dirs.written.note_deleted(changes.removed.iter().copied().chain(deleted().map(|(id, _)| *id)));
     // New partitions have their places before anybody can ask for them.
     let placed = reports::before_publishing(node, &node.cluster.image.load_full(), &image, &changes);
+    node.cluster.authority.follow(&image);
     let before = node.cluster.image.swap(image.clone());
     let is_leader_lost = note_events(node, &before, &image, &changes);
     if is_leader_lost || changes.everything {

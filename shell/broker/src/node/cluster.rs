@@ -1,11 +1,14 @@
 //! The cluster as this node sees it: the image, the configuration, and which brokers are in doubt.
 
+pub mod authority;
+pub mod callers;
 pub mod identity_mismatch;
 pub mod known_by;
 pub mod suspected_brokers;
 pub mod topic_creation;
 
 use arc_swap::ArcSwap;
+use authority::Authority;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use identity_mismatch::IdentityMismatches;
@@ -17,6 +20,7 @@ use topic_creation::TopicCreation;
 #[derive(Debug)]
 pub struct ClusterView {
     pub image: ArcSwap<Image>,
+    pub authority: Authority,
     pub known_by: KnownBy,
     pub config: ArcSwap<BrokerConfig>,
     pub suspected_brokers: SuspectedBrokers,
@@ -28,6 +32,7 @@ impl ClusterView {
     pub fn new(config: BrokerConfig) -> Self {
         Self {
             image: ArcSwap::default(),
+            authority: Authority::new(&config),
             known_by: KnownBy::default(),
             config: ArcSwap::from_pointee(config),
             suspected_brokers: SuspectedBrokers::default(),

@@ -7,16 +7,19 @@ pub mod parts;
 pub mod pieces;
 mod room;
 
+use crate::node::cluster::callers::Caller;
 use crate::node::workers::repeated::Repeated;
 use crate::requests::session::Session;
 use barnabas_api::k18_api_versions::Listener;
-use barnabas_api::{Access, Client, Context, Route};
+use barnabas_api::{Access, Client, Context, Denials, Route};
 use barnabas_base::TimestampMs;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::Claim;
-use barnabas_wire::EncodeError;
+use barnabas_quorum::controller::AskingClient;
+use barnabas_security::{Operation, ResourceType, Verdict};
 use barnabas_wire::messages::ResponseBody;
+use barnabas_wire::{ApiKey, EncodeError};
 pub use pieces::Pieces;
 pub use room::Room;
 use std::future::Future;
@@ -65,11 +68,14 @@ impl Started {
 pub struct Call {
     pub session: Rc<Session>,
     pub client: Arc<Client>,
+    pub api: ApiKey,
     pub version: i16,
     /// What the answer may take.
     pub room: Room,
     /// Another broker forwards it for its client.
     pub(super) is_forwarded: bool,
+    /// What the client may do.
+    pub(super) caller: Caller,
 }
 
 /// The cluster, the configuration and the time at one moment.
@@ -89,10 +95,12 @@ pub fn unencodable(session: &Session, error: &EncodeError) -> Answer {
 }
 
 impl Call {
-    /// Of a client that has not authenticated yet.
+    /// ApiVersions of a client that has not authenticated yet.
     pub fn before_login(session: &Rc<Session>, version: i16) -> Self {
         let (client, room) = (Arc::new(session.described(None)), Room::of(session));
-        Self { session: session.clone(), client, version, room, is_forwarded: false }
+        let caller = Caller::forwarded(&session.node, &client);
+        let api = ApiKey::ApiVersions;
+        Self { session: session.clone(), client, api, version, room, is_forwarded: false, caller }
     }
 
     pub fn moment(&self) -> Moment {
@@ -109,10 +117,25 @@ impl Call {
             cluster_id: &node.identity.cluster_id,
             node: node.identity.broker_id,
             client: &self.client,
-            access: Access::OPEN,
+            access: self.access(),
             now: moment.now,
             loggers: crate::config::logging::shown,
             room: self.room.as_dyn(),
+        }
+    }
+
+    /// What the client may do, as of the request's start.
+    pub fn access(&self) -> Access<'_> {
+        self.caller.access(self)
+    }
+
+    /// The client as the controller hears of it.
+    pub fn asking(&self) -> AskingClient {
+        let address = self.client.host.trim_start_matches('/').parse();
+        AskingClient {
+            principal: self.client.principal.clone(),
+            token_authenticated: self.client.token_authenticated,
+            address: address.unwrap_or_else(|_| self.session.peer.ip().to_canonical()),
         }
     }
 
@@ -133,6 +156,12 @@ impl Call {
 pub(super) fn listener_of(session: &Session) -> Listener {
     let is_controller = session.node.identity.listeners[session.listener].0.is_controller;
     if is_controller { Listener::Controller } else { Listener::Broker }
+}
+
+impl Denials for Call {
+    fn denied(&self, operation: Operation, resource_type: ResourceType, name: &str, verdict: Verdict) {
+        self.caller.denied(&self.session.node, self.api, (operation, resource_type, name), verdict);
+    }
 }
 
 /// What was started without waiting for anybody.

@@ -64,7 +64,8 @@ pub fn metadata(call: Call, request: MetadataRequest) -> Started {
 }
 
 fn metadata_now(call: &Call, request: MetadataRequest) -> Started {
-    match k03_metadata::names_many(&request) {
+    let moment = call.moment();
+    match k03_metadata::names_many(&request, &call.context(&moment)) {
         true => Started::wait(metadata_of_many(call.clone(), request)),
         false => metadata_here(call, request),
     }
@@ -73,12 +74,13 @@ fn metadata_now(call: &Call, request: MetadataRequest) -> Started {
 /// Looks up beside the workers what a request names: a hundred thousand topics take a tenth of a second.
 async fn metadata_of_many(call: Call, request: MetadataRequest) -> Answer {
     let (moment, version, node) = (call.moment(), call.version, call.session.node.clone());
+    let client = call.asking();
     let work = move |ctx: &Context<'_>| {
         let mut large = k03_metadata::large(&request, version, ctx);
         if let Ok(Some(large)) = &mut large
             && let Some(create) = large.take_creation()
         {
-            node.cluster.topic_creation.ask(&node, create);
+            node.cluster.topic_creation.ask(&node, create, client);
         }
         (request, large)
     };
@@ -101,7 +103,7 @@ fn metadata_here(call: &Call, request: MetadataRequest) -> Started {
         Ok(Some(mut large)) => {
             if let Some(create) = large.take_creation() {
                 let node = &call.session.node;
-                node.cluster.topic_creation.ask(node, create);
+                node.cluster.topic_creation.ask(node, create, call.asking());
             }
             return pieces::start(call, moment, Box::new(large.write()));
         }
@@ -113,7 +115,7 @@ fn metadata_here(call: &Call, request: MetadataRequest) -> Started {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => {
             let node = &call.session.node;
-            node.cluster.topic_creation.ask(node, work.create);
+            node.cluster.topic_creation.ask(node, work.create, call.asking());
             Started::reply(work.response)
         }
     }
@@ -125,7 +127,7 @@ pub fn find_coordinator(call: &Call, request: FindCoordinatorRequest) -> Started
     match k10_find_coordinator::plan(request, call.version, &call.context(&moment)) {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => {
-            call.session.node.peers.controller.auto_create(work.create);
+            call.session.node.peers.controller.auto_create(work.create, None);
             Started::reply(work.response)
         }
     }

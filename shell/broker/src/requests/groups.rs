@@ -7,9 +7,9 @@ use crate::requests::call::parts::{Coordinator, Gone, Questions};
 use crate::requests::call::{Answer, Call, Started, Starting, now};
 use barnabas_api::groups::ToShard;
 use barnabas_api::{
-    AnswerRoom, Plan, Slot, k08_offset_commit, k09_offset_fetch, k11_join_group, k12_heartbeat,
-    k13_leave_group, k14_sync_group, k15_describe_groups, k16_list_groups, k42_delete_groups,
-    k47_offset_delete, k68_consumer_group_heartbeat, k69_consumer_group_describe,
+    Plan, Slot, k08_offset_commit, k09_offset_fetch, k11_join_group, k12_heartbeat, k13_leave_group,
+    k14_sync_group, k15_describe_groups, k16_list_groups, k42_delete_groups, k47_offset_delete,
+    k68_consumer_group_heartbeat, k69_consumer_group_describe,
 };
 use barnabas_base::{ErrorCode, PartitionIndex, Text, name};
 use barnabas_coordinator::{Part, Request, Response};
@@ -150,7 +150,7 @@ pub(super) async fn ask_each<R, P: 'static, A: Into<ResponseBody>>(
     parts: impl Iterator<Item = (PartitionIndex, Request)>,
     of_kind: impl Fn(Response) -> Option<R> + 'static,
     mut pending: P,
-    add: impl Fn(&mut P, R, &AnswerRoom) -> bool + 'static,
+    add: impl Fn(&mut P, R, &Call) -> bool + 'static,
     respond: impl FnOnce(P) -> A + 'static,
 ) -> Started {
     let parts = parts.map(|(shard, request)| ((), shard, request));
@@ -160,7 +160,7 @@ pub(super) async fn ask_each<R, P: 'static, A: Into<ResponseBody>>(
             let Some(response) = answer.ok().and_then(|((), response)| of_kind(response)) else {
                 return Answer::Close;
             };
-            if !add(&mut pending, response, &call.room) {
+            if !add(&mut pending, response, &call) {
                 break;
             }
         }
@@ -221,8 +221,8 @@ pub async fn consumer_group_describe(call: Call, request: ConsumerGroupDescribeR
         parts,
         of_kind,
         work.pending,
-        |pending, response, room| {
-            pending.add(response, room);
+        |pending, response, call| {
+            pending.add(response, &call.room, &call.access());
             true
         },
         k69_consumer_group_describe::Pending::respond,
@@ -302,8 +302,8 @@ pub async fn describe_groups(call: Call, request: DescribeGroupsRequest) -> Star
         parts,
         of_kind,
         work.pending,
-        |pending, response, room| {
-            pending.add(response, room);
+        |pending, response, call| {
+            pending.add(response, &call.room, &call.access());
             true
         },
         k15_describe_groups::Pending::respond,
@@ -346,7 +346,7 @@ pub async fn list_groups(call: Call, request: ListGroupsRequest) -> Started {
         parts,
         of_kind,
         work.pending,
-        k16_list_groups::Pending::add,
+        |pending, response, call| pending.add(response, &call.room, &call.access()),
         k16_list_groups::Pending::respond,
     )
     .await

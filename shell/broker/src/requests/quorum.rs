@@ -28,6 +28,7 @@ use barnabas_wire::messages::EnvelopeRequest;
 use barnabas_wire::{ApiKey, Decoded, RequestBody, ResponseBody, Str, encode_response};
 use identity_mismatch::Registrant;
 use std::future::Future;
+use std::sync::Arc;
 
 /// Starts what is the controller's; gives back what is answered as on any listener.
 pub fn start(call: Call, body: RequestBody) -> Result<Started, (Call, RequestBody)> {
@@ -182,10 +183,17 @@ async fn envelope(call: Call, request: EnvelopeRequest) -> Answer {
     if !super::versions(api).contains(version) {
         return refuse(ErrorCode::UnsupportedVersion);
     }
+    let client_id = header.client_id.as_ref().map(|id| id.as_str());
+    let listener = &call.client.listener;
+    let address = &request.client_host_address;
+    let client = match k58_envelope::client(request.request_principal, address, client_id, listener) {
+        Ok(client) => Arc::new(client),
+        Err(code) => return refuse(code),
+    };
     let correlation_id = header.correlation_id;
     let session = call.session.clone();
     let inner: std::pin::Pin<Box<dyn Future<Output = Started>>> =
-        super::start_as(true, call.session, header, body);
+        super::start_as(true, client, call.session, header, body);
     let answer = match inner.await {
         Started::Answer(answer) => answer,
         Started::Wait(waiting) => finish(waiting).await,

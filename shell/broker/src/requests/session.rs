@@ -12,6 +12,7 @@ pub mod share_members;
 
 use crate::controller::broker_probe;
 use crate::mailbox::{LoggedIn, NewConnection};
+use crate::node::cluster::callers::Callers;
 use crate::node::{Node, logins};
 use crate::requests::decode::{Beside, Unclaimed};
 use affinity::Foreign;
@@ -91,6 +92,8 @@ pub struct Session {
     pub registered: Cell<Option<(BrokerId, BrokerEpoch)>>,
     /// As share sessions know it, once one was begun here: its end is theirs.
     pub share_connection: Cell<Option<ShareConnection>>,
+    /// What its client may do.
+    pub(super) callers: Callers,
     pub(super) tracks: RefCell<Tracks>,
     wakers: RefCell<[Option<Waker>; 2]>,
 }
@@ -130,6 +133,7 @@ impl Session {
             account,
             unclaimed: Unclaimed::default(),
             unsent: Cell::default(),
+            callers: Callers::default(),
             wakers: RefCell::default(),
         }
     }

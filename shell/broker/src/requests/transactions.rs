@@ -209,7 +209,7 @@ pub async fn describe(call: Call, request: DescribeTransactionsRequest) -> Start
     Started::wait(async move {
         while let Some(answer) = questions.next().await {
             let Ok(((), TransactionResponse::Describe(response))) = answer else { return Answer::Close };
-            pending.add(response, &call.room);
+            pending.add(response, &call.room, &call.access());
         }
         call.room.reply(pending.respond())
     })
@@ -227,7 +227,7 @@ pub async fn list(call: Call, request: ListTransactionsRequest) -> Started {
     Started::wait(async move {
         while let Some(answer) = questions.next().await {
             let Ok(((), TransactionResponse::List(response))) = answer else { return Answer::Close };
-            if !pending.add(response, &call.room) {
+            if !pending.add(response, &call.room, &call.access()) {
                 break;
             }
         }

@@ -242,11 +242,8 @@ async fn ask_shard(node: &Node, shard: PartitionKey, request: ShareStateRequest)
 fn place(node: &Node, request: &ShareStateRequest) -> Result<(PartitionKey, BrokerId), ErrorCode> {
     let image = node.cluster.image.load();
     let Some(topic) = image.topics.id_of(name::SHARE_GROUP_STATE) else {
-        node.peers.controller.auto_create(share_state::creation(
-            &image,
-            &node.cluster.config.load(),
-            node.identity.broker_id,
-        ));
+        let create = share_state::creation(&image, &node.cluster.config.load(), node.identity.broker_id);
+        node.peers.controller.auto_create(create, None);
         return Err(ErrorCode::CoordinatorNotAvailable);
     };
     let (partition, leader) = share_state::coordinated_by(&request.key().coordinator_key(), &image)?;

@@ -11,6 +11,7 @@ mod all_killed;
 mod all_restarted;
 mod any_node;
 mod any_replica;
+mod authorization;
 mod bad_input;
 mod cli;
 mod cluster;

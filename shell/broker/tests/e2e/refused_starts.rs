@@ -66,9 +66,13 @@ fn refusals(taken: u16) -> Vec<(Vec<String>, &'static str)> {
             vec![format!("listeners=SSL://127.0.0.1:{},CONTROLLER://127.0.0.1:{}", free_port(), free_port())],
             "SSL",
         ),
+        (one("authorizer.class.name=kafka.security.authorizer.AclAuthorizer"), "authorizer.class.name"),
         (
-            one("authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
-            "authorizer.class.name",
+            vec![
+                "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer".to_owned(),
+                "super.users=admin".to_owned(),
+            ],
+            "super.users",
         ),
         (one("create.topic.policy.class.name=org.example.TwoReplicas"), "create.topic.policy.class.name"),
         (

@@ -6,7 +6,8 @@
 //! processor.
 
 use super::{Answer, Call, Moment, Started, unencodable};
-use barnabas_api::{Access, AnswerRoom, Client, Context as Surroundings, InPieces};
+use crate::node::cluster::callers::Elsewhere;
+use barnabas_api::{AnswerRoom, Client, Context as Surroundings, InPieces};
 use barnabas_base::{BrokerId, Text, TimestampMs};
 use barnabas_net::Claim;
 use barnabas_wire::EncodeError;
@@ -32,6 +33,7 @@ const COUNTED_AT_ONCE: usize = 4 << 20;
 struct Source {
     moment: Moment,
     client: Arc<Client>,
+    caller: Elsewhere,
     cluster_id: Text,
     node: BrokerId,
     now: TimestampMs,
@@ -43,6 +45,7 @@ impl Source {
         Self {
             moment,
             client: call.client.clone(),
+            caller: call.caller.elsewhere(call.api, &call.session.node),
             cluster_id: node.identity.cluster_id.clone(),
             node: node.identity.broker_id,
             now: node.clock.wall(),
@@ -59,7 +62,7 @@ impl Source {
             cluster_id: &self.cluster_id,
             node: self.node,
             client: &self.client,
-            access: Access::OPEN,
+            access: self.caller.access(),
             now: self.now,
             room: &room,
         };

@@ -3,14 +3,14 @@
 use super::admin::{ask, response_of};
 use crate::requests::call::{Answer, Call, Started};
 use barnabas_api::{
-    Refusal, k30_create_acls, k31_delete_acls, k48_describe_client_quotas, k49_alter_client_quotas,
-    k50_describe_user_scram_credentials, k51_alter_user_scram_credentials,
+    Refusal, k29_describe_acls, k30_create_acls, k31_delete_acls, k48_describe_client_quotas,
+    k49_alter_client_quotas, k50_describe_user_scram_credentials, k51_alter_user_scram_credentials,
 };
 use barnabas_base::ErrorCode;
 use barnabas_wire::ResponseBody;
 use barnabas_wire::messages::{
     AlterClientQuotasRequest, AlterUserScramCredentialsRequest, CreateAclsRequest, DeleteAclsRequest,
-    DescribeClientQuotasRequest, DescribeUserScramCredentialsRequest,
+    DescribeAclsRequest, DescribeClientQuotasRequest, DescribeUserScramCredentialsRequest,
 };
 
 pub fn create_acls(call: Call, request: CreateAclsRequest) -> Started {
@@ -43,6 +43,12 @@ pub fn alter_user_scram_credentials(call: Call, request: AlterUserScramCredentia
         let answer = response_of!(ask(&call, work.request).await, AlterUserScramCredentials);
         Answer::Reply(work.pending.respond(answer).into())
     })
+}
+
+pub fn describe_acls(call: &Call, request: &DescribeAclsRequest) -> Started {
+    let moment = call.moment();
+    let response = k29_describe_acls::answer(request, &call.context(&moment));
+    Started::Answer(call.room.reply(response))
 }
 
 pub fn describe_client_quotas(call: &Call, request: &DescribeClientQuotasRequest) -> Started {

@@ -29,7 +29,7 @@ pub(super) async fn ask(call: &Call, body: impl Into<RequestBody>) -> Result<Res
 
 /// The same for a request in the form of another version than the client's: its plan says which.
 async fn ask_in(version: i16, call: &Call, body: impl Into<RequestBody>) -> Result<ResponseBody, Refusal> {
-    let asked = Asked { version, ..Asked::default() };
+    let asked = Asked { version, client: Some(call.asking()), ..Asked::default() };
     call.session.node.peers.controller.ask(body, asked).await.map_err(refusal)
 }
 
@@ -58,7 +58,7 @@ fn refusal(why: NotTaken) -> Refusal {
     }
 }
 
-/// CreateTopics as this broker asks for it in its own name.
+/// CreateTopics as this broker asks for it for a group.
 const CREATE_TOPICS_VERSION: i16 = 7;
 
 /// Takes the response of one API out of the controller's answer.
@@ -74,7 +74,7 @@ macro_rules! response_of {
 
 pub(super) use response_of;
 
-/// Creates a group's internal topics in the broker's own name, and gives what became of each.
+/// Creates a group's internal topics in the name of its member, and gives what became of each.
 ///
 /// # Errors
 /// Nothing was decided; why, in words.
@@ -82,7 +82,7 @@ pub async fn create_for_group(
     call: &Call,
     request: CreateTopicsRequest,
 ) -> Result<Vec<CreatableTopicResult>, String> {
-    let asked = Asked { version: CREATE_TOPICS_VERSION, ..Asked::default() };
+    let asked = Asked { version: CREATE_TOPICS_VERSION, client: Some(call.asking()), ..Asked::default() };
     match call.session.node.peers.controller.ask(request, asked).await.map_err(refusal) {
         Ok(ResponseBody::CreateTopics(response)) => Ok(response.topics),
         Ok(_) => Err(ErrorCode::UnknownServerError.name().to_owned()),
@@ -91,7 +91,8 @@ pub async fn create_for_group(
 }
 
 pub fn create_topics(call: Call, request: CreateTopicsRequest) -> Started {
-    match k19_create_topics::plan(request, call.version) {
+    let moment = call.moment();
+    match k19_create_topics::plan(request, call.version, &call.context(&moment)) {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => Started::wait(async move {
             let answer = response_of!(ask_in(work.version, &call, work.request).await, CreateTopics);
@@ -114,7 +115,8 @@ pub fn delete_topics(call: Call, request: DeleteTopicsRequest) -> Started {
 }
 
 pub fn create_partitions(call: Call, request: CreatePartitionsRequest) -> Started {
-    match k37_create_partitions::plan(request) {
+    let moment = call.moment();
+    match k37_create_partitions::plan(request, &call.context(&moment)) {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => Started::wait(async move {
             let answer = response_of!(ask(&call, work.request).await, CreatePartitions);
@@ -136,7 +138,9 @@ pub fn alter_configs(call: Call, request: AlterConfigsRequest) -> Started {
 
 /// Levels of loggers are changed here, at once; everything else is the controller's.
 pub fn incremental_alter_configs(call: Call, mut request: IncrementalAlterConfigsRequest) -> Started {
-    let decided = loggers::decide(&mut request, call.session.node.identity.broker_id, logging::shown);
+    let node = call.session.node.identity.broker_id;
+    let (listener, access) = (call.listener(), call.access());
+    let decided = loggers::decide(&mut request, node, logging::shown, listener, &access);
     let altered = logging::alter(&decided.changes);
     if !altered.is_empty()
         && let Some(unsaid) = call.session.node.workers.repeated.happened_to(Repeated::LogLevels, &altered)

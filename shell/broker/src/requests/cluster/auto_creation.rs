@@ -3,12 +3,13 @@
 
 use crate::node::Node;
 use crate::node::cluster::topic_creation::TopicCreation;
+use barnabas_quorum::controller::AskingClient;
 use barnabas_wire::messages::create_topics_request::CreateTopicsRequest;
 use std::sync::PoisonError;
 
 impl TopicCreation {
-    /// Asks the controller for as many of the topics as may be created now.
-    pub fn ask(&self, node: &Node, mut create: CreateTopicsRequest) {
+    /// Asks the controller, in the name of the client, for as many of the topics as may be created now.
+    pub fn ask(&self, node: &Node, mut create: CreateTopicsRequest, client: AskingClient) {
         let config = node.cluster.config.load();
         let admitted = {
             let mut admission = self.admission.lock().unwrap_or_else(PoisonError::into_inner);
@@ -27,7 +28,7 @@ impl TopicCreation {
             );
         }
         if !create.topics.is_empty() {
-            node.peers.controller.auto_create(create);
+            node.peers.controller.auto_create(create, Some(client));
         }
     }
 }

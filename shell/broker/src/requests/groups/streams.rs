@@ -17,11 +17,13 @@ pub async fn heartbeat(call: Call, request: StreamsGroupHeartbeatRequest) -> Sta
     };
     let asked = send(&call, work.shard, Request::StreamsGroupHeartbeat(Box::new(work.request))).await;
     Started::wait(async move {
-        let StreamsHeartbeat { response, create } = match asked.wait().await {
+        let StreamsHeartbeat { mut response, create } = match asked.wait().await {
             Ok(Response::StreamsGroupHeartbeat(answer)) => *answer,
             Ok(_) | Err(Gone) => return Answer::Close,
         };
-        if create.is_empty() {
+        let creates = !create.is_empty()
+            && k88_streams_group_heartbeat::may_create(&mut response, &create, &call.access());
+        if !creates {
             return Answer::Reply(response.into());
         }
         let moment = call.moment();
@@ -44,8 +46,8 @@ pub async fn describe(call: Call, request: StreamsGroupDescribeRequest) -> Start
         parts,
         of_kind,
         work.pending,
-        |pending, response, room| {
-            pending.add(response, room);
+        |pending, response, call| {
+            pending.add(response, &call.room, &call.access());
             true
         },
         k89_streams_group_describe::Pending::respond,

@@ -4,7 +4,7 @@
 //! ShareFetch and ShareAcknowledge are not here: requests/share/fetch.rs.
 
 use crate::node::Node;
-use crate::requests::call::{Answer, Call, Started, Starting};
+use crate::requests::call::{Answer, Call, Started, Starting, now};
 use crate::requests::groups::{ask, ask_each, response_of, send};
 use crate::routing::share_persister;
 use barnabas_api::k90_describe_share_group_offsets::{self as describe_offsets, Summary, Topic, Wanted};
@@ -14,6 +14,8 @@ use barnabas_api::{
 };
 use barnabas_base::{ErrorCode, PartitionIndex, Text};
 use barnabas_coordinator::{Request, Response, SharePartitionKey};
+use barnabas_security::Operation;
+use barnabas_wire::ResponseBody;
 use barnabas_wire::messages::{
     AlterShareGroupOffsetsRequest, DeleteShareGroupOffsetsRequest, DescribeShareGroupOffsetsRequest,
     ShareGroupDescribeRequest, ShareGroupHeartbeatRequest,
@@ -41,8 +43,8 @@ pub async fn describe(call: Call, request: ShareGroupDescribeRequest) -> Started
         parts,
         of_kind,
         work.pending,
-        |pending, response, room| {
-            pending.add(response, room);
+        |pending, response, call| {
+            pending.add(response, &call.room, &call.access());
             true
         },
         k77_share_group_describe::Pending::respond,
@@ -52,15 +54,25 @@ pub async fn describe(call: Call, request: ShareGroupDescribeRequest) -> Started
 
 pub fn alter_offsets(call: Call, request: AlterShareGroupOffsetsRequest) -> Starting {
     let moment = call.moment();
-    let plan = k91_alter_share_group_offsets::plan(request, &call.context(&moment));
-    let respond = |response| response_of!(response, AlterShareGroupOffsets).map(Into::into);
+    let (plan, pending) = match k91_alter_share_group_offsets::plan(request, &call.context(&moment)) {
+        Plan::Answer(response) => return now(Started::reply(response)),
+        Plan::Work(work) => (Plan::<_, ResponseBody>::Work(work.asked), work.pending),
+    };
+    let respond = move |response| {
+        response_of!(response, AlterShareGroupOffsets).map(|response| pending.respond(response).into())
+    };
     ask(&call, plan, Request::AlterShareGroupOffsets, respond)
 }
 
 pub fn delete_offsets(call: Call, request: DeleteShareGroupOffsetsRequest) -> Starting {
     let moment = call.moment();
-    let plan = k92_delete_share_group_offsets::plan(request, &call.context(&moment));
-    let respond = |response| response_of!(response, DeleteShareGroupOffsets).map(Into::into);
+    let (plan, pending) = match k92_delete_share_group_offsets::plan(request, &call.context(&moment)) {
+        Plan::Answer(response) => return now(Started::reply(response)),
+        Plan::Work(work) => (Plan::<_, ResponseBody>::Work(work.asked), work.pending),
+    };
+    let respond = move |response| {
+        response_of!(response, DeleteShareGroupOffsets).map(|response| pending.respond(response).into())
+    };
     ask(&call, plan, Request::DeleteShareGroupOffsets, respond)
 }
 
@@ -80,7 +92,7 @@ pub async fn describe_offsets(call: Call, request: DescribeShareGroupOffsetsRequ
                 Wanted::All(shard) => {
                     let asked = send(&call, shard, Request::SharePartitions((&group).into())).await;
                     match asked.wait().await {
-                        Ok(Response::SharePartitions(Ok(topics))) => named(node, topics),
+                        Ok(Response::SharePartitions(Ok(topics))) => named(&call, topics),
                         Ok(Response::SharePartitions(Err(code))) => {
                             pending.refuse(place, code);
                             continue;
@@ -98,11 +110,15 @@ pub async fn describe_offsets(call: Call, request: DescribeShareGroupOffsetsRequ
     })
 }
 
-/// Topics that are gone are left out.
-fn named(node: &Node, topics: Vec<(barnabas_base::TopicId, Vec<i32>)>) -> Vec<Topic> {
-    let image = node.cluster.image.load();
+/// Topics that are gone are left out, and those that the client may not describe.
+fn named(call: &Call, topics: Vec<(barnabas_base::TopicId, Vec<i32>)>) -> Vec<Topic> {
+    let image = call.session.node.cluster.image.load();
+    let access = call.access();
     let there = topics.into_iter().filter_map(|(id, partitions)| {
         let name = image.topics.by_id(id)?.name.clone();
+        if !access.sees_topic(Operation::Describe, &name) {
+            return None;
+        }
         Some(Topic { id, name, partitions })
     });
     there.collect()

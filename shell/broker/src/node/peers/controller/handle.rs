@@ -16,7 +16,7 @@ use crate::node::workers::repeated::RepeatedLines;
 use barnabas_base::{BrokerEpoch, BrokerId, DirectoryId, ErrorCode, LeaderEpoch, Offset};
 use barnabas_metadata::Image;
 use barnabas_net::links::{Address, Link, LinkLogin, LinkThread};
-use barnabas_quorum::controller::Asked;
+use barnabas_quorum::controller::{Asked, AskingClient};
 use barnabas_quorum::raft::message::{Request as PeerRequest, Response as PeerResponse};
 use barnabas_quorum::raft::requests::Here;
 use barnabas_wire::messages::CreateTopicsRequest;
@@ -356,13 +356,14 @@ impl ControllerHandle {
         }
     }
 
-    /// Requests topics in the broker's own name. There is no answer: the client that needs them asks again.
-    pub fn auto_create(&self, request: CreateTopicsRequest) {
+    /// Requests topics in the name of the client that needs them, or in the broker's own. There is no answer: the client
+    /// asks again.
+    pub fn auto_create(&self, request: CreateTopicsRequest, client: Option<AskingClient>) {
         if self.shared.is_full.load(Ordering::Relaxed) && self.is_active() {
             tracing::debug!("topics were not created: the metadata log's disk is full");
             return;
         }
-        if self.say(request.into(), Asked { version: 7, ..Asked::default() }).is_err() {
+        if self.say(request.into(), Asked { version: 7, client, ..Asked::default() }).is_err() {
             tracing::debug!("topics were not created: the controller is busy");
         }
     }

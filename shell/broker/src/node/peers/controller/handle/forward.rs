@@ -9,20 +9,17 @@ use crate::node::workers::repeated::Repeated;
 use barnabas_api::k58_envelope;
 use barnabas_base::ErrorCode;
 use barnabas_net::links::{Address, Link, LinkError, LinkSettings};
-use barnabas_quorum::controller::Asked;
-use barnabas_wire::messages::{DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse, RequestHeader};
-use barnabas_wire::{
-    ApiKey, EncodeError, Message, RequestBody, ResponseBody, Str, Writer, decode_response, encode_request,
-};
+use barnabas_quorum::controller::{Asked, AskingClient};
+use barnabas_wire::messages::{EnvelopeRequest, EnvelopeResponse, RequestHeader};
+use barnabas_wire::{ApiKey, EncodeError, RequestBody, ResponseBody, Str, decode_response, encode_request};
 use bytes::Bytes;
+use std::net::IpAddr;
 use std::sync::PoisonError;
 use std::time::Duration;
 use std::time::Instant;
 
 /// The least time that one try is given.
 const TRY_MIN: Duration = Duration::from_millis(100);
-/// The principal's form, in front of it.
-const PRINCIPAL_VERSION: i16 = 0;
 
 impl ControllerHandle {
     /// Asks the active controller, which is another node. `None`: it is no longer, or cannot be reached; to be tried
@@ -36,10 +33,13 @@ impl ControllerHandle {
     ) -> Option<Result<ResponseBody, NotTaken>> {
         let link = self.link_to(active.address.as_ref()?);
         let patience = until.saturating_duration_since(barnabas_clock::now()).max(TRY_MIN);
-        let answered = if k58_envelope::is_own(body.key()) {
-            link.send_body(body.clone(), None, patience).await.map(Unpacked::Answer)
-        } else {
-            forward(&link, body, asked, patience).await
+        let answered = match &asked.client {
+            None if k58_envelope::is_own(body.key()) => {
+                link.send_body(body.clone(), None, patience).await.map(Unpacked::Answer)
+            }
+            // Authorized as this node's own principal.
+            None => link.send_body(body.clone(), Some(asked.version), patience).await.map(Unpacked::Answer),
+            Some(client) => forward(&link, body, asked.version, client, patience).await,
         };
         match answered {
             Ok(Unpacked::Answer(answer)) if is_not_controller(&answer) => None,
@@ -95,17 +95,18 @@ enum Unpacked {
     Refused(ErrorCode),
 }
 
-/// Sends a client's request in an Envelope, and takes the answer out of its. `asked.version`: of the request as it is
-/// now, whatever the client's was.
+/// Sends a client's request in an Envelope, and takes the answer out of its. `version`: of the request as it is now,
+/// whatever the client's was.
 async fn forward(
     link: &Link,
     body: &RequestBody,
-    asked: &Asked,
+    version: i16,
+    client: &AskingClient,
     patience: Duration,
 ) -> Result<Unpacked, LinkError> {
-    let envelope = envelope(body, asked)?;
+    let envelope = envelope(body, version, client)?;
     let answer = link.send_with(patience, |_| Some(envelope)).await?;
-    unpack(answer, body.key(), asked.version, link.address())
+    unpack(answer, body.key(), version, link.address())
 }
 
 fn unpack(
@@ -139,32 +140,30 @@ fn is_not_controller(body: &ResponseBody) -> bool {
         ResponseBody::AllocateProducerIds(response) => response.error_code,
         ResponseBody::AssignReplicasToDirs(response) => response.error_code,
         ResponseBody::ControllerRegistration(response) => response.error_code,
+        // Only this node's own requests come without an Envelope.
+        ResponseBody::CreateTopics(response) => response.topics.first().map_or(0, |topic| topic.error_code),
         _ => 0,
     };
     code == ErrorCode::NotController.code()
 }
 
 /// The request as its client sent it, and who that is.
-fn envelope(body: &RequestBody, asked: &Asked) -> Result<EnvelopeRequest, EncodeError> {
+fn envelope(body: &RequestBody, version: i16, client: &AskingClient) -> Result<EnvelopeRequest, EncodeError> {
     let header = RequestHeader {
         request_api_key: body.key().number(),
-        request_api_version: asked.version,
+        request_api_version: version,
         correlation_id: 0,
         client_id: Some(Str::from_static("forwarded")),
         ..RequestHeader::default()
     };
-    let principal = DefaultPrincipalData {
-        r#type: Str::from_static("User"),
-        name: Str::from_static("ANONYMOUS"),
-        ..DefaultPrincipalData::default()
+    let address = match client.address {
+        IpAddr::V4(v4) => Bytes::copy_from_slice(&v4.octets()),
+        IpAddr::V6(v6) => Bytes::copy_from_slice(&v6.octets()),
     };
-    let mut w = Writer::new();
-    w.int16(PRINCIPAL_VERSION);
-    principal.encode(&mut w, PRINCIPAL_VERSION)?;
     Ok(EnvelopeRequest {
         request_data: encode_request(&header, body)?.into_bytes(),
-        request_principal: Some(w.into_bytes()),
-        client_host_address: Bytes::from_static(&[127, 0, 0, 1]),
+        request_principal: Some(k58_envelope::principal(&client.principal, client.token_authenticated)?),
+        client_host_address: address,
         ..EnvelopeRequest::default()
     })
 }

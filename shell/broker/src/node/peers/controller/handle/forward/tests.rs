@@ -14,11 +14,16 @@ fn here() -> Address {
 fn a_request_goes_in_the_version_that_its_body_has() {
     let topics = vec![DeleteTopicState { name: Some("t".into()), ..DeleteTopicState::default() }];
     let body: RequestBody = DeleteTopicsRequest { topics, ..DeleteTopicsRequest::default() }.into();
-    let asked = |version| Asked { version, ..Asked::default() };
-    let packed = envelope(&body, &asked(6)).expect("version 6 names topics in this form");
+    let client = AskingClient {
+        principal: "User:alice".into(),
+        token_authenticated: false,
+        address: [10, 0, 0, 7].into(),
+    };
+    let packed = envelope(&body, 6, &client).expect("version 6 names topics in this form");
     let (header, read) = RequestBody::decode_frame(packed.request_data, 1 << 20).expect("it can be read");
     assert_eq!((header.request_api_version, read), (6, body.clone()));
-    assert!(envelope(&body, &asked(5)).is_err(), "version 5 does not");
+    assert_eq!(&*packed.client_host_address, [10, 0, 0, 7]);
+    assert!(envelope(&body, 5, &client).is_err(), "version 5 does not");
 }
 
 #[test]

@@ -1,0 +1,195 @@
+//! What a request's client may do: the authorizer beside the image, with the client resolved in it.
+//!
+//! A connection resolves its client once for each authorizer, and remembers what was granted. Each request looks at one
+//! authorizer from its start to its end. A client that a broker asks for (Envelope) is resolved for its request alone.
+//!
+//! What is denied is written to the log, by the logger `barnabas::authorizer`: once for each principal, operation and
+//! resource, then once a minute with a count. Kafka's logger is `kafka.authorizer.logger`.
+//!
+//! The authorizer is kept by the node's view of the cluster; core/api asks.
+
+use crate::node::Node;
+use crate::node::cluster::authority::Standard;
+use barnabas_api::{Access, Client, Decisions, Denials, Judge};
+use barnabas_base::Text;
+use barnabas_security::explain::{Explanation, Question, explain};
+use barnabas_security::{Authorizer, Caller as Resolved, Host, Operation, ResourceType, Verdict};
+use barnabas_wire::ApiKey;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A client in one authorizer.
+#[derive(Debug)]
+struct Known {
+    authorizer: Arc<Authorizer>,
+    resolved: Resolved,
+    principal: Text,
+    host: Text,
+}
+
+impl Known {
+    fn new(authorizer: Arc<Authorizer>, client: &Client) -> Self {
+        let resolved = authorizer.caller(&client.principal, &Host::parse(&client.host));
+        Self { authorizer, resolved, principal: client.principal.clone(), host: client.host.clone() }
+    }
+
+    fn is_of(&self, authorizer: &Arc<Authorizer>, client: &Client) -> bool {
+        Arc::ptr_eq(&self.authorizer, authorizer)
+            && self.principal == client.principal
+            && self.host == client.host
+    }
+}
+
+/// One request's client. Empty without an authorizer.
+#[derive(Debug, Clone, Default)]
+pub struct Caller {
+    known: Option<Arc<Known>>,
+    granted: Option<Rc<Decisions>>,
+}
+
+/// The client of a connection, and what was granted to it.
+#[derive(Debug, Default)]
+pub struct Callers(RefCell<Caller>);
+
+impl Caller {
+    /// A client for which a broker asks: no connection's own.
+    pub fn forwarded(node: &Node, client: &Client) -> Self {
+        let Some(standard) = node.cluster.authority.standard() else { return Self::default() };
+        let known = Known::new(Arc::clone(&standard.current()), client);
+        Self { known: Some(Arc::new(known)), granted: None }
+    }
+
+    /// The client of a connection.
+    pub fn of(node: &Node, callers: &Callers, client: &Client) -> Self {
+        let Some(standard) = node.cluster.authority.standard() else { return Self::default() };
+        let authorizer = standard.current();
+        let mut last = callers.0.borrow_mut();
+        if !last.known.as_ref().is_some_and(|known| known.is_of(&authorizer, client)) {
+            let known = Known::new(Arc::clone(&authorizer), client);
+            *last = Self { known: Some(Arc::new(known)), granted: Some(Rc::default()) };
+        }
+        last.clone()
+    }
+
+    /// `denials`: who hears of what is denied.
+    pub fn access<'a>(&'a self, denials: &'a dyn Denials) -> Access<'a> {
+        access(self.known.as_deref(), self.granted.as_deref(), denials)
+    }
+
+    /// For an answer that is made on another thread.
+    pub fn elsewhere(&self, api: ApiKey, node: &Arc<Node>) -> Elsewhere {
+        Elsewhere { known: self.known.clone(), api, node: node.clone() }
+    }
+
+    /// Whether the client passes while the ACLs are not known yet: super users alone do.
+    pub fn passes_early(&self, node: &Node) -> bool {
+        let standard = node.cluster.authority.standard();
+        let is_super = || self.known.as_ref().is_none_or(|known| known.resolved.is_super_user());
+        standard.is_none_or(Standard::is_loaded) || is_super()
+    }
+
+    /// Writes a denial to the log.
+    pub fn denied(&self, node: &Node, api: ApiKey, asked: (Operation, ResourceType, &str), verdict: Verdict) {
+        let (Some(known), Some(standard)) = (&self.known, node.cluster.authority.standard()) else { return };
+        log(standard, known, api, asked, verdict);
+    }
+}
+
+fn access<'a>(
+    known: Option<&'a Known>,
+    granted: Option<&'a Decisions>,
+    denials: &'a dyn Denials,
+) -> Access<'a> {
+    known.map_or(Access::OPEN, |known| {
+        Access::new(Judge { authorizer: &known.authorizer, caller: &known.resolved, denials, granted })
+    })
+}
+
+/// A request's client on another thread.
+#[derive(Debug)]
+pub struct Elsewhere {
+    known: Option<Arc<Known>>,
+    api: ApiKey,
+    node: Arc<Node>,
+}
+
+impl Elsewhere {
+    pub fn access(&self) -> Access<'_> {
+        access(self.known.as_deref(), None, self)
+    }
+}
+
+impl Denials for Elsewhere {
+    fn denied(&self, operation: Operation, resource_type: ResourceType, name: &str, verdict: Verdict) {
+        let (Some(known), Some(standard)) = (&self.known, self.node.cluster.authority.standard()) else {
+            return;
+        };
+        log(standard, known, self.api, (operation, resource_type, name), verdict);
+    }
+}
+
+fn log(
+    standard: &Standard,
+    known: &Known,
+    api: ApiKey,
+    (operation, resource_type, name): (Operation, ResourceType, &str),
+    verdict: Verdict,
+) {
+    let denial = (known.principal.clone(), operation, resource_type, Text::from(name));
+    let Some(unsaid) = standard.denials.happened(&denial, barnabas_clock::now()) else { return };
+    let host = Host::parse(&known.host);
+    let question =
+        Question { principal: &known.principal, host: &host, operation, resource_type, resource_name: name };
+    // Names come from clients: they are written with their control characters escaped.
+    let (principal, host) = (&known.principal, host.text());
+    tracing::info!(
+        target: "barnabas::authorizer",
+        principal = %principal.escape_debug(),
+        host,
+        %operation,
+        resource = %resource_type,
+        name = %name.escape_debug(),
+        request = %api,
+        "denied: {}{unsaid}",
+        why(standard, &question, verdict)
+    );
+}
+
+/// The reason, and what to do about it.
+fn why(standard: &Standard, question: &Question<'_>, verdict: Verdict) -> String {
+    if verdict == Verdict::Denied {
+        // The ACLs may be newer than the decision: then the one that denied is gone.
+        let acls = standard.acls();
+        let by =
+            acls.iter().any(|(_, acl)| barnabas_security::explain::decides(acl, question) == Some(false));
+        if !by {
+            return "an ACL denied it, which was removed since".to_owned();
+        }
+        if let Explanation::Denied { acl, .. } = explain(&acls, question, verdict) {
+            let pattern = if acl.pattern_type == 3 { "LITERAL" } else { "PREFIXED" };
+            return format!(
+                "an ACL denies it: principal={:?} host={:?} pattern={pattern} name={:?}",
+                acl.principal, acl.host, acl.resource_name
+            );
+        }
+    }
+    format!("no ACL allows it. To allow it: {}", command(question))
+}
+
+/// The shortest ACL that is missing, as the command that adds it.
+fn command(question: &Question<'_>) -> String {
+    let name = question.resource_name;
+    let resource = match question.resource_type {
+        ResourceType::Topic => format!("--topic {name:?}"),
+        ResourceType::Group => format!("--group {name:?}"),
+        ResourceType::Cluster => "--cluster".to_owned(),
+        ResourceType::TransactionalId => format!("--transactional-id {name:?}"),
+        ResourceType::DelegationToken => format!("--delegation-token {name:?}"),
+        ResourceType::User => format!("--user-principal {name:?}"),
+    };
+    let word = question.operation.name();
+    let words = word.split('_').map(|part| format!("{}{}", &part[..1], part[1..].to_ascii_lowercase()));
+    let operation: String = words.collect();
+    format!("kafka-acls --add --allow-principal {:?} --operation {operation} {resource}", question.principal)
+}

@@ -86,16 +86,24 @@ impl Log {
     ) -> Result<Followed, StorageError> {
         let Some(last) = last else { return Ok(Followed { end: self.segments[at].base, damage: None }) };
         let own_end = last.header.next_offset();
-        let is_sound = own_end == end
-            || match self.walker(files, at, last.position, true)?.step()? {
-                Step::Batch { header, bytes, .. } => header.checksum_is_right(&bytes),
-                Step::End | Step::Bad { .. } => false,
-            };
+        let is_sound = own_end == end || self.is_checksum_right(files, at, last.position)?;
         if is_sound {
             return Ok(Followed { end: own_end, damage: None });
         }
         let damage = self.damaged(at, last.position.into(), last.expected, WRONG_CHECKSUM);
         Ok(Followed { end: last.expected, damage: Some(damage) })
+    }
+
+    fn is_checksum_right(
+        &self,
+        files: &mut FilePool,
+        at: usize,
+        position: u32,
+    ) -> Result<bool, StorageError> {
+        Ok(match self.walker(files, at, position, true)?.step()? {
+            Step::Batch { header, bytes, .. } => header.checksum_is_right(&bytes),
+            Step::End | Step::Bad { .. } => false,
+        })
     }
 
     /// What is wrong with a batch. `behind`: where the segment ends, and the batch behind it; `None`: not known.
@@ -170,11 +178,19 @@ impl Log {
                 behind.push(offset);
             }
             let epoch = next.as_ref().map(|next| next.header.leader_epoch);
+            let overlapped = next.as_ref().map(|next| next.header.base_offset);
             let what = if let Some(header) = behind.iter().find_map(|behind| walked.put_right(*behind)) {
                 walked.header = header;
                 Some(NOT_NEXT)
             } else if walked.header.last_offset < walked.expected {
                 return Err(self.damaged(at, walked.position.into(), walked.expected, NOT_NEXT));
+            } else if let Some(begins) = overlapped.filter(|begins| walked.header.last_offset >= *begins)
+                && begins > walked.header.base_offset
+                && !self.is_checksum_right(files, at, walked.position)?
+            {
+                // Its last offset has changed: it ends where the next one begins.
+                walked.header.last_offset = begins.plus(-1);
+                Some(WRONG_CHECKSUM)
             } else {
                 walked.has_wrong_epoch(&self.epochs, epoch).then_some(WRONG_EPOCH)
             };

@@ -175,6 +175,30 @@ fn changed_leader_epoch_is_named_after_an_unclean_stop() {
     }
 }
 
+/// A batch that seems to reach over the ones behind it is not what a truncation goes by.
+#[test]
+fn truncation_beside_a_changed_last_offset_delta_keeps_what_lies_before_it() {
+    for (damaged, byte) in (0..3).flat_map(|damaged| (23..27).map(move |byte| (damaged, byte))) {
+        let mut bench = Bench::new(LogConfig::default());
+        let mut position = 0;
+        for at in 0..6 {
+            if at == damaged {
+                position = bench.log.size_bytes() as usize;
+            }
+            bench.append(batch(at, 1, 40, 1000 + at, 0)).unwrap();
+        }
+        let file = bench.path("00000000000000000000.log");
+        bench.disk.corrupt(&file, |bytes| bytes[position + byte] ^= 0x40);
+        let (end, damage) = bench.log.truncation_end(&mut bench.files, Offset(4)).unwrap();
+        let what = format!("batch {damaged}, byte {byte}: {end}, {damage:?}");
+        assert_eq!(end, Offset(4), "{what}");
+        assert!(
+            matches!(damage, Some(StorageError::Damaged { offset, .. }) if offset == Offset(damaged)),
+            "{what}"
+        );
+    }
+}
+
 #[test]
 fn every_other_byte_of_a_header_is_named() {
     for which in ALL {

@@ -99,6 +99,9 @@ sim: ## the quorum, the brokers with their disks, and transactions, simulated: S
 	@$(CARGO) test --release --locked -p barnabas-partition --lib fetcher::sim -- --nocapture
 	@lab/planted/run
 
+sim-coverage: ## the share of core/replica, core/storage and the journal that simulated brokers execute (SEEDS=400; needs rustup component llvm-tools)
+	@lab/sim/coverage $(or $(SEEDS),400)
+
 planted: ## each planted mistake is noticed: by which seed, and by what (10 minutes, most of it the build)
 	@lab/planted/run $(ARGS)
 
@@ -141,4 +144,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster dist install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster
+.PHONY: attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster sim-coverage

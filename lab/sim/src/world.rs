@@ -53,8 +53,20 @@ pub struct Day {
     pub simulated_ms: u64,
 }
 
+/// What a run has most of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Climate {
+    /// A little of everything.
+    Mixed,
+    /// Bytes of segments are changed again and again, and stopped brokers start soon.
+    Damage,
+    /// Brokers learn of new metadata late.
+    StaleMetadata,
+}
+
 #[allow(missing_debug_implementations, reason = "the controller in it has none")]
 pub struct World {
+    climate: Climate,
     random: Random,
     now: MonotonicMs,
     brokers: Vec<Broker>,
@@ -90,6 +102,11 @@ impl World {
     /// A world of idempotent producers.
     pub fn new(seed: u64) -> Self {
         let mut world = Self::of_topics(seed, TOPICS);
+        world.climate = match seed % 4 {
+            1 => Climate::Damage,
+            3 => Climate::StaleMetadata,
+            _ => Climate::Mixed,
+        };
         let image = Arc::clone(world.host.image());
         for topic in image.topics.by_ids() {
             for partition in (0..PARTITIONS).map(PartitionIndex) {
@@ -152,6 +169,7 @@ impl World {
             simulated_ms: 0,
         };
         Self {
+            climate: Climate::Mixed,
             random,
             now,
             brokers,
@@ -311,7 +329,8 @@ impl World {
         if self.network.is_cut(Place::Controller, Place::Broker(id)) {
             return Ok(());
         }
-        if process.seen < newest && !self.random.one_in(6) {
+        let is_slow = self.climate == Climate::StaleMetadata && !self.network.is_calm;
+        if process.seen < newest && !self.random.one_in(if is_slow { 60 } else { 6 }) {
             return Ok(());
         }
         process.known_by = self.now;

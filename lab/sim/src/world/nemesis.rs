@@ -14,7 +14,7 @@ use barnabas_wire::messages::alter_partition_reassignments_request::{
 };
 use barnabas_wire::messages::elect_leaders_request::{ElectLeadersRequest, TopicPartitions};
 
-use super::{PARTITIONS, ROOM, World};
+use super::{Climate, PARTITIONS, ROOM, World};
 use crate::counts::Fault;
 use crate::host::HostTime;
 use crate::invariants::Violation;
@@ -40,6 +40,13 @@ impl World {
         let what = self.random.below(27);
         if self.is_told {
             println!("{} {id}: fault {what}", self.now.0);
+        }
+        if self.climate == Climate::Damage && self.random.one_in(2) {
+            if !is_harmed && self.may_lose_disk(id) {
+                self.damage(at);
+                return Ok(());
+            }
+            return self.start(at);
         }
         match what {
             0 | 1 | 8..=10 | 16..=18 | 20 if is_spared => {}

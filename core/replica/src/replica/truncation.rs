@@ -105,6 +105,9 @@ impl Replica {
     pub fn lower_checkpoints(&mut self, log_dir: &mut LogDir) -> Result<(), StorageError> {
         let Some(truncation) = self.truncation.as_mut() else { return Ok(()) };
         assert!(truncation.step >= Step::Noted, "the journal notes a truncation before anything else");
+        if truncation.step == Step::Truncated {
+            return Ok(());
+        }
         lower_checkpoints(log_dir, &self.name.topic_partition, truncation.cut)?;
         truncation.step = Step::CheckpointsLowered;
         Ok(())
@@ -124,6 +127,9 @@ impl Replica {
         let Some(Truncation { cut, is_repair, step }) = self.truncation else {
             return Ok(Truncated::default());
         };
+        if step == Step::Truncated {
+            return Ok(Truncated::default());
+        }
         assert!(step == Step::CheckpointsLowered, "checkpoints are lowered before the log is truncated");
         let before = self.log.staged_bytes();
         let delete = match cut {
@@ -195,7 +201,7 @@ pub(crate) fn lower_checkpoints(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TruncationVerdict {
     /// The disk is full, or no descriptor is left. Nothing is lost: the truncation is tried again from
-    /// [`Replica::lower_checkpoints`] on, and the replica waits.
+    /// [`Replica::lower_checkpoints`] on, and the replica waits. A log that is truncated already is not truncated twice.
     Retry,
     /// The replica stays offline until the next start.
     Offline,

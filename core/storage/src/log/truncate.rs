@@ -42,7 +42,8 @@ impl Log {
         if self.segments.first().is_none_or(|first| first.base > offset) {
             return Ok((true, self.truncate_fully_and_start_at(files, offset, now)?));
         }
-        let delete = self.change(|log| log.cut_at(files, offset, now))?;
+        let delete = self.change(|log| log.cut_segments(files, offset, now))?;
+        self.attempt(|log| log.cut_at(files, offset, now))?;
         Ok((true, delete))
     }
 
@@ -86,7 +87,7 @@ impl Log {
         if keep == 0 {
             return self.truncate_fully_and_start_at(files, base, now);
         }
-        self.change(|log| {
+        self.attempt(|log| {
             log.given_up_from(base);
             // From the end, so that a crash in between leaves no hole.
             let gone: Vec<Offset> = log.segments[keep..].iter().rev().map(|segment| segment.base).collect();
@@ -125,7 +126,8 @@ impl Log {
         Ok(())
     }
 
-    fn cut_at(
+    /// Sets the segments aside that lie above `offset` as a whole.
+    fn cut_segments(
         &mut self,
         files: &mut FilePool,
         offset: Offset,
@@ -138,10 +140,15 @@ impl Log {
         let delete = self.set_aside(files, &gone, now)?;
         let was_active = self.segments.len() == keep;
         self.segments.truncate(keep);
-        let at = keep - 1;
         if !was_active {
-            self.read_active(files, at)?;
+            self.read_active(files, keep - 1)?;
         }
+        Ok(delete)
+    }
+
+    /// Truncates the last segment at `offset`. Done again after a full disk, it does what is left of it.
+    fn cut_at(&mut self, files: &mut FilePool, offset: Offset, now: TimestampMs) -> Result<(), StorageError> {
+        let at = self.segments.len() - 1;
         let mut end = offset;
         if let Some((position, header)) = self.find_cut(files, at, offset)?.0 {
             if header.base_offset < offset {
@@ -166,7 +173,7 @@ impl Log {
             tail.cut_at(end);
         }
         self.drop_empty_tail();
-        Ok(delete)
+        Ok(())
     }
 
     fn sync_cut(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
@@ -305,14 +312,17 @@ impl Log {
         if !self.is_on_disk() {
             if offset > Offset::ZERO {
                 // Checkpoints name a log that ends there: there must be one.
-                self.change(|log| log.begin_segment(files, offset, now))?;
+                self.attempt(|log| log.begin_segment(files, offset, now))?;
             }
             return Ok(None);
         }
-        self.change(|log| {
+        // Each step finds done what an attempt before it did: that one may have met a full disk.
+        self.attempt(|log| {
             log.say_what_goes(files)?;
-            let gone: Vec<Offset> = log.segments.drain(..).rev().map(|segment| segment.base).collect();
+            // From the end, so that a crash in between leaves no hole.
+            let gone: Vec<Offset> = log.segments.iter().rev().map(|segment| segment.base).collect();
             let delete = log.set_aside(files, &gone, now)?;
+            log.segments.clear();
             log.remove_snapshots(files, |_| true)?;
             log.begin_segment(files, offset, now)?;
             log.sync_cut(files)?;

@@ -40,7 +40,7 @@ fn a_sync_from_before_a_truncation_counts_for_nothing() {
 }
 
 #[test]
-fn a_log_begins_anew_at_any_offset() {
+fn log_restarts_at_any_offset() {
     let mut bench = Bench::new(small_segments());
     bench.fill(30, 40);
     bench.sync().unwrap();
@@ -53,6 +53,66 @@ fn a_log_begins_anew_at_any_offset() {
     bench.reopen().unwrap();
     assert_eq!((bench.log.start(), bench.log.end()), (Offset(100), Offset(102)));
     assert!(!bench.names().iter().any(|name| name.ends_with(".deleted")));
+}
+
+/// A log of sixty batches with an unwritten leader epoch, on a disk with `room` bytes left.
+fn nearly_full(room: u64) -> Bench {
+    let mut bench = Bench::new(small_segments());
+    bench.fill(60, 40);
+    bench.sync().unwrap();
+    bench.append(batch(60, 1, 10, 0, 9)).unwrap();
+    let space = bench.dir.space().unwrap();
+    bench.disk.set_capacity(space.total - space.free + room);
+    bench
+}
+
+#[test]
+fn truncation_on_a_full_disk_goes_on_once_there_is_room() {
+    let mut delayed = 0;
+    for (room, target) in (0..300).step_by(10).flat_map(|room| [7, 31, 58].map(|target| (room, target))) {
+        let mut bench = nearly_full(room);
+        let before = bench.read_all(1000).unwrap();
+        let tried = bench.log.truncate_to(&mut bench.files, Offset(target), NOW);
+        bench.disk.set_capacity(1 << 30);
+        if let Err(error) = tried {
+            assert!(error.is_passing(), "{error}");
+            delayed += 1;
+            bench.log.truncate_to(&mut bench.files, Offset(target), NOW).unwrap();
+        }
+        assert_eq!(bench.log.end(), Offset(target));
+        bench.fill(3, 40);
+        bench.sync().unwrap();
+        bench.checkpoint().unwrap();
+        bench.stop().unwrap();
+        bench.reopen().unwrap();
+        let after = bench.read_all(1000).unwrap();
+        assert_eq!(after.len(), target as usize + 3, "room {room}, target {target}");
+        assert_eq!(after[..target as usize], before[..target as usize]);
+    }
+    assert!(delayed > 0);
+}
+
+#[test]
+fn log_that_restarts_on_a_full_disk_goes_on_once_there_is_room() {
+    let mut delayed = 0;
+    for room in 0..300 {
+        let mut bench = nearly_full(room);
+        let tried = bench.log.truncate_fully_and_start_at(&mut bench.files, Offset(100), NOW);
+        bench.disk.set_capacity(1 << 30);
+        if let Err(error) = tried {
+            assert!(error.is_passing(), "{error}");
+            delayed += 1;
+            bench.log.truncate_fully_and_start_at(&mut bench.files, Offset(100), NOW).unwrap();
+        }
+        bench.fill(2, 10);
+        bench.sync().unwrap();
+        bench.checkpoint().unwrap();
+        bench.stop().unwrap();
+        bench.reopen().unwrap();
+        assert_eq!((bench.log.start(), bench.log.end()), (Offset(100), Offset(102)));
+    }
+    // Where it begins is written with the directory's checkpoints; what goes needs no room.
+    assert_eq!(delayed, 0);
 }
 
 #[test]

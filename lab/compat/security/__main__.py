@@ -69,7 +69,7 @@ def play_matrix(peers, options):
 
 
 def play_logins(peers, options):
-    played = [logins.play(server) for server in peers.each("logins", [logins.USER, "admin"])]
+    played = [logins.play(server) for server in peers.each("logins", [logins.USER, "admin"], has_acls=False)]
     if len(played) == 1:
         for (client, attempt), outcome in played[0].items():
             print(f"{client:24} {attempt:34} {outcome}")

@@ -21,14 +21,18 @@ def jaas(mechanism, user, given=None):
     return f'{MODULES}{module} required username="{user}" password="{password(user) if given is None else given}";'
 
 
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": ";".join(f"User:{user}" for user in SUPER_USERS),
+    "delegation.token.secret.key": "a key of the rig",
+}
+
+
 def settings(users, mechanisms):
     known = " ".join(f'user_{user}="{password(user)}"' for user in users)
     of_mechanism = {"PLAIN": f"{MODULES}plain.PlainLoginModule required {known};"}
     return {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": ";".join(f"User:{user}" for user in SUPER_USERS),
         "sasl.enabled.mechanisms": ",".join(mechanisms),
-        "delegation.token.secret.key": "a key of the rig",
         "group.min.session.timeout.ms": "6000",
         **{f"listener.name.sasl.{name.lower()}.sasl.jaas.config": of_mechanism.get(name, f"{MODULES}scram.ScramLoginModule required;") for name in mechanisms},
     }
@@ -41,9 +45,9 @@ class _Guarded:
 
     sasl_port = None
 
-    def guard(self, users, mechanisms=MECHANISMS):
+    def guard(self, users, mechanisms=MECHANISMS, has_acls=True):
         self.proxied, self.sasl_port = [], free_port()
-        self.overrides = {**self.overrides, **settings(users, mechanisms)}
+        self.overrides = {**self.overrides, **settings(users, mechanisms), **(AUTHORIZER if has_acls else {})}
         return self
 
     @property

@@ -1,7 +1,9 @@
 //! Reading: from the batch that holds an offset, as many whole batches as are asked for.
 //!
 //! An index entry only says where to begin to look. It is believed if a batch is found there that does not begin past
-//! the offset; otherwise the segment is walked from its front. So a damaged index makes a read slow and never wrong.
+//! the offset, and if the walk from there meets the batch that ends at the entry's offset. Otherwise the segment is
+//! walked from an earlier entry, or from its front. So a damaged index makes a read slow and never wrong; and a batch
+//! with a lower base offset than it had, which an entry points at, is seen beside the one before it.
 //!
 //! Offsets lie outside a batch's checksum. One that does not rise is damage; one that leaves a gap, as compaction does,
 //! is believed if the batch behind it follows.
@@ -20,6 +22,8 @@ use crate::walker::{NOT_NEXT, OUT_OF_REACH, Step, WRONG_CHECKSUM, Walker, Wanted
 
 /// Read on top of what was asked for, since the index names a place up to `index.interval.bytes` before the offset.
 const SLACK_BYTES: usize = 8 << 10;
+/// So many index entries are tried before a segment is walked from its front.
+const ENTRIES_TRIED: u32 = 3;
 
 impl Log {
     /// Batches from the one that holds `from` on, none with an offset at or past `upper`, up to `max_bytes`; with
@@ -335,9 +339,10 @@ impl Log {
     ) -> Result<Option<(Window, BatchHeader)>, StorageError> {
         let segment = self.segments[at];
         let hint = self.hint(from, segment.base);
+        let entry = if hint.is_some() { None } else { self.index_entry(files, at, from)? };
         let begin = match hint {
             Some(hint) => hint.position.position,
-            None => self.index_entry(files, at, from)?.map_or(0, |entry| entry.position),
+            None => entry.map_or(0, |entry| entry.position),
         };
         if begin >= segment.size {
             return Ok(None);
@@ -347,7 +352,8 @@ impl Log {
         let slack = if hint.is_some() { 0 } else { SLACK_BYTES };
         let len = left.min(max_bytes.saturating_add(slack).max(SLACK_BYTES));
         let mut window = Window { position: begin, bytes: file.read_bytes(begin.into(), len)? };
-        if let Some(first) = window.skip_to(from, segment.base, hint.is_some()) {
+        let ends_at = entry.map(|entry| entry.offset);
+        if let Some(first) = window.skip_to(from, segment.base, hint.is_some(), ends_at) {
             return Ok(Some((window, first)));
         }
         // Not in the window, or the index led astray: look batch by batch.
@@ -362,20 +368,44 @@ impl Log {
         at: usize,
         offset: Offset,
     ) -> Result<Option<(u32, BatchHeader)>, StorageError> {
-        let position = self.begin_looking(files, at, offset)?;
-        let mut walker = self.walker(files, at, position, false)?;
-        let mut next = self.segments[at].base;
-        while let Some((position, header, _)) = self.next_batch(&mut walker, at)? {
+        let mut below = offset;
+        for _ in 0..ENTRIES_TRIED {
+            let Some(entry) = self.index_entry(files, at, below)? else { break };
+            if let Some(found) = self.find_behind(files, at, Some(entry), offset)? {
+                return Ok(found);
+            }
+            below = entry.offset.plus(-1);
+        }
+        Ok(self.find_behind(files, at, None, offset)?.flatten())
+    }
+
+    /// As [`Log::find_batch`], from an index entry on, or from the segment's front. `None`: the entry is not believed.
+    fn find_behind(
+        &self,
+        files: &mut FilePool,
+        at: usize,
+        entry: Option<OffsetEntry>,
+        offset: Offset,
+    ) -> Result<Option<Option<(u32, BatchHeader)>>, StorageError> {
+        let mut walker = self.walker(files, at, entry.map_or(0, |entry| entry.position), false)?;
+        let (mut next, mut is_borne_out) = (self.segments[at].base, entry.is_none());
+        loop {
+            let found = match (self.next_batch(&mut walker, at), entry) {
+                (Err(StorageError::Damaged { .. }), Some(_)) if !is_borne_out => return Ok(None),
+                (found, _) => found?,
+            };
+            let Some((position, header, _)) = found else { return Ok(is_borne_out.then_some(None)) };
+            is_borne_out |= entry.is_some_and(|entry| entry.offset == header.last_offset);
             // Of formats 0 and 1 the last offset alone is known.
             if header.last_offset < next {
-                return Err(self.damaged(at, position.into(), next, NOT_NEXT));
+                let damage = || self.damaged(at, position.into(), next, NOT_NEXT);
+                return if is_borne_out { Err(damage()) } else { Ok(None) };
             }
             if header.last_offset >= offset {
-                return Ok(Some((position, header)));
+                return Ok(is_borne_out.then_some(Some((position, header))));
             }
             next = header.next_offset();
         }
-        Ok(None)
     }
 
     /// Whether the batch behind `first`, at the window's front, lies behind its offsets. None behind it is as good.
@@ -415,13 +445,22 @@ struct Window {
 impl Window {
     /// Moves to the first batch that holds `offset` or more. `None`: it is not in here, or this does not begin with a
     /// batch at or below `offset`; or, where `is_next`, with one that lies below; or the offsets do not rise.
-    fn skip_to(&mut self, offset: Offset, segment: Offset, is_next: bool) -> Option<BatchHeader> {
+    /// `ends_at`: the index says that a batch from here on ends there, which must show on the way.
+    fn skip_to(
+        &mut self,
+        offset: Offset,
+        segment: Offset,
+        is_next: bool,
+        ends_at: Option<Offset>,
+    ) -> Option<BatchHeader> {
         let mut header =
             BatchHeader::parse(&self.bytes).ok().filter(|header| header.last_offset >= segment)?;
         let is_far = header.base_offset > offset && self.position > 0 && !is_next;
         if is_far || is_next && header.last_offset < offset {
             return None;
         }
+        let is_there = |header: &BatchHeader| ends_at.is_none_or(|end| header.last_offset == end);
+        let mut is_borne_out = is_there(&header);
         while header.last_offset < offset {
             let (size, next) = (header.size as usize, header.next_offset());
             if size >= self.bytes.len() {
@@ -430,8 +469,9 @@ impl Window {
             self.bytes = self.bytes.slice(size..);
             self.position += header.size;
             header = BatchHeader::parse(&self.bytes).ok().filter(|header| header.base_offset >= next)?;
+            is_borne_out |= is_there(&header);
         }
-        Some(header)
+        is_borne_out.then_some(header)
     }
 }
 

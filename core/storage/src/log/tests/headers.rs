@@ -277,3 +277,50 @@ fn damaged_end_stops_a_log_without_other_replicas() {
         assert_eq!((file, position, offset), (damaged.file, damaged.position, damaged.base), "byte {byte}");
     }
 }
+
+/// An index entry points at the batch whose base offset was lowered: no reader gets past it, wherever it begins.
+#[test]
+fn lowered_base_offset_of_an_indexed_batch_is_never_skipped() {
+    const COUNT: i64 = 120;
+    let mut bench =
+        Bench::new(LogConfig { segment_bytes: 1 << 20, index_interval_bytes: 300, ..LogConfig::default() });
+    for at in 0..COUNT {
+        bench.append(batch(at, 1, 40, 1000 + at, 4)).unwrap();
+    }
+    bench.stop().unwrap();
+    let file = bench.path("00000000000000000000.log");
+    let size = bench.disk.contents(&file).unwrap().len() / COUNT as usize;
+    for (at, mask) in (0..COUNT).flat_map(|at| [1, 2, 4, 8, 16, 32].map(|mask| (at, mask))) {
+        if at & mask == 0 {
+            continue;
+        }
+        let flip = |bench: &Bench| {
+            bench.disk.corrupt(&file, |bytes| bytes[at as usize * size + 7] ^= mask as u8);
+        };
+        bench.reopen().unwrap();
+        flip(&bench);
+        for from in (at & !15)..=at {
+            bench.log.forget_sound();
+            bench.log.hints = [None; 2];
+            let mut next = Offset(from);
+            let error = loop {
+                match bench.log.read(&mut bench.files, next, 300, Offset(COUNT), true) {
+                    Ok(read) => {
+                        let first = BatchHeader::parse(&read.records).unwrap().base_offset;
+                        assert_eq!(first, next, "batch {at}, mask {mask}, from {from}");
+                        next = read.next_offset;
+                        assert!(next <= Offset(at), "batch {at}, mask {mask}, from {from}: it is skipped");
+                    }
+                    Err(error) => break error,
+                }
+            };
+            let is_it = matches!(error, StorageError::Damaged { offset, .. } if offset <= Offset(at));
+            assert!(is_it, "batch {at}, mask {mask}, from {from}: {error}");
+        }
+        let opened = Opened::default();
+        let found = named(&mut bench, opened);
+        assert!(matches!(found, Some(StorageError::Damaged { offset, .. }) if offset == Offset(at)), "{found:?}");
+        flip(&bench);
+        bench.stop().unwrap();
+    }
+}

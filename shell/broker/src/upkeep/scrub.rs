@@ -88,9 +88,14 @@ fn remedy(node: &Node, segment: &Path) -> &'static str {
     }
     let image = node.cluster.image.load();
     let row = image.topics.by_name(&topic).and_then(|topic| topic.partition(partition));
-    match row.is_some_and(|row| row.replicas().len() > 1) {
-        true => "The replica is repaired from its leader",
-        false => {
+    let me = node.identity.broker_id;
+    match row.filter(|row| row.replicas().len() > 1) {
+        Some(row) if row.leader == me => {
+            "This broker leads the partition: if another replica is in sync, that one takes over, and this \
+             replica is repaired from it"
+        }
+        Some(_) => "The replica is repaired from its leader",
+        None => {
             "No other broker has a replica: restore the file from a backup, or let consumers seek past it"
         }
     }

@@ -319,7 +319,10 @@ fn lowered_base_offset_of_an_indexed_batch_is_never_skipped() {
         }
         let opened = Opened::default();
         let found = named(&mut bench, opened);
-        assert!(matches!(found, Some(StorageError::Damaged { offset, .. }) if offset == Offset(at)), "{found:?}");
+        assert!(
+            matches!(found, Some(StorageError::Damaged { offset, .. }) if offset == Offset(at)),
+            "{found:?}"
+        );
         flip(&bench);
         bench.stop().unwrap();
     }

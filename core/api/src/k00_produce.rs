@@ -22,7 +22,7 @@
 //! | 13 | topic ids instead of names (KIP-516) |
 //!
 //! ## Left out
-//! - Quotas: the throttle time is always 0.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleProduceRequest`, `ReplicaManager.appendRecords`, `ProduceRequest`.
 

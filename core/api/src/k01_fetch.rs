@@ -28,7 +28,7 @@
 //! ## Left out
 //! - Replica selectors other than Kafka's RackAwareReplicaSelector, which is built in.
 //! - A batch that is cut off at the end of the answer: only whole batches are sent.
-//! - Quotas: the throttle time is always 0.
+//! - The empty answer to a throttled consumer: it gets its records, then the connection is muted.
 //! - Versions 4 to 9 get zstd batches as they are, as from Kafka 4; Kafka 3 refused them for topics of that codec.
 //! - Versions 0 to 3 get batches converted back to message formats 0 and 1, as Kafka did until 3.9.
 //!

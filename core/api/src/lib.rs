@@ -112,6 +112,7 @@ mod session_memory;
 pub mod share;
 pub mod share_partitions;
 pub mod share_state;
+pub mod throttled;
 pub mod transactions;
 
 #[cfg(test)]

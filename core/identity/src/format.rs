@@ -27,6 +27,8 @@ pub struct Beginning {
     pub levels: Vec<(&'static str, i16)>,
     /// Who votes, where that stands in the metadata log (`kraft.version` 1) and is known.
     pub voters: InitialVoters,
+    /// SCRAM credentials.
+    pub credentials: Vec<MetadataRecord>,
 }
 
 /// The voters that a dynamic quorum begins with.
@@ -65,7 +67,7 @@ impl Beginning {
     pub fn newest(cluster_id: Text) -> Self {
         let levels = bootstrap::feature_levels(MetadataVersion::LATEST, &[])
             .expect("invariant: the defaults of the newest level fit together");
-        Self { cluster_id, levels, voters: InitialVoters::Me }
+        Self { cluster_id, levels, voters: InitialVoters::Me, credentials: Vec::new() }
     }
 
     /// The identity that this node's metadata directory is given.
@@ -136,7 +138,7 @@ fn write_beginning(
     let dir = MetadataFiles::dir_in(log_dir.path());
     make_dir(disk, &dir)?;
     let voters = voters.map(|voters| SnapshotVoters { kraft_version: 1, voters: Some(voters) });
-    let levels = bootstrap::records(&beginning.levels, Vec::new());
+    let levels = bootstrap::records(&beginning.levels, beginning.credentials.clone());
     let write = |dir: &Path, name: &str, records: &[MetadataRecord], voters| {
         let bytes = bootstrap::checkpoint(records, voters, now)?;
         write_file(disk, dir, name, |file| Ok::<(), StorageError>(file.write_at(0, &[&bytes])?))?;

@@ -38,7 +38,7 @@ pub fn beginning(flags: FormatFlags<'_>, config: &NodeConfig) -> Result<Beginnin
     let release = release(flags.release_version, &mut chosen)?;
     let levels = bootstrap::feature_levels(release, &chosen)?;
     check_kraft_version(&chosen, config)?;
-    Ok(Beginning { cluster_id: Text::from(cluster_id), levels, voters })
+    Ok(Beginning { cluster_id: Text::from(cluster_id), levels, voters, credentials: Vec::new() })
 }
 
 fn chosen_features(given: &[String]) -> Result<Vec<(String, i16)>, IdentityError> {

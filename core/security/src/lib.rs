@@ -1,4 +1,4 @@
-//! Authorization: matches ACLs as Kafka's StandardAuthorizer does.
+//! Authorization: matches ACLs as Kafka's StandardAuthorizer does. Quotas: [`quotas`].
 //!
 //! Pure: an [`Authorizer`] is built from one metadata image and answers from memory. No socket, clock, log or cache.
 //!
@@ -20,6 +20,7 @@ pub mod explain;
 mod filter;
 mod host;
 mod index;
+pub mod quotas;
 pub mod review;
 mod super_users;
 

@@ -35,7 +35,7 @@ SCRAM-SHA-256, SCRAM-SHA-512) and `sasl.jaas.config` (PlainLoginModule, ScramLog
 const TAIL: &str = "\
 ## storage
 
-`barnabas storage` is `kafka-storage`: `format` with all of its flags except `--add-scram` (no SCRAM on the broker yet), `info` and `random-uuid`. Not here: `version-mapping` and
+`barnabas storage` is `kafka-storage`: `format` with all of its flags, `info` and `random-uuid`. Not here: `version-mapping` and
 `feature-dependencies`.
 
 ## Tools that are not here
@@ -122,7 +122,8 @@ const OF_KAFKA: &[OfKafka] = &[
             ("client-metrics", Yes),
             ("group", Yes),
         ],
-        notes: "Two mechanisms of one user are altered by two commands: Kafka's brokers and ours refuse a user that stands twice in a request.",
+        notes: "Two mechanisms of one user are altered by two commands: Kafka's brokers and ours refuse a user that stands twice in a request. `controller_mutation_rate` and `connection_creation_rate` are refused with \
+                UNSUPPORTED_VERSION: our brokers do not enforce them yet.",
     },
     OfKafka {
         tool: "console-consumer",

@@ -32,6 +32,7 @@ use barnabas_wire::messages::BrokerRegistrationRequest;
 use barnabas_wire::{MetadataRecord, RequestBody, ResponseBody};
 
 use crate::now::Now;
+pub use access::scram::credential_record;
 use brokers::Sessions;
 use impaired::Impaired;
 use partition_change::Electorate;

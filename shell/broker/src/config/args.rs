@@ -111,9 +111,12 @@ fn format_command(config: Arg) -> Command {
             Arg::new("add-scram")
                 .long("add-scram")
                 .short('S')
-                .value_name("…")
+                .value_name("MECHANISM=[...]")
                 .action(ArgAction::Append)
-                .help("Not available yet: SCRAM credentials"),
+                .help(
+                    "A SCRAM credential that the cluster begins with; may be given several times. Example: \
+                     'SCRAM-SHA-256=[name=alice,password=secret]'; also salt=, iterations=, saltedpassword=",
+                ),
         )
 }
 

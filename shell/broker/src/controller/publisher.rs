@@ -27,6 +27,9 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
         node.logins.reconfigure(&node.cluster.config.load());
         node.peers.replication.throttles.configure(&node.cluster.config.load());
     }
+    if !changes.quotas.is_empty() || changes.everything {
+        node.workers.quotas.publish(&image);
+    }
     let deleted = || changes.topics.iter().filter(|(_, topic)| topic.deleted);
     // Before a topic of the same name can be made.
     deleted().for_each(|(id, topic)| node.log_dirs.deleted.announce(*id, &topic.name, node.workers.count));

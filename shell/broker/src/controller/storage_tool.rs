@@ -2,6 +2,8 @@
 //!
 //! What the tool prints is Kafka's, since scripts read it. Source: Kafka `StorageTool`, `Formatter`.
 
+mod scram;
+
 use crate::log_dirs::directories::places::{look, unmakeable};
 use crate::log_dirs::directories::random_uuid;
 
@@ -14,6 +16,7 @@ use barnabas_identity::{
     Beginning, FormatFlags, InitialVoters, Machine, beginning, check_owner, format, found_text,
 };
 use barnabas_storage::{Disk, LogDir};
+use barnabas_wire::MetadataRecord;
 use clap::ArgMatches;
 use std::error::Error;
 use std::io::Write;
@@ -43,9 +46,6 @@ fn node_config(matches: &ArgMatches) -> Result<NodeConfig, Failure> {
 }
 
 fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    if matches.contains_id("add-scram") {
-        return Err("--add-scram is not available yet: SCRAM credentials come in a later version".into());
-    }
     let config = node_config(matches)?;
     barnabas_config::check_values(&config.settings)?;
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
@@ -59,7 +59,8 @@ fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         features: &features,
         release_version: text("release-version"),
     };
-    let beginning = beginning(flags, &config)?;
+    let mut beginning = beginning(flags, &config)?;
+    beginning.credentials = credentials(matches, &beginning)?;
     let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
     for directory in config.directories() {
         check_directory(&*disk, directory, &config, &beginning, matches.get_flag("ignore-formatted"))?;
@@ -91,6 +92,18 @@ fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         format(log_dir, &config, &beginning, (random_uuid(), Machine(&machine)), now)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The credentials of `--add-scram`.
+fn credentials(matches: &ArgMatches, beginning: &Beginning) -> Result<Vec<MetadataRecord>, Failure> {
+    let arguments = matches.get_many::<String>("add-scram").into_iter().flatten();
+    let salt = || [random_uuid().0, random_uuid().0].concat();
+    let credentials: Vec<MetadataRecord> =
+        arguments.map(|argument| scram::record(argument, salt())).collect::<Result<_, _>>()?;
+    if !credentials.is_empty() && !beginning.metadata_version().has_scram() {
+        return Err("SCRAM is only supported in metadata.version 3.5-IV2 or later.".into());
+    }
+    Ok(credentials)
 }
 
 /// Refuses a directory that cannot be made, is used by a running node, is another node's, or is formatted already.

@@ -3,6 +3,7 @@
 pub mod complaints;
 pub mod coordinator_memory;
 pub mod fetch_sessions;
+pub mod quotas;
 pub mod repeated;
 mod session_memory;
 pub mod unpacking;
@@ -16,6 +17,7 @@ use barnabas_net::Budget;
 use complaints::Complaints;
 use coordinator_memory::CoordinatorMemory;
 use fetch_sessions::FetchSessionShards;
+use quotas::Quotas;
 use repeated::RepeatedLines;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,6 +45,7 @@ pub struct Workers {
     /// Locked for a moment by each request of a share group's member.
     share_sessions: Mutex<ShareSessions>,
     pub coordinator_memory: CoordinatorMemory,
+    pub quotas: Quotas,
     /// A client has asked this broker for a group since the start.
     pub groups_are_wanted: AtomicBool,
     connections: AtomicU64,
@@ -78,6 +81,7 @@ impl Workers {
             fetch_sessions: FetchSessionShards::new(config.fetch_sessions_max, count),
             share_sessions: Mutex::new(ShareSessions::new(share_sessions_max)),
             coordinator_memory: CoordinatorMemory::default(),
+            quotas: Quotas::new(config),
             groups_are_wanted: AtomicBool::new(false),
             connections: AtomicU64::new(0),
             memory_bytes,

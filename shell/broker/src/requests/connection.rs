@@ -18,12 +18,14 @@
 //!    to be written
 //! 4. an answer that is not small has a share of the memory budget until it is written; while the budget is spent, a
 //!    connection that waits for such answers starts nothing more
-//! 5. nothing that a client sends ends more than its own connection
+//! 5. while the client is throttled, nothing more is read
+//! 6. nothing that a client sends ends more than its own connection
 //!
 //! Produce path 1 of 5. Before: shell/net's frame reader. After: core/api/src/k00_produce.rs, through requests.rs.
 
 mod answers;
 mod login;
+pub mod throttle;
 
 use super::call::{Answer, Pieces, Started};
 use super::decode::{Free, LargeTurn, decode};
@@ -39,6 +41,7 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
+use throttle::Charge;
 
 /// Kafka's clients keep five requests in flight; librdkafka may keep many more.
 const IN_FLIGHT_MAX: usize = 128;
@@ -59,6 +62,8 @@ struct Waiting {
     _claim: Claim,
     /// What it holds without one.
     _free: Option<Free>,
+    /// What its client's quotas are charged with, where it may have any.
+    charge: Option<Charge>,
 }
 
 enum State {
@@ -148,6 +153,7 @@ async fn read_half(
     // When the request before was started, and what those of this turn have cost.
     let (mut started, mut worked) = (None, 0);
     loop {
+        throttle::unmuted(session).await;
         if let Some(worker) = session.move_to().filter(|_| reader.is_empty()) {
             answered(session, queue).await;
             return End::Move(worker);
@@ -191,6 +197,7 @@ async fn read_half(
         }
         let Some(mut waiting) = begin(session, frame, claim).await else { return End::Closed };
         let begun = session.started((waiting.api, waiting.version), bytes, read);
+        waiting.charge = Charge::of(session, waiting.api, bytes, begun.since(read));
         started = Some(begun);
         answers::settle(session, &mut waiting);
         queue.borrow_mut().push_back(waiting);
@@ -278,7 +285,7 @@ async fn begin(session: &Rc<Session>, frame: Bytes, mut claim: Claim) -> Option<
     };
     let waiting = |version, state, claim, free| {
         let correlation_id = start.correlation_id;
-        Waiting { correlation_id, api, version, state, _claim: claim, _free: free }
+        Waiting { correlation_id, api, version, state, _claim: claim, _free: free, charge: None }
     };
     if !super::versions(api).contains(start.api_version) {
         if api == ApiKey::ApiVersions {

@@ -3,6 +3,7 @@
 use crate::mailbox::Waiter;
 use crate::mailbox::{FollowerLife, PartitionKey, ReadItem, ReadOutcome};
 use crate::requests::call::{Answer, Call, Started};
+use crate::requests::connection::throttle::bound_fetch;
 use crate::requests::decode::FREE_BYTES;
 use crate::routing::owners::{self, ReaderOf};
 use crate::worker::replica::registered;
@@ -23,7 +24,8 @@ const LESS_BYTES: usize = 1 << 20;
 const SCARCE_BYTES: usize = 64 * 1024;
 
 /// Starts a Fetch request: when this is done, the partitions have been asked once.
-pub async fn fetch(call: Call, request: FetchRequest) -> Started {
+pub async fn fetch(call: Call, mut request: FetchRequest) -> Started {
+    bound_fetch(&call, &mut request);
     let session_bytes = call.session.fetch_sessions(request.session_id).work_bytes(request.session_id);
     let session_claim = claim_for_session(&call, session_bytes).await;
     let moment = call.moment();

@@ -13,13 +13,14 @@ pub mod share_members;
 use crate::controller::broker_probe;
 use crate::mailbox::{LoggedIn, NewConnection};
 use crate::node::cluster::callers::Callers;
+use crate::node::workers::quotas::Limited;
 use crate::node::{Node, logins};
 use crate::requests::decode::{Beside, Unclaimed};
 use affinity::Foreign;
 use barnabas_api::k01_fetch::FetchSessions;
 use barnabas_api::share::Connection as ShareConnection;
 use barnabas_api::{Client, k58_envelope};
-use barnabas_base::{BrokerEpoch, BrokerId, ConnectionNumber, Text};
+use barnabas_base::{BrokerEpoch, BrokerId, ConnectionNumber, MonotonicMs, Text};
 use barnabas_metrics::clients::OTHER;
 use barnabas_metrics::{Passed, Recorder, Stamp, Track, Tracks};
 use barnabas_net::{Account, Claim};
@@ -94,6 +95,10 @@ pub struct Session {
     pub share_connection: Cell<Option<ShareConnection>>,
     /// What its client may do.
     pub(super) callers: Callers,
+    /// The quotas of the client, once one was looked for.
+    pub(super) limited: RefCell<Option<Limited>>,
+    /// Nothing is read before; 0: it never was muted.
+    muted_until: Cell<MonotonicMs>,
     pub(super) tracks: RefCell<Tracks>,
     wakers: RefCell<[Option<Waker>; 2]>,
 }
@@ -134,6 +139,8 @@ impl Session {
             unclaimed: Unclaimed::default(),
             unsent: Cell::default(),
             callers: Callers::default(),
+            limited: RefCell::default(),
+            muted_until: Cell::new(MonotonicMs(0)),
             wakers: RefCell::default(),
         }
     }
@@ -152,6 +159,20 @@ impl Session {
             self.node.workers.metering.client_left(left);
         }
         client
+    }
+
+    /// The client behind the newest request.
+    pub(super) fn known_client(&self) -> Option<Arc<Client>> {
+        self.client.borrow().as_ref().map(|(client, _)| client.clone())
+    }
+
+    /// Nothing more is read before then.
+    pub(super) fn mute_until(&self, until: MonotonicMs) {
+        self.muted_until.set(self.muted_until.get().max(until));
+    }
+
+    pub(super) fn muted_until(&self) -> MonotonicMs {
+        self.muted_until.get()
     }
 
     /// A client as core/api sees it.

@@ -2,7 +2,8 @@
 //! broker, there after a restart.
 
 use crate::harness::cluster::{Cluster, eventually};
-use crate::harness::{Client, TestNode, binary};
+use crate::harness::quorum::random_uuid;
+use crate::harness::{Client, TestNode, binary, free_port};
 use barnabas_wire::messages::{
     CreateAclsRequest, DeleteAclsRequest, DescribeUserScramCredentialsRequest, ResponseBody,
 };
@@ -30,13 +31,13 @@ fn quota_and_credential_live_from_the_first_alteration_to_the_last() {
     let mut node = TestNode::start();
     told(&node, "--alter --user alice --add-config producer_byte_rate=1000,request_percentage=12.5");
     told(&node, "--alter --user alice --client-defaults --add-config consumer_byte_rate=2000");
-    told(&node, "--alter --ip 10.0.0.1 --add-config connection_creation_rate=7");
     told(&node, "--alter --user alice --add-config SCRAM-SHA-256=[iterations=8192,password=secret]");
     let quotas =
         "Quota configs for user-principal 'alice' are producer_byte_rate=1000.0, request_percentage=12.5";
     assert_eq!(told(&node, "--describe --user alice"), [quotas, ALICE]);
-    let of_address = ["Quota configs for ip '10.0.0.1' are connection_creation_rate=7.0"];
-    assert_eq!(told(&node, "--describe --ip 10.0.0.1"), of_address);
+    let refused =
+        configs(&node, "--alter --ip 10.0.0.1 --add-config connection_creation_rate=7").unwrap_err();
+    assert!(refused.contains("UNSUPPORTED_VERSION"), "{refused}");
 
     let refused = configs(&node, "--alter --user alice --add-config producer_byte_rate=1.5").unwrap_err();
     assert!(
@@ -123,4 +124,38 @@ fn any_broker_forwards_to_the_controller_and_tells_what_it_decided() {
         eventually("the broker's image has them", || told(node, "--describe --entity-type users").len() == 6);
     }
     cluster.stop();
+}
+
+#[test]
+fn cluster_begins_with_the_credentials_that_format_was_given() {
+    let credential = "SCRAM-SHA-256=[name=alice,password=secret,iterations=8192]";
+    let (port, controller) = (free_port(), free_port());
+    let mut node = TestNode::of_file("", port);
+    let settings = format!(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n\
+         listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\nlog.dirs={}\n",
+        node.data().display()
+    );
+    let file = node.dir.path().join("server.properties");
+    std::fs::write(&file, settings).expect("written");
+    let file = file.display().to_string();
+    let format = |more: &[&str]| {
+        let mut command = binary();
+        command.args(["storage", "format", "--standalone", "-t", &random_uuid(), "-c", &file]);
+        command.args(more).output().expect("runs")
+    };
+    let refused = format(&["-S", credential, "--add-scram", "SCRAM-SHA-1=[name=a,password=secret]"]);
+    assert!(!refused.status.success());
+    let old = format(&["-S", credential, "--release-version", "3.5-IV1"]);
+    assert!(String::from_utf8_lossy(&old.stderr).contains("3.5-IV2"), "{old:?}");
+    let done = format(&["-S", credential, "--add-scram", "SCRAM-SHA-512=[name=bob,password=secret]"]);
+    assert!(done.status.success(), "{done:?}");
+    node.set_file(&file, (port, controller));
+    node.launch();
+    let both = [("alice".to_owned(), 8192), ("bob".to_owned(), 4096)];
+    assert_eq!(users(&mut node.client()), both);
+    node.kill();
+    node.launch();
+    assert_eq!(users(&mut node.client()), both);
+    assert!(node.stop_expecting_trouble().success());
 }

@@ -62,6 +62,7 @@ mod ports;
 mod produce_and_fetch;
 mod produce_forwarding;
 mod quorum_tool;
+mod quotas;
 mod refused_starts;
 mod repeated_entries;
 mod replicated_transactions;

@@ -4,7 +4,7 @@
 //! Invariants 3 and 4 of connection.rs are kept here: what answers hold until the peer reads them is counted when they
 //! are ready.
 
-use super::{Half, Queue, Session, State, WRITE_BYTES, Waiting};
+use super::{Half, Queue, Session, State, WRITE_BYTES, Waiting, throttle};
 use crate::node::log_rate_limit::Unsaid;
 use crate::node::workers::complaints::Cause;
 use crate::node::workers::repeated::Repeated;
@@ -206,6 +206,11 @@ fn broken_answer(session: &Session, api: ApiKey) -> Option<Unsaid> {
 /// Makes bytes of an answer that is ready, with their share of the memory budget: once, and before the socket takes
 /// them, so that what answers hold until they are read is known.
 pub(super) fn settle(session: &Session, waiting: &mut Waiting) {
+    if let State::Done(answer) = &mut waiting.state
+        && let Some(charge) = waiting.charge.take()
+    {
+        throttle::charge(session, &charge, answer);
+    }
     let (body, mut claim) = match std::mem::replace(&mut waiting.state, State::Done(Answer::Close)) {
         State::Done(Answer::Reply(body)) => (body, session.claim()),
         State::Done(Answer::Held(body, claim)) => (body, claim),

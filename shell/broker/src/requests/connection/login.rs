@@ -180,7 +180,15 @@ fn push(session: &Session, queue: &Queue, api: ApiKey, Reply(frame): Reply) {
     session.unsent.set(session.unsent.get() + frame.len);
     session.started((api, 1), 0, Stamp::now());
     let state = State::Framed(frame, session.claim());
-    let waiting = Waiting { correlation_id: 0, api, version: 1, state, _claim: session.claim(), _free: None };
+    let waiting = Waiting {
+        correlation_id: 0,
+        api,
+        version: 1,
+        state,
+        _claim: session.claim(),
+        _free: None,
+        charge: None,
+    };
     queue.borrow_mut().push_back(waiting);
 }
 

@@ -5,6 +5,7 @@ use crate::log_dirs::directories::Directory;
 use crate::log_dirs::full::Impairs;
 use crate::mailbox::Command;
 use crate::node::Node;
+use crate::node::workers::quotas::Quotas;
 use crate::routing::owners::ask_workers;
 use barnabas_base::{Map, PartitionIndex, Text, TopicPartition};
 use barnabas_metrics::text::{Labels, Page, Summary};
@@ -160,6 +161,7 @@ pub fn process(page: &mut Page, node: &Node) {
     page.count("barnabas_connections", &[], opened.saturating_sub(closed));
     page.count("barnabas_bad_requests_total", &[], meter.bad_frames.get() + meter.bad_requests.get());
     logins(page, node);
+    quotas(page, &node.workers.quotas);
     page.count("barnabas_network_bytes_in_total", &[], cells().map(|cells| cells.bytes_in.get()).sum());
     page.count("barnabas_network_bytes_out_total", &[], cells().map(|cells| cells.bytes_out.get()).sum());
     page.count("barnabas_log_files_open_max", &[], node.log_dirs.open_files_max as u64);
@@ -175,4 +177,20 @@ pub fn process(page: &mut Page, node: &Node) {
     if let Some(most) = process.max_fds {
         page.count("process_max_fds", &[], most);
     }
+}
+
+/// What client quotas throttled.
+fn quotas(page: &mut Page, quotas: &Quotas) {
+    for (name, figures) in ["produce", "fetch", "request"].into_iter().zip(&quotas.figures) {
+        let (requests, ms) =
+            (figures.requests.load(Ordering::Relaxed), figures.throttle_ms.load(Ordering::Relaxed));
+        page.count("barnabas_quota_throttled_requests_total", &[("quota", name)], requests);
+        page.value("barnabas_quota_throttle_seconds_total", &[("quota", name)], ms as f64 / 1000.0);
+    }
+    page.count("barnabas_quota_accounts", &[], quotas.accounts() as u64);
+    page.count(
+        "barnabas_quota_clients_unlimited_total",
+        &[],
+        quotas.unlimited_clients.load(Ordering::Relaxed),
+    );
 }

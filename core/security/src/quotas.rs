@@ -1,0 +1,17 @@
+//! Client quotas: which limit a client has, how much it used, how long it must wait.
+//!
+//! Pure. The time comes in with each call. The shell keeps the accounts, answers with the wait, and mutes the
+//! connection.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `quotas/limits.rs` | which quota applies to a user and client id, and whom it is shared with |
+//! | `quotas/rate.rs` | how much a client used per second, and how long until it is within its quota |
+//!
+//! Source: KIP-13, KIP-55, KIP-124, KIP-219; Kafka `ClientQuotaManager`, `QuotaUtils`, `Rate`, `SampledStat`.
+
+pub mod limits;
+pub mod rate;
+
+pub use limits::{Account, Kind, Limit, Limits};
+pub use rate::{Rate, Windows};

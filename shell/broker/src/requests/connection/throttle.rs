@@ -1,0 +1,159 @@
+//! Quotas of the connection's client: what a request used is charged when its answer is ready, the answer says how long
+//! the client is throttled, and the connection is muted for so long: nothing more of it is read.
+//!
+//! Requests that were started before are answered meanwhile. Each is charged as well, and makes the wait longer.
+//!
+//! Different from Kafka: a throttled Fetch is answered with its records; Kafka answers it empty and has the client ask
+//! again. The time of a request is that of the connection's worker until the request was started.
+//!
+//! Source: KIP-124, KIP-219; Kafka `KafkaApis`, `RequestHandlerHelper`.
+
+use super::Session;
+use crate::node::workers::quotas::Limited;
+use crate::requests::call::{Answer, Call};
+use barnabas_api::throttled::set_throttle_time;
+use barnabas_api::{Client, k58_envelope};
+use barnabas_base::{DurationMs, MonotonicMs};
+use barnabas_security::quotas::Kind;
+use barnabas_wire::messages::FetchRequest;
+use barnabas_wire::{ApiKey, ResponseBody};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Hundredths of a thread's time in a nanosecond.
+const PERCENT_PER_NANOSECOND: f64 = 100.0 / 1e9;
+
+/// What a request has used, to be charged with its answer.
+#[derive(Debug)]
+pub(super) struct Charge {
+    client: Arc<Client>,
+    bytes: u32,
+    worked_ns: u64,
+    is_follower: bool,
+}
+
+impl Charge {
+    /// `None`: no client is limited, or brokers and controllers ask such things of each other.
+    pub fn of(session: &Session, api: ApiKey, bytes: u32, worked_ns: u64) -> Option<Self> {
+        if !session.node.workers.quotas.is_any() || is_exempt(api) {
+            return None;
+        }
+        let client = session.known_client()?;
+        let is_follower = api == ApiKey::Fetch && session.follows.get();
+        Some(Self { client, bytes, worked_ns, is_follower })
+    }
+}
+
+fn is_exempt(api: ApiKey) -> bool {
+    k58_envelope::is_own(api)
+        || matches!(
+            api,
+            ApiKey::Envelope
+                | ApiKey::FetchSnapshot
+                | ApiKey::Vote
+                | ApiKey::BeginQuorumEpoch
+                | ApiKey::EndQuorumEpoch
+                | ApiKey::UpdateRaftVoter
+                | ApiKey::WriteTxnMarkers
+                | ApiKey::InitializeShareGroupState
+                | ApiKey::ReadShareGroupState
+                | ApiKey::WriteShareGroupState
+                | ApiKey::DeleteShareGroupState
+                | ApiKey::ReadShareGroupStateSummary
+        )
+}
+
+/// Charges a request whose answer is ready.
+pub(super) fn charge(session: &Session, charge: &Charge, answer: &mut Answer) {
+    if charge.is_follower || matches!(answer, Answer::Close) {
+        return;
+    }
+    let now = session.node.clock.monotonic();
+    let quotas = &session.node.workers.quotas;
+    let limited = session.limited(&charge.client, now);
+    let bytes = match answer {
+        Answer::Nothing => Some((Kind::Produce, f64::from(charge.bytes))),
+        Answer::Reply(ResponseBody::Produce(_)) | Answer::Held(ResponseBody::Produce(_), _) => {
+            Some((Kind::Produce, f64::from(charge.bytes)))
+        }
+        Answer::Reply(body) | Answer::Held(body, _) => {
+            record_bytes(body).map(|bytes| (Kind::Fetch, bytes as f64))
+        }
+        Answer::Pieces(_) | Answer::Close => None,
+    };
+    let mut longest: Option<(Kind, DurationMs)> = None;
+    let mut spend = |kind, used| {
+        let wait = quotas.charge(&limited, kind, used, now);
+        if wait.0 > longest.map_or(0, |(_, wait)| wait.0) {
+            longest = Some((kind, wait));
+        }
+    };
+    if let Some((kind, used)) = bytes {
+        spend(kind, used);
+    }
+    if !matches!(answer, Answer::Nothing) {
+        spend(Kind::Request, charge.worked_ns as f64 * PERCENT_PER_NANOSECOND);
+    }
+    let Some((kind, wait)) = longest else { return };
+    quotas.throttled(kind, wait);
+    session.mute_until(now.plus(wait));
+    if let Answer::Reply(body) | Answer::Held(body, _) = answer {
+        set_throttle_time(body, i32::try_from(wait.0).unwrap_or(i32::MAX));
+    }
+}
+
+/// Bytes of records in an answer to a consumer.
+fn record_bytes(body: &ResponseBody) -> Option<usize> {
+    let bytes = match body {
+        ResponseBody::Fetch(response) => {
+            let partitions = response.responses.iter().flat_map(|topic| &topic.partitions);
+            partitions.map(|one| one.records.as_ref().map_or(0, |records| records.len())).sum()
+        }
+        ResponseBody::ShareFetch(response) => {
+            let partitions = response.responses.iter().flat_map(|topic| &topic.partitions);
+            partitions.map(|one| one.records.as_ref().map_or(0, |records| records.len())).sum()
+        }
+        _ => return None,
+    };
+    Some(bytes)
+}
+
+/// A consumer with a quota gets at most what its windows hold at once: more would keep it waiting for longer than it
+/// waits for an answer. Source: Kafka `ClientQuotaManager.getMaxValueInQuotaWindow`.
+pub fn bound_fetch(call: &Call, request: &mut FetchRequest) {
+    let quotas = &call.session.node.workers.quotas;
+    if !quotas.is_any() || request.replica_id >= 0 || request.replica_state.replica_id >= 0 {
+        return;
+    }
+    let limited = call.session.limited(&call.client, call.session.node.clock.monotonic());
+    if let Some(per_second) = limited.per_second(Kind::Fetch) {
+        // A float that is too large becomes the largest number.
+        let most = (quotas.windows().largest_use(per_second) as i32).max(1);
+        request.max_bytes = request.max_bytes.min(most);
+        request.min_bytes = request.min_bytes.min(most);
+    }
+}
+
+/// Waits until the connection is no longer muted.
+pub(super) async fn unmuted(session: &Session) {
+    loop {
+        let until = session.muted_until();
+        let left = until.since(session.node.clock.monotonic()).0;
+        if until == MonotonicMs(0) || left <= 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(left.unsigned_abs())).await;
+    }
+}
+
+impl Session {
+    /// The limits of a client, looked up again when it or a quota has changed.
+    fn limited(&self, client: &Arc<Client>, now: MonotonicMs) -> Limited {
+        let quotas = &self.node.workers.quotas;
+        let mut known = self.limited.borrow_mut();
+        match &*known {
+            Some(limited) if limited.is_of(client, quotas) => limited.clone(),
+            _ => known.insert(quotas.limited(client, now)).clone(),
+        }
+    }
+}

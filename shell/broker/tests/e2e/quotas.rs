@@ -1,0 +1,113 @@
+//! Client quotas: a client's bytes per second stay near its quota, and its connection is muted meanwhile.
+
+use crate::harness::three_dirs::produce_batch;
+use crate::harness::{Client, TestNode, batch, binary, free_port, metric};
+use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
+use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use barnabas_wire::messages::{FetchRequest, ProduceRequest, ResponseBody};
+use std::time::{Duration, Instant};
+
+const QUOTA: f64 = 400_000.0;
+const REQUEST_BYTES: usize = 40_000;
+/// Three windows: a first burst of two seconds is free.
+const WINDOWS: &str = "quota.window.num=3";
+
+fn set_quota(node: &TestNode, words: &str) {
+    let server = format!("127.0.0.1:{}", node.port);
+    let output = binary()
+        .args(["configs", "--bootstrap-server", &server, "--alter"])
+        .args(words.split_whitespace())
+        .output()
+        .expect("runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The time for which the answer says that the client is throttled.
+fn produce(client: &mut Client, topic: &str) -> i32 {
+    let value = "v".repeat(REQUEST_BYTES);
+    let data = PartitionProduceData { records: Some(batch(&[&value])), ..PartitionProduceData::default() };
+    let topic = TopicProduceData { name: topic.into(), partition_data: vec![data], ..Default::default() };
+    let request = ProduceRequest { acks: 1, timeout_ms: 5000, topic_data: vec![topic], ..Default::default() };
+    let ResponseBody::Produce(response) = client.call(request, 9) else { panic!("another response") };
+    assert_eq!(response.responses[0].partition_responses[0].error_code, 0);
+    response.throttle_time_ms
+}
+
+/// Bytes per second and calls, once the first burst is over.
+fn rate(mut call: impl FnMut() -> (usize, i32)) -> f64 {
+    while call().1 == 0 {}
+    let began = Instant::now();
+    let mut bytes = 0;
+    while began.elapsed() < Duration::from_secs(8) {
+        bytes += call().0;
+    }
+    bytes as f64 / began.elapsed().as_secs_f64()
+}
+
+#[test]
+fn producer_stays_near_its_quota_and_its_connection_is_muted() {
+    let metrics = free_port();
+    let listener = format!("metrics.listener=127.0.0.1:{metrics}");
+    let mut node = TestNode::start_with(&[WINDOWS, &listener]);
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    for _ in 0..60 {
+        assert_eq!(produce(&mut client, "t"), 0, "no quota, no throttling");
+    }
+    set_quota(&node, "--client-defaults --add-config producer_byte_rate=400000");
+    let reached = rate(|| (REQUEST_BYTES, produce(&mut client, "t")));
+    assert!((0.7 * QUOTA..1.3 * QUOTA).contains(&reached), "{reached} bytes per second of {QUOTA}");
+
+    // The answer comes at once; the next request is not read before the time is over.
+    let mut throttled = 0;
+    while throttled == 0 {
+        throttled = produce(&mut client, "t");
+    }
+    let began = Instant::now();
+    produce(&mut client, "t");
+    let waited = began.elapsed().as_millis() as i64;
+    assert!(waited >= i64::from(throttled) - 20, "{waited} of {throttled} ms");
+
+    set_quota(&node, "--client-defaults --delete-config producer_byte_rate");
+    // The wait of the last request.
+    produce(&mut client, "t");
+    for _ in 0..60 {
+        assert_eq!(produce(&mut client, "t"), 0, "the quota is gone");
+    }
+    let shown = metric(metrics, "barnabas_quota_accounts");
+    assert!(shown.is_some_and(|accounts| accounts >= 1.0), "{shown:?}");
+    assert!(node.stop().success());
+}
+
+#[test]
+fn consumer_stays_near_its_quota_and_gets_what_its_windows_hold_at_most() {
+    let mut node = TestNode::start_with(&[WINDOWS]);
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    let value = "v".repeat(REQUEST_BYTES);
+    for _ in 0..100 {
+        assert_eq!(produce_batch(&mut client, "t", 0, batch(&[&value])), 0);
+    }
+    let topic = client.topic_id("t");
+    let mut fetch = |max_bytes| {
+        let wanted = FetchPartition { partition_max_bytes: 50 << 20, ..FetchPartition::default() };
+        let topic = FetchTopic { topic_id: topic, partitions: vec![wanted], ..FetchTopic::default() };
+        let request = FetchRequest {
+            replica_id: -1,
+            session_epoch: -1,
+            max_bytes,
+            topics: vec![topic],
+            ..FetchRequest::default()
+        };
+        let ResponseBody::Fetch(response) = client.call(request, 13) else { panic!("another response") };
+        let records = response.responses[0].partitions[0].records.as_ref().map_or(0, |records| records.len());
+        (records, response.throttle_time_ms)
+    };
+    assert!(fetch(50 << 20).0 > 3_000_000);
+    set_quota(&node, "--client-defaults --add-config consumer_byte_rate=400000");
+    let (bytes, _) = fetch(50 << 20);
+    assert!(bytes <= 2 * QUOTA as usize + REQUEST_BYTES, "{bytes}");
+    let reached = rate(|| fetch(60_000));
+    assert!((0.7 * QUOTA..1.3 * QUOTA).contains(&reached), "{reached} bytes per second of {QUOTA}");
+    assert!(node.stop().success());
+}

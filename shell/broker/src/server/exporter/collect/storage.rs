@@ -181,11 +181,14 @@ pub fn process(page: &mut Page, node: &Node) {
 
 /// What client quotas throttled.
 fn quotas(page: &mut Page, quotas: &Quotas) {
-    for (name, figures) in ["produce", "fetch", "request"].into_iter().zip(&quotas.figures) {
-        let (requests, ms) =
-            (figures.requests.load(Ordering::Relaxed), figures.throttle_ms.load(Ordering::Relaxed));
+    let named = || ["produce", "fetch", "request"].into_iter().zip(&quotas.figures);
+    for (name, figures) in named() {
+        let requests = figures.requests.load(Ordering::Relaxed);
         page.count("barnabas_quota_throttled_requests_total", &[("quota", name)], requests);
-        page.value("barnabas_quota_throttle_seconds_total", &[("quota", name)], ms as f64 / 1000.0);
+    }
+    for (name, figures) in named() {
+        let seconds = figures.throttle_ms.load(Ordering::Relaxed) as f64 / 1000.0;
+        page.value("barnabas_quota_throttle_seconds_total", &[("quota", name)], seconds);
     }
     page.count("barnabas_quota_accounts", &[], quotas.accounts() as u64);
     page.count(

@@ -137,22 +137,22 @@ mod tests {
     fn argument_that_is_wrong_is_refused_without_its_password() {
         for (argument, why) in [
             ("SCRAM-SHA-256", "expected MECHANISM="),
-            ("SCRAM-SHA-1=[name=a,password=secret]", "SCRAM-SHA-1 is not supported"),
-            ("SCRAM-SHA-256=name=a,password=secret", "start with ["),
-            ("SCRAM-SHA-256=[name=a,password=secret", "end with ]"),
-            ("SCRAM-SHA-256=[password=secret]", "supply 'name'"),
+            ("SCRAM-SHA-1=[name=a,password=hunter2]", "SCRAM-SHA-1 is not supported"),
+            ("SCRAM-SHA-256=name=a,password=hunter2", "start with ["),
+            ("SCRAM-SHA-256=[name=a,password=hunter2", "end with ]"),
+            ("SCRAM-SHA-256=[password=hunter2]", "supply 'name'"),
             ("SCRAM-SHA-256=[name=a]", "one of 'password' or 'saltedpassword'"),
             ("SCRAM-SHA-256=[name=a,saltedpassword=AQID]", "'salt' with 'saltedpassword'"),
-            ("SCRAM-SHA-256=[name=a,salt=!,password=secret]", "decode the given salt"),
+            ("SCRAM-SHA-256=[name=a,salt=!,password=hunter2]", "decode the given salt"),
             ("SCRAM-SHA-256=[name=a,salt=AQID,saltedpassword=AQID]", "has 3 bytes: expected 32"),
-            ("SCRAM-SHA-256=[name=a,password=secret,iterations=4095]", ">= 4096"),
-            ("SCRAM-SHA-256=[name=a,password=secret,iterations=16385]", "<= 16384"),
-            ("SCRAM-SHA-256=[name=a,password=secret,iterations=x]", "parse iterations"),
-            ("SCRAM-SHA-256=[name=a,password=secret,other=1]", "Unknown SCRAM configurations: other"),
-            ("SCRAM-SHA-256=[name=a,secret]", "No equals sign"),
+            ("SCRAM-SHA-256=[name=a,password=hunter2,iterations=4095]", ">= 4096"),
+            ("SCRAM-SHA-256=[name=a,password=hunter2,iterations=16385]", "<= 16384"),
+            ("SCRAM-SHA-256=[name=a,password=hunter2,iterations=x]", "parse iterations"),
+            ("SCRAM-SHA-256=[name=a,password=hunter2,other=1]", "Unknown SCRAM configurations: other"),
+            ("SCRAM-SHA-256=[name=a,hunter2]", "No equals sign"),
         ] {
             let error = read(argument).unwrap_err();
-            assert!(error.contains(why) && !error.contains("secret]"), "{argument}: {error}");
+            assert!(error.contains(why) && !error.contains("hunter2"), "{argument}: {error}");
         }
     }
 }

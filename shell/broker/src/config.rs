@@ -10,6 +10,7 @@
 //! | `config/logging.rs` | which log lines are written |
 //! | `config/machine.rs` | what is the machine called |
 //! | `config/sasl.rs` | how listeners authenticate clients, what this node logs in with |
+//! | `config/tls.rs` | what listeners and connections to other nodes have of TLS |
 //! | `config/version.rs` | which build is this |
 
 pub mod args;
@@ -19,4 +20,5 @@ mod log_lines;
 pub mod logging;
 pub mod machine;
 pub mod sasl;
+pub mod tls;
 pub mod version;

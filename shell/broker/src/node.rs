@@ -25,6 +25,7 @@ pub mod shutdown;
 pub mod topic_settings;
 pub mod workers;
 
+use crate::config::tls::NodeTls;
 use crate::log_dirs::directories::Directories;
 use crate::mailbox::Mailbox;
 use crate::node::shutdown::Shutdown;
@@ -71,6 +72,7 @@ pub struct NodeParts {
     pub is_broker: bool,
     pub clock: Clock,
     pub links: LinkThread,
+    pub tls: NodeTls,
     pub mailboxes: Vec<Mailbox>,
     pub listeners: Vec<(Listener, SocketAddr)>,
     pub directories: Directories,
@@ -96,7 +98,7 @@ impl Node {
             identity: Identity::new(broker_id, incarnation, cluster_id, is_broker, listeners),
             log_dirs: LogDirs::new(&config, parts.directories, parts.deletions, limits),
             workers: Workers::new(&config, parts.mailboxes, parts.meter, parts.memory_bytes),
-            peers: Peers::new(&config, parts.controller, parts.links),
+            peers: Peers::new(&config, parts.controller, parts.links, parts.tls),
             cluster: ClusterView::new(config),
             logins: parts.logins,
             shutdown: parts.shutdown,

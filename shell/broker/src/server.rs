@@ -5,6 +5,7 @@
 //! At the end: no more clients, logs closed and synced, the metadata log closed, then the mark that all of it was.
 
 mod exporter;
+mod handshakes;
 mod identity;
 mod lifecycle;
 mod listeners;
@@ -28,6 +29,7 @@ use barnabas_metrics::Meter;
 use barnabas_metrics::endpoint;
 use barnabas_net::Acceptor;
 use clap::ArgMatches;
+use handshakes::Handshakes;
 use lifecycle::Lifecycle;
 use signals::Signals;
 use std::error::Error;
@@ -52,6 +54,8 @@ struct Running {
     lifecycle: Lifecycle,
     threads: Threads,
     metrics_listener: Option<TcpListener>,
+    /// Where listeners with TLS shake hands.
+    handshakes: Option<Handshakes>,
     signals: Signals,
 }
 
@@ -104,12 +108,15 @@ fn random_bytes() -> [u8; 8] {
 }
 
 async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure> {
-    let Running { node, acceptors, accepting: early, lifecycle, threads, metrics_listener, mut signals } =
-        running;
+    let Running {
+        node, acceptors, accepting: early, lifecycle, threads, metrics_listener, handshakes, ..
+    } = running;
+    let mut signals = running.signals;
     // The start continues past a directory with an unreadable journal. If that directory has the metadata log, the
     // node has to stop, and serves no request, not even for a moment.
     let serves = !node.shutdown.is_wanted();
-    let accepting = if serves { let_in(&node, acceptors, metrics_listener) } else { Vec::new() };
+    let accepting =
+        if serves { let_in(&node, acceptors, metrics_listener, handshakes.as_ref()) } else { Vec::new() };
     if serves {
         lifecycle.ready();
         say_ready(&node);
@@ -153,8 +160,11 @@ fn let_in(
     node: &Arc<Node>,
     acceptors: Vec<(usize, Acceptor)>,
     metrics_listener: Option<TcpListener>,
+    handshakes: Option<&Handshakes>,
 ) -> Vec<JoinHandle<()>> {
-    let accept = |(listener, acceptor)| tokio::spawn(listeners::accept(node.clone(), listener, acceptor));
+    let accept = |(listener, acceptor)| {
+        tokio::spawn(listeners::accept(node.clone(), listener, acceptor, handshakes.cloned()))
+    };
     let metered = metrics_listener
         .map(|listener| tokio::spawn(endpoint::serve(node.workers.metering.reader().clone(), listener)));
     acceptors.into_iter().map(accept).chain(metered).collect()

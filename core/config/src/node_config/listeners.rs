@@ -148,7 +148,7 @@ fn not_spoken(
     protocol: SecurityProtocol,
     (naming_key, naming_example): (&str, &str),
 ) -> ConfigError {
-    let why = "which this version does not speak yet; it speaks PLAINTEXT and SASL_PLAINTEXT";
+    let why = "which this version does not speak yet; it speaks PLAINTEXT, SSL and SASL_PLAINTEXT";
     if settings.get(PROTOCOL_MAP).is_none() {
         return ConfigError::value(
             naming_key,
@@ -279,14 +279,8 @@ fn inter_broker(
             "inter.broker.listener.name=PLAINTEXT",
         ));
     }
-    let is_spoken = |name: &str| SecurityProtocol::parse(name).is_some_and(SecurityProtocol::is_available);
-    if let Some(protocol) = settings.get(INTER_BROKER_PROTOCOL).filter(|protocol| !is_spoken(protocol)) {
-        // Kafka takes the protocol from here, whatever the map says of the listener of that name.
-        return Err(ConfigError::value(
-            INTER_BROKER_PROTOCOL,
-            format!("this version does not speak {protocol} yet; it speaks PLAINTEXT and SASL_PLAINTEXT"),
-            "security.inter.broker.protocol=PLAINTEXT",
-        ));
+    if let Some(protocol) = settings.get(INTER_BROKER_PROTOCOL) {
+        check_inter_broker_protocol(protocol, advertised)?;
     }
     let name = named.or(settings.get(INTER_BROKER_PROTOCOL)).unwrap_or("PLAINTEXT");
     let name = ListenerName::new(name);
@@ -306,6 +300,32 @@ fn inter_broker(
         ));
     }
     Ok(name)
+}
+
+/// Kafka takes the protocol from here, whatever the map says of the listener of that name; here the two must agree.
+fn check_inter_broker_protocol(
+    text: &str,
+    advertised: &[(Endpoint, SecurityProtocol)],
+) -> Result<(), ConfigError> {
+    let protocol = SecurityProtocol::parse(text);
+    if !protocol.is_some_and(SecurityProtocol::is_available) {
+        return Err(ConfigError::value(
+            INTER_BROKER_PROTOCOL,
+            format!("this version does not speak {text} yet; it speaks PLAINTEXT, SSL and SASL_PLAINTEXT"),
+            "security.inter.broker.protocol=SSL",
+        ));
+    }
+    let listener = advertised.iter().find(|(endpoint, _)| endpoint.listener.as_str() == text);
+    match listener {
+        Some((_, other)) if Some(*other) != protocol => Err(ConfigError::value(
+            INTER_BROKER_PROTOCOL,
+            format!(
+                "{text} contradicts listener.security.protocol.map, which gives the listener {text} the protocol {other}"
+            ),
+            format!("inter.broker.listener.name={text}"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -355,8 +375,8 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let map = |text| ("listener.security.protocol.map", text);
-        let said = broker(&[only, map("PLAINTEXT:PLAINTEXT,CONTROLLER:SSL")]);
-        let wanted = "listener.security.protocol.map: the entry CONTROLLER:SSL asks for SSL, which";
+        let said = broker(&[only, map("PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_SSL")]);
+        let wanted = "listener.security.protocol.map: the entry CONTROLLER:SASL_SSL asks for SASL_SSL, which";
         assert!(said.starts_with(wanted), "{said}");
         assert!(
             said.ends_with("listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"),
@@ -373,15 +393,17 @@ mod tests {
             said.ends_with("listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"),
             "{said}"
         );
-        let said = broker(&[("listeners", "SSL://:9092")]);
-        assert!(said.starts_with("listeners: SSL asks for SSL"), "{said}");
+        let said = broker(&[("listeners", "SASL_SSL://:9092")]);
+        assert!(said.starts_with("listeners: SASL_SSL asks for SASL_SSL"), "{said}");
         let said = broker(&[
             ("listeners", "SSL://:9092"),
             map("SSL:PLAINTEXT,CONTROLLER:PLAINTEXT"),
             ("security.inter.broker.protocol", "SSL"),
         ]);
         assert!(
-            said.starts_with("security.inter.broker.protocol: this version does not speak SSL"),
+            said.starts_with(
+                "security.inter.broker.protocol: SSL contradicts listener.security.protocol.map"
+            ),
             "{said}"
         );
         // Entries that no listener has are of no consequence: Kafka's own file has them.
@@ -395,7 +417,11 @@ mod tests {
         assert_eq!(key_of_error(&[("listeners", "PLAINTEXT://:9092")]), "listeners");
         assert_eq!(key_of_error(&[("listeners", "CONTROLLER://:9092")]), "listeners");
         assert_eq!(key_of_error(&[("listeners", "PLAINTEXT://:1,CONTROLLER://:1")]), "listeners");
-        assert_eq!(key_of_error(&[("listeners", "SSL://:1,CONTROLLER://:2")]), "listeners");
+        // With a protected listener, controllers' listeners are not taken for plaintext.
+        assert_eq!(
+            key_of_error(&[("listeners", "SSL://:1,CONTROLLER://:2")]),
+            "listener.security.protocol.map"
+        );
         assert_eq!(
             key_of_error(&[("listeners", "X://:1,CONTROLLER://:2")]),
             "listener.security.protocol.map"

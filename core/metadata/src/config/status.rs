@@ -10,10 +10,10 @@ use super::key::Status::{self, Applied, Emulated, Ignored, NotAvailable, Refused
 use super::{ConfigKey, Resource};
 
 const NO_JVM: Status = NotAvailable("Barnabas has no Java virtual machine and cannot load a class");
-const TLS: Status = NotAvailable("TLS is not implemented yet: no listener uses it");
 const KERBEROS: Status = NotAvailable("GSSAPI (Kerberos) is not implemented yet");
 const OAUTH: Status = NotAvailable("OAUTHBEARER is not implemented yet");
 const TOKENS: Status = NotAvailable("delegation tokens are not implemented yet");
+const TLS_OF_JVM: Status = Ignored("it chooses a part of a Java virtual machine, and TLS is built in");
 const POLICY: Status =
     Refused("Barnabas has no Java virtual machine and cannot load the policy, so nothing would enforce it");
 const TIERED: Status = NotAvailable("tiered storage is not implemented yet");
@@ -297,8 +297,16 @@ const BROKER: &[(&str, Status)] = &[
     ("socket.receive.buffer.bytes", Applied),
     ("socket.request.max.bytes", Applied),
     ("socket.send.buffer.bytes", Applied),
-    ("ssl.*", TLS),
-    ("ssl.engine.factory.class", NO_JVM),
+    ("ssl.*", Applied),
+    (
+        "ssl.engine.factory.class",
+        Emulated("Kafka's own two factories are built in; another class stops the start"),
+    ),
+    ("ssl.keymanager.algorithm", TLS_OF_JVM),
+    ("ssl.protocol", Ignored("ssl.enabled.protocols says which versions are spoken")),
+    ("ssl.provider", TLS_OF_JVM),
+    ("ssl.secure.random.implementation", TLS_OF_JVM),
+    ("ssl.trustmanager.algorithm", TLS_OF_JVM),
     ("telemetry.max.bytes", NotAvailable("client metrics (KIP-714) are not implemented yet")),
     ("transaction*", Applied),
     (

@@ -6,6 +6,7 @@ pub mod planted;
 pub mod producer_ids;
 pub mod replication;
 
+use crate::config::tls::NodeTls;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::links::LinkThread;
 use broker_links::BrokerLinks;
@@ -16,6 +17,8 @@ use replication::Replication;
 /// See the file's header.
 #[derive(Debug)]
 pub struct Peers {
+    /// TLS for connections to other nodes.
+    pub tls: NodeTls,
     pub controller: ControllerHandle,
     /// Where connections to other nodes live.
     pub links: LinkThread,
@@ -26,8 +29,9 @@ pub struct Peers {
 }
 
 impl Peers {
-    pub fn new(config: &BrokerConfig, controller: ControllerHandle, links: LinkThread) -> Self {
+    pub fn new(config: &BrokerConfig, controller: ControllerHandle, links: LinkThread, tls: NodeTls) -> Self {
         Self {
+            tls,
             controller,
             links,
             broker_links: BrokerLinks::default(),

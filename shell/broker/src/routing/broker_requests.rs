@@ -54,6 +54,7 @@ impl BrokerLinks {
             // transaction's successor be open when the first one arrives.
             is_cut_off: purpose == Purpose::Markers,
             login: node.logins.to_brokers.clone(),
+            tls: node.peers.tls.brokers.clone(),
             ..LinkSettings::new(purpose.client_id())
         };
         let link = Link::start(node.peers.links.handle(), address, settings);

@@ -6,13 +6,15 @@
 pub mod peer_addresses;
 
 use super::Failure;
+use super::handshakes::{Handshakes, Opening};
 use crate::mailbox::Command;
 use crate::mailbox::NewConnection;
 use crate::node::Node;
 use crate::requests::session::MOVE_PATIENCE;
+use barnabas_base::Text;
 use barnabas_config::{Listener, NodeConfig};
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_net::{Acceptor, ConnectionLimits, Detached, Gate, SocketOptions};
+use barnabas_net::{Acceptor, ConnectionLimits, ConnectionSlot, Detached, Gate, SocketOptions};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -89,30 +91,38 @@ type Accepting = (Vec<tokio::task::JoinHandle<()>>, Vec<(usize, Acceptor)>);
 
 /// Controllers' listeners listen before anything else: without them no quorum of several comes about. Returns the
 /// others.
-pub fn accept_controllers(node: &Arc<Node>, acceptors: Vec<Acceptor>) -> Accepting {
+pub fn accept_controllers(
+    node: &Arc<Node>,
+    acceptors: Vec<Acceptor>,
+    handshakes: Option<&Handshakes>,
+) -> Accepting {
     let acceptors = acceptors.into_iter().enumerate();
     let (early, late): (Vec<_>, Vec<_>) =
         acceptors.partition(|(listener, _)| node.identity.listeners[*listener].0.is_controller);
-    let accept_early =
-        |(listener, acceptor)| node.peers.links.handle().spawn(accept(node.clone(), listener, acceptor));
+    let accept_early = |(listener, acceptor)| {
+        node.peers.links.handle().spawn(accept(node.clone(), listener, acceptor, handshakes.cloned()))
+    };
     (early.into_iter().map(accept_early).collect(), late)
 }
 
-/// Accepts connections and deals them out to the workers in turn.
-pub async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor) {
+/// Accepts connections and deals them out to the workers in turn; with TLS, after their handshake.
+pub async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor, handshakes: Option<Handshakes>) {
+    let tls = node.peers.tls.listeners.get(listener).cloned().flatten();
+    let tls = tls.map(|tls| (tls, handshakes.expect("invariant: a node with TLS has threads for it")));
     let mut next = listener;
     let take = |stream, peer, slot| {
         next = (next + 1) % node.workers.count;
+        let worker = next;
         node.workers.meter.connections_accepted.one();
-        let (stream, certified, reader, login) = (Detached::plain(stream), None, None, None);
-        let patience = MOVE_PATIENCE;
-        let new = NewConnection { stream, certified, peer, listener, slot, reader, patience, login };
-        if !node.workers.mailboxes[next].try_send(Command::Connection(new)) {
-            node.workers.meter.connections_refused.one();
-            if !node.shutdown.is_wanted() {
-                node.workers.complaints.refused(peer, "the worker has too much to do");
-            }
-        }
+        let Some((tls, handshakes)) = &tls else {
+            deal(&node, worker, (Detached::plain(stream), None), peer, listener, slot);
+            return;
+        };
+        let opening = Opening { stream, peer, slot };
+        let to = node.clone();
+        let take =
+            move |stream, certified, slot| deal(&to, worker, (stream, certified), peer, listener, slot);
+        handshakes.shake(node.clone(), tls.clone(), opening, take);
     };
     let refuse = |peer, refused| {
         node.workers.meter.connections_refused.one();
@@ -123,5 +133,24 @@ pub async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor) {
             node.identity.listeners.get(listener).map(|(_, address)| address.to_string()).unwrap_or_default();
         tracing::error!(%error, "the listener on {at} failed; the node stops");
         node.shutdown.failed("a listener has stopped");
+    }
+}
+
+/// Hands a connection to a worker, which must have room for it: a connection is not waited with.
+fn deal(
+    node: &Node,
+    worker: usize,
+    (stream, certified): (Detached, Option<Text>),
+    peer: SocketAddr,
+    listener: usize,
+    slot: ConnectionSlot,
+) {
+    let (reader, login, patience) = (None, None, MOVE_PATIENCE);
+    let new = NewConnection { stream, certified, peer, listener, slot, reader, patience, login };
+    if !node.workers.mailboxes[worker].try_send(Command::Connection(new)) {
+        node.workers.meter.connections_refused.one();
+        if !node.shutdown.is_wanted() {
+            node.workers.complaints.refused(peer, "the worker has too much to do");
+        }
     }
 }

@@ -30,6 +30,7 @@ use barnabas_quorum::node::LocalBroker;
 use barnabas_quorum::raft::requests::Here;
 use barnabas_quorum::{Node as Quorum, Now, QuorumError, Settings as QuorumSettings};
 use barnabas_storage::{LogConfig, OpenFrom, StorageError};
+use barnabas_tls::ClientTls;
 use barnabas_wire::messages::{BrokerRegistrationRequest, ControllerRegistrationRequest};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -49,6 +50,8 @@ pub struct Joining<'a> {
     pub clock: Clock,
     pub file_bytes_max: u64,
     pub logins: &'a Logins,
+    /// For connections to controllers.
+    pub tls: Option<Arc<ClientTls>>,
 }
 
 /// A member whose thread does not run yet.
@@ -86,8 +89,12 @@ impl Joining<'_> {
             .then(|| controller_registration(config, (quorum.directory(), incarnation), &bound, machine));
         let here =
             Arc::new(Here { cluster_id: self.cluster_id.clone(), listener: controller_listener(config) });
-        let (handle, requests) =
-            ControllerHandle::new(quorum.directory(), quorum.kraft_version(), links.clone(), here);
+        let (handle, requests) = ControllerHandle::new(
+            quorum.directory(),
+            quorum.kraft_version(),
+            (links.clone(), self.tls.clone()),
+            here,
+        );
         if let Some(login) = &self.logins.to_controllers {
             handle.log_in_with(login.clone());
         }

@@ -3,6 +3,7 @@
 //!
 //! What each step does is in its neighbour: identity.rs, listeners.rs, membership.rs, threads.rs.
 
+use super::handshakes::{self, Handshakes};
 use super::identity::{begin, identify, look, open_directories, take};
 use super::lifecycle::{self, Lifecycle};
 use super::listeners::{accept_controllers, bind, peer_addresses};
@@ -13,6 +14,7 @@ use super::threads::{Threads, start_committers, start_journals, start_settling, 
 use super::{Failure, Running};
 use crate::config::descriptors;
 use crate::config::sasl;
+use crate::config::tls::NodeTls;
 use crate::controller::quorum_worker;
 use crate::log_dirs::directories::random_uuid;
 use crate::mailbox::{Command, Inbox, Mailbox};
@@ -61,6 +63,7 @@ pub fn start(
     let places = look(config, &*disk)?;
     let memory_bytes = memory::allowed_bytes();
     in_force::check(&broker_config, &*disk, &places, memory_bytes)?;
+    let tls = NodeTls::load(config)?;
     let (acceptors, listeners) = bind(config, &broker_config, descriptors.connections)?;
     let metrics_listener = endpoint::bind(broker_config.value(endpoint::KEY))
         .map_err(|error| ConfigError::value(endpoint::KEY, error.to_string(), endpoint::EXAMPLE))?;
@@ -77,6 +80,7 @@ pub fn start(
         clock,
         file_bytes_max,
         logins: &logins,
+        tls: tls.controllers.clone(),
     };
     let incarnation = random_uuid();
     let (member, controller, links) = joining.open(incarnation)?;
@@ -88,6 +92,7 @@ pub fn start(
         is_broker: config.is_broker,
         clock,
         links,
+        tls,
         mailboxes,
         listeners,
         directories,
@@ -121,7 +126,11 @@ fn run(
     if let Some(acceptor) = acceptors.first() {
         peer_addresses::watch(&node, acceptor.gate().clone());
     }
-    let (accepting, acceptors) = accept_controllers(&node, acceptors);
+    let handshakes = node.peers.tls.is_used().then(Handshakes::start).transpose()?;
+    if handshakes.is_some() {
+        handshakes::watch(&node, node.peers.tls.clone())?;
+    }
+    let (accepting, acceptors) = accept_controllers(&node, acceptors, handshakes.as_ref());
     if let Some(registration) = member.controller {
         lifecycle::register_controller(&node, registration);
     }
@@ -160,5 +169,14 @@ fn run(
     if let Some(registration) = member.broker {
         lifecycle.start(node.clone(), registration);
     }
-    Ok(Some(Running { node, acceptors, accepting, lifecycle, threads, metrics_listener, signals }))
+    Ok(Some(Running {
+        node,
+        acceptors,
+        accepting,
+        lifecycle,
+        threads,
+        metrics_listener,
+        handshakes,
+        signals,
+    }))
 }

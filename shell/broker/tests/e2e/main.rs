@@ -75,6 +75,7 @@ mod scrub;
 mod session_memory;
 mod share_groups;
 mod streams_groups;
+mod tls;
 mod topics_tool;
 mod transactions;
 mod transactions_and_kills;

@@ -13,7 +13,7 @@ async fn create_topics_is_refused_while_the_metadata_log_has_no_room() {
     use std::sync::atomic::Ordering;
     let (links, thread) = LinkThread::start().expect("a thread");
     let here = Arc::new(Here { cluster_id: Text::from("c"), listener: Text::from("CONTROLLER") });
-    let (handle, requests) = ControllerHandle::new(Uuid([7; 16]), 1, links.clone(), here);
+    let (handle, requests) = ControllerHandle::new(Uuid([7; 16]), 1, (links.clone(), None), here);
     handle.led_by(ActiveController { is_here: true, ..ActiveController::default() });
     let ask = || handle.ask(CreateTopicsRequest::default(), Asked { version: 7, ..Asked::default() });
     // The quorum's thread has the request, and no room for what comes of it.

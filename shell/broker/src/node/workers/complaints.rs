@@ -5,7 +5,7 @@
 //! not keep to the protocol.
 
 use crate::node::log_rate_limit::LogRateLimit;
-use barnabas_net::{FrameError, Stranger};
+use barnabas_net::{FrameError, HandshakeError, Stranger};
 use barnabas_wire::ApiKey;
 use std::fmt;
 use std::mem::{Discriminant, discriminant};
@@ -26,6 +26,14 @@ pub enum Cause {
     Unread,
     /// Did not authenticate: by the kind of failure.
     Login(LoginFailure),
+    /// Before its first frame.
+    Handshake(Discriminant<HandshakeError>),
+}
+
+impl From<&HandshakeError> for Cause {
+    fn from(error: &HandshakeError) -> Self {
+        Self::Handshake(discriminant(error))
+    }
 }
 
 impl From<&FrameError> for Cause {

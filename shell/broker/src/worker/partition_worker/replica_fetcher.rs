@@ -419,7 +419,8 @@ impl PartitionWorker {
         let Self { following: Following { connections, settings, .. }, node, id, .. } = self;
         let open = |address| {
             let mailbox = node.workers.mailboxes[*id].clone();
-            FetcherConnection::open(address, at, settings, (node.logins.to_brokers.clone(), mailbox))
+            let security = (node.peers.tls.brokers.clone(), node.logins.to_brokers.clone());
+            FetcherConnection::open(address, at, settings, security, mailbox)
         };
         let connection = connections.entry(at).or_insert_with(|| open(address.clone()));
         if *connection.address() != address {

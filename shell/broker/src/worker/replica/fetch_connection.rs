@@ -14,6 +14,8 @@ use barnabas_api::replication::{fetch, list_offsets};
 use barnabas_base::{DurationMs, ErrorCode, Offset, Text};
 use barnabas_net::links::{Address, Link, LinkError, LinkLogin, LinkSettings};
 use barnabas_partition::{FetchPlan, FetchPosition, FetcherId, ReplicaKey};
+use barnabas_tls::ClientTls;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
@@ -44,7 +46,8 @@ impl FetcherConnection {
         address: Address,
         at: FetcherId,
         settings: &FetchSettings,
-        (login, mailbox): (Option<LinkLogin>, Mailbox),
+        (tls, login): (Option<Arc<ClientTls>>, Option<LinkLogin>),
+        mailbox: Mailbox,
     ) -> Self {
         let settings = LinkSettings {
             in_flight_max: 4,
@@ -52,6 +55,7 @@ impl FetcherConnection {
             timeout: settings.timeout,
             login,
             answer_bytes_max: settings.answer_bytes_max() + ANSWER_SLACK_BYTES,
+            tls,
             ..LinkSettings::new(&client_id(at))
         };
         Self { link: Link::start(&Handle::current(), address, settings), at, mailbox }

@@ -19,6 +19,7 @@ use barnabas_net::links::{Address, Link, LinkLogin, LinkThread};
 use barnabas_quorum::controller::{Asked, AskingClient};
 use barnabas_quorum::raft::message::{Request as PeerRequest, Response as PeerResponse};
 use barnabas_quorum::raft::requests::Here;
+use barnabas_tls::ClientTls;
 use barnabas_wire::messages::CreateTopicsRequest;
 use barnabas_wire::{RequestBody, ResponseBody};
 use std::sync::atomic::{AtomicBool, AtomicI16, AtomicI64, Ordering};
@@ -102,6 +103,8 @@ pub struct Shared {
     /// The link to the active controller, where it is another node.
     pub link: Mutex<Option<Link>>,
     pub links: LinkThread,
+    /// For that link.
+    tls: Option<Arc<ClientTls>>,
     here: Arc<Here>,
     /// What links to other controllers log in with.
     login: OnceLock<LinkLogin>,
@@ -125,7 +128,7 @@ impl ControllerHandle {
     pub fn new(
         directory: DirectoryId,
         kraft_version: i16,
-        links: LinkThread,
+        (links, tls): (LinkThread, Option<Arc<ClientTls>>),
         here: Arc<Here>,
     ) -> (Self, Requests) {
         let (sender, receiver) = mpsc::sync_channel(REQUESTS_MAX);
@@ -146,6 +149,7 @@ impl ControllerHandle {
             has_image: watch::Sender::new(false),
             link: Mutex::new(None),
             links,
+            tls,
             here,
             login: OnceLock::new(),
             said: Arc::new(Semaphore::new(SAID_MAX)),

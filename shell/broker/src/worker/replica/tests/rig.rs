@@ -522,7 +522,7 @@ impl Broker {
         // Requests to it are not answered.
         let (links, links_thread) = LinkThread::start().expect("a thread");
         let here = Arc::new(Here { cluster_id: Text::from(CLUSTER), listener: Text::from("CONTROLLER") });
-        let (controller, _) = ControllerHandle::new(directory_id, 1, links.clone(), here);
+        let (controller, _) = ControllerHandle::new(directory_id, 1, (links.clone(), None), here);
         let node = Arc::new(Node::new(NodeParts {
             logins: Arc::default(),
             broker_id: BrokerId(id),
@@ -530,6 +530,7 @@ impl Broker {
             cluster_id: Text::from(CLUSTER),
             is_broker: true,
             clock: Clock::start(),
+            tls: crate::config::tls::NodeTls::default(),
             links,
             mailboxes,
             listeners: vec![(listener, address)],

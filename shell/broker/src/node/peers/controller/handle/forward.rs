@@ -78,6 +78,7 @@ impl ControllerHandle {
         let settings = LinkSettings {
             in_flight_max: 64,
             is_cut_off: true,
+            tls: self.shared.tls.clone(),
             login: self.shared.login.get().cloned(),
             ..LinkSettings::new("to-controller")
         };

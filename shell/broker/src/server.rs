@@ -5,7 +5,6 @@
 //! At the end: no more clients, logs closed and synced, the metadata log closed, then the mark that all of it was.
 
 mod exporter;
-mod handshakes;
 mod identity;
 mod lifecycle;
 mod listeners;
@@ -29,8 +28,8 @@ use barnabas_metrics::Meter;
 use barnabas_metrics::endpoint;
 use barnabas_net::Acceptor;
 use clap::ArgMatches;
-use handshakes::Handshakes;
 use lifecycle::Lifecycle;
+use listeners::handshakes::Handshakes;
 use signals::Signals;
 use std::error::Error;
 use std::io::Write;

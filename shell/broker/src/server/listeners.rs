@@ -3,10 +3,10 @@
 //!
 //! Next: connection.rs, on the worker that a connection is dealt to.
 
+pub mod handshakes;
 pub mod peer_addresses;
 
 use super::Failure;
-use super::handshakes::{Handshakes, Opening};
 use crate::mailbox::Command;
 use crate::mailbox::NewConnection;
 use crate::node::Node;
@@ -15,6 +15,7 @@ use barnabas_base::Text;
 use barnabas_config::{Listener, NodeConfig};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::{Acceptor, ConnectionLimits, ConnectionSlot, Detached, Gate, SocketOptions};
+use handshakes::{Handshakes, Opening};
 use std::net::SocketAddr;
 use std::sync::Arc;
 

@@ -3,9 +3,9 @@
 //!
 //! What each step does is in its neighbour: identity.rs, listeners.rs, membership.rs, threads.rs.
 
-use super::handshakes::{self, Handshakes};
 use super::identity::{begin, identify, look, open_directories, take};
 use super::lifecycle::{self, Lifecycle};
+use super::listeners::handshakes::{self, Handshakes};
 use super::listeners::{accept_controllers, bind, peer_addresses};
 use super::membership::{Joining, Member, wait_for_image};
 use super::memory;

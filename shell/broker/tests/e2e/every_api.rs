@@ -143,6 +143,6 @@ fn controller_listener_answers_what_it_names() {
         assert!(answer.is_some(), "{}: {}", request.key(), node.log());
         asked += 1;
     }
-    assert_eq!(asked, 25, "{:?}", versions.api_keys);
+    assert_eq!(asked, 26, "{:?}", versions.api_keys);
     assert!(node.stop_expecting_trouble().success());
 }

@@ -124,7 +124,7 @@ impl Pending {
     }
 
     /// Refuses topics that the client may not delete. An unknown id goes on to the controller: ids are no secret. The
-    /// name that belongs to an id is told only to a client that may describe the topic.
+    /// name that belongs to an id goes only to a client that may describe the topic.
     fn deny(&mut self, topics: &mut Vec<DeleteTopicState>, ctx: &Context<'_>) {
         if ctx.access.sees_cluster(Operation::Delete) {
             return;

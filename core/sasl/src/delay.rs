@@ -1,7 +1,7 @@
 //! How long a refused client waits for its answer: longer the more often its address, or the user that it claims to be,
 //! was refused lately.
 //!
-//! Only refusals wait. A right password is answered at once, whatever others have tried in that name, so that nobody can
+//! Only refusals wait. A right password is answered at once, whatever others have tried in that name, so that no one can
 //! lock a user out.
 //!
 //! Always true:

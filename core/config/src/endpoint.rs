@@ -38,13 +38,16 @@ impl SecurityProtocol {
         }
     }
 
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|protocol| protocol.name().eq_ignore_ascii_case(text))
+    pub const fn has_tls(self) -> bool {
+        matches!(self, Self::Ssl | Self::SaslSsl)
     }
 
-    /// Whether this version speaks it. SASL_SSL is not tested from end to end yet, so it refuses the start.
-    pub const fn is_available(self) -> bool {
-        matches!(self, Self::Plaintext | Self::Ssl | Self::SaslPlaintext)
+    pub const fn has_sasl(self) -> bool {
+        matches!(self, Self::SaslPlaintext | Self::SaslSsl)
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|protocol| protocol.name().eq_ignore_ascii_case(text))
     }
 }
 

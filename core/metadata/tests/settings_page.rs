@@ -26,9 +26,7 @@ by itself, in Kafka either, is a WARN that names the key.
 
 | key | here | why |
 |---|---|---|
-| `listeners`, `advertised.listeners`, `inter.broker.listener.name` | refused, if a listener's protocol is SASL_SSL | SASL over TLS is not implemented yet |
-| `listener.security.protocol.map` | refused, if it gives such a protocol to a listener of the node or to a controllers' listener; other entries have no effect | the same |
-| `security.inter.broker.protocol` | refused, if it is SASL_SSL, or if the map gives the listener of that name another protocol | Kafka takes the protocol from here; the two must agree |
+| `security.inter.broker.protocol` | refused, if the map gives the listener of that name another protocol | Kafka takes the protocol from here; the two must agree |
 | `sasl.enabled.mechanisms`, `sasl.mechanism.inter.broker.protocol`, `sasl.mechanism.controller.protocol` | refused, if a listener with SASL names another mechanism than PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 | the others are not implemented yet |
 | `sasl.server.callback.handler.class`, `sasl.client.callback.handler.class`, `sasl.login.callback.handler.class`, `sasl.login.class` | refused on a listener with SASL, unless it is Kafka's own class for PLAIN or SCRAM | Barnabas has no Java virtual machine and cannot load a class |
 ";

@@ -227,6 +227,11 @@ impl ConnectionSlot {
         self.number
     }
 
+    /// When the connection was accepted.
+    pub fn accepted_at(&self) -> Instant {
+        self.opening.since()
+    }
+
     /// For the reader of its frames.
     pub fn first_request(&self) -> FirstRequest {
         FirstRequest { gate: self.gate.clone(), opening: self.opening.clone() }

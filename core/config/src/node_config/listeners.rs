@@ -58,14 +58,14 @@ pub fn read(settings: &Settings, is_broker: bool, is_controller: bool) -> Result
     let protocols = protocol_map(settings, &listed, &controller_names)?;
     let mut all = Vec::new();
     for endpoint in listed {
-        let protocol = protocol_of(settings, &protocols, &endpoint.listener)?;
+        let protocol = protocol_of(&protocols, &endpoint.listener)?;
         let is_controller = controller_names.contains(&endpoint.listener);
         all.push(Listener { endpoint, protocol, is_controller, is_reserved: is_controller });
     }
     for name in &controller_names {
-        check_controllers_protocol(settings, &protocols, name)?;
+        check_controllers_protocol(&protocols, name)?;
     }
-    let controller_protocol = protocol_of(settings, &protocols, &controller_names[0])?;
+    let controller_protocol = protocol_of(&protocols, &controller_names[0])?;
     check_ports(&all)?;
     check_roles(&all, &controller_names, is_broker, is_controller)?;
     let advertised = advertised(settings, &all, &protocols, &controller_names)?;
@@ -121,70 +121,26 @@ fn protocol_map(
     Ok(map)
 }
 
-fn protocol_of(
-    settings: &Settings,
-    protocols: &ProtocolMap,
-    listener: &ListenerName,
-) -> Result<SecurityProtocol, ConfigError> {
-    let Some(protocol) = protocols.get(listener) else {
-        return Err(ConfigError::value(
+fn protocol_of(protocols: &ProtocolMap, listener: &ListenerName) -> Result<SecurityProtocol, ConfigError> {
+    protocols.get(listener).ok_or_else(|| {
+        ConfigError::value(
             PROTOCOL_MAP,
             format!("holds no protocol for the listener {listener}"),
             format!("listener.security.protocol.map={listener}:PLAINTEXT"),
-        ));
-    };
-    if !protocol.is_available() {
-        let example = "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093";
-        return Err(not_spoken(settings, listener, protocol, (LISTENERS, example)));
-    }
-    Ok(protocol)
+        )
+    })
 }
 
-/// Names the protocol map where it is set: its entry is what has to be changed. Without a map a listener's name is its
-/// protocol, and the key that names the listener has to be changed.
-fn not_spoken(
-    settings: &Settings,
-    listener: &ListenerName,
-    protocol: SecurityProtocol,
-    (naming_key, naming_example): (&str, &str),
-) -> ConfigError {
-    let why = "which this version does not speak yet; it speaks PLAINTEXT, SSL and SASL_PLAINTEXT";
-    if settings.get(PROTOCOL_MAP).is_none() {
-        return ConfigError::value(
-            naming_key,
-            format!("{listener} asks for {protocol}, {why}"),
-            naming_example,
-        );
+/// A broker needs the protocol of each controllers' listener too: it connects there.
+fn check_controllers_protocol(protocols: &ProtocolMap, name: &ListenerName) -> Result<(), ConfigError> {
+    if protocols.get(name).is_some() {
+        return Ok(());
     }
-    let problem = format!("the entry {listener}:{protocol} asks for {protocol}, {why}");
-    let others = if listener.as_str() == "PLAINTEXT" { "CONTROLLER" } else { "PLAINTEXT" };
-    ConfigError::value(
+    Err(ConfigError::value(
         PROTOCOL_MAP,
-        problem,
-        format!("{PROTOCOL_MAP}={listener}:PLAINTEXT,{others}:PLAINTEXT"),
-    )
-}
-
-/// A controllers' listener with a protocol that is not spoken is refused on a broker too: it connects there.
-fn check_controllers_protocol(
-    settings: &Settings,
-    protocols: &ProtocolMap,
-    name: &ListenerName,
-) -> Result<(), ConfigError> {
-    let example = format!("listener.security.protocol.map={name}:PLAINTEXT,PLAINTEXT:PLAINTEXT");
-    match protocols.get(name) {
-        None => {
-            let problem = format!("holds no protocol for {name}, which controller.listener.names names");
-            Err(ConfigError::value(PROTOCOL_MAP, problem, example))
-        }
-        Some(protocol) if !protocol.is_available() => Err(not_spoken(
-            settings,
-            name,
-            protocol,
-            (CONTROLLER_NAMES, "controller.listener.names=CONTROLLER"),
-        )),
-        Some(_) => Ok(()),
-    }
+        format!("holds no protocol for {name}, which controller.listener.names names"),
+        format!("listener.security.protocol.map={name}:PLAINTEXT,PLAINTEXT:PLAINTEXT"),
+    ))
 }
 
 fn check_ports(all: &[Listener]) -> Result<(), ConfigError> {
@@ -259,7 +215,7 @@ fn advertised(
                 "advertised.listeners=PLAINTEXT://broker1.example.com:9092",
             ));
         }
-        let protocol = protocol_of(settings, protocols, &endpoint.listener)?;
+        let protocol = protocol_of(protocols, &endpoint.listener)?;
         advertised.push((endpoint, protocol));
     }
     Ok(advertised)
@@ -308,11 +264,11 @@ fn check_inter_broker_protocol(
     advertised: &[(Endpoint, SecurityProtocol)],
 ) -> Result<(), ConfigError> {
     let protocol = SecurityProtocol::parse(text);
-    if !protocol.is_some_and(SecurityProtocol::is_available) {
+    if protocol.is_none() {
         return Err(ConfigError::value(
             INTER_BROKER_PROTOCOL,
-            format!("this version does not speak {text} yet; it speaks PLAINTEXT, SSL and SASL_PLAINTEXT"),
-            "security.inter.broker.protocol=SSL",
+            format!("{text} is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+            "security.inter.broker.protocol=SASL_SSL",
         ));
     }
     let listener = advertised.iter().find(|(endpoint, _)| endpoint.listener.as_str() == text);
@@ -368,33 +324,17 @@ mod tests {
     }
 
     #[test]
-    fn protocols_that_are_not_spoken_are_refused() {
+    fn listeners_without_a_protocol_are_refused() {
         let only = ("listeners", "PLAINTEXT://:9092");
         let broker = |pairs: &[(&str, &str)]| match read(&settings(pairs), true, false) {
             Err(error @ ConfigError::Value { .. }) => error.to_string(),
             other => panic!("{other:?}"),
         };
         let map = |text| ("listener.security.protocol.map", text);
-        let said = broker(&[only, map("PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_SSL")]);
-        let wanted = "listener.security.protocol.map: the entry CONTROLLER:SASL_SSL asks for SASL_SSL, which";
-        assert!(said.starts_with(wanted), "{said}");
-        assert!(
-            said.ends_with("listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"),
-            "{said}"
-        );
         let said = broker(&[only, map("PLAINTEXT:PLAINTEXT")]);
         assert!(said.contains("holds no protocol for CONTROLLER"), "{said}");
-        let said = broker(&[only, ("controller.listener.names", "SASL_SSL")]);
-        assert!(said.starts_with("controller.listener.names: SASL_SSL asks for SASL_SSL"), "{said}");
-        let said = broker(&[only, map("PLAINTEXT:SASL_SSL,CONTROLLER:PLAINTEXT")]);
-        let wanted = "listener.security.protocol.map: the entry PLAINTEXT:SASL_SSL asks for";
-        assert!(said.starts_with(wanted), "{said}");
-        assert!(
-            said.ends_with("listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"),
-            "{said}"
-        );
-        let said = broker(&[("listeners", "SASL_SSL://:9092")]);
-        assert!(said.starts_with("listeners: SASL_SSL asks for SASL_SSL"), "{said}");
+        let said = broker(&[only, ("security.inter.broker.protocol", "TLS")]);
+        assert!(said.starts_with("security.inter.broker.protocol: TLS is none of"), "{said}");
         let said = broker(&[
             ("listeners", "SSL://:9092"),
             map("SSL:PLAINTEXT,CONTROLLER:PLAINTEXT"),
@@ -409,6 +349,23 @@ mod tests {
         // Entries that no listener has are of no consequence: Kafka's own file has them.
         let unused = map("CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL");
         read(&settings(&[only, unused]), true, false).expect("sound");
+    }
+
+    #[test]
+    fn every_protocol_is_taken_for_every_part() {
+        let listeners = read(
+            &settings(&[
+                ("listeners", "SASL_SSL://:9092,CONTROLLER://:9093"),
+                ("listener.security.protocol.map", "SASL_SSL:SASL_SSL,CONTROLLER:SASL_SSL"),
+                ("security.inter.broker.protocol", "SASL_SSL"),
+            ]),
+            true,
+            true,
+        )
+        .expect("sound");
+        assert!(listeners.all.iter().all(|listener| listener.protocol == SecurityProtocol::SaslSsl));
+        assert_eq!(listeners.controller_protocol, SecurityProtocol::SaslSsl);
+        assert_eq!(listeners.inter_broker.as_str(), "SASL_SSL");
     }
 
     #[test]

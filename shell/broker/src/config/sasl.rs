@@ -9,8 +9,8 @@
 //!
 //! Source: Kafka `SaslChannelBuilder`, `ChannelBuilders`, `JaasContext`, `KafkaConfig.validateValues`.
 
+use barnabas_config::ListenerName;
 use barnabas_config::{ConfigError, Listeners};
-use barnabas_config::{ListenerName, SecurityProtocol};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_sasl::client::ClientLogin;
 use barnabas_sasl::exchange::{Offer, SaslMechanism};
@@ -97,27 +97,23 @@ pub fn read(
     let mut read = SaslConfig::default();
     for listener in &listeners.all {
         let of = Of { config, listener: &listener.endpoint.listener, file };
-        let sasl = if is_sasl(listener.protocol) { Some(Arc::new(of.listener()?)) } else { None };
+        let sasl = if listener.protocol.has_sasl() { Some(Arc::new(of.listener()?)) } else { None };
         read.listeners.push(sasl);
     }
     let own = |listener: &&barnabas_config::Listener| {
-        listener.endpoint.listener == listeners.inter_broker && is_sasl(listener.protocol)
+        listener.endpoint.listener == listeners.inter_broker && listener.protocol.has_sasl()
     };
     if listeners.all.iter().any(|listener| own(&listener)) {
         let of = Of { config, listener: &listeners.inter_broker, file };
         read.to_brokers = Some(of.client(BROKERS)?);
     }
-    if is_sasl(listeners.controller_protocol)
+    if listeners.controller_protocol.has_sasl()
         && let Some(listener) = listeners.controller_names.first()
     {
         let of = Of { config, listener, file };
         read.to_controllers = Some(of.client(CONTROLLERS)?);
     }
     Ok(read)
-}
-
-pub fn is_sasl(protocol: SecurityProtocol) -> bool {
-    matches!(protocol, SecurityProtocol::SaslPlaintext | SecurityProtocol::SaslSsl)
 }
 
 /// One listener's keys.

@@ -31,7 +31,7 @@ impl NodeTls {
             let name = listener.endpoint.listener.as_str();
             let is_among_brokers = listener.is_controller || listener.endpoint.listener == *inter_broker;
             let load = || ServerTls::load(keys_of(settings, name, listener.protocol)?, is_among_brokers);
-            let tls = has_tls(listener.protocol).then(load).transpose();
+            let tls = listener.protocol.has_tls().then(load).transpose();
             listeners.push(tls.map_err(|error| at(name, &error))?.map(Arc::new));
         }
         let client = |name: &str, protocol| {
@@ -39,10 +39,10 @@ impl NodeTls {
             tls.map(Arc::new).map_err(|error| at(name, &error))
         };
         let own = all.iter().find(|listener| listener.endpoint.listener == *inter_broker);
-        let own = own.filter(|listener| config.is_broker && has_tls(listener.protocol));
+        let own = own.filter(|listener| config.is_broker && listener.protocol.has_tls());
         let brokers = own.map(|listener| client(inter_broker.as_str(), listener.protocol)).transpose()?;
         let controllers = match controller_names.first() {
-            Some(name) if has_tls(*controller_protocol) => Some(client(name.as_str(), *controller_protocol)?),
+            Some(name) if controller_protocol.has_tls() => Some(client(name.as_str(), *controller_protocol)?),
             _ => None,
         };
         Ok(Self { listeners, brokers, controllers })
@@ -53,19 +53,19 @@ impl NodeTls {
     }
 }
 
-fn has_tls(protocol: SecurityProtocol) -> bool {
-    matches!(protocol, SecurityProtocol::Ssl | SecurityProtocol::SaslSsl)
-}
-
 fn prefix(listener: &str) -> String {
     format!("listener.name.{}.", listener.to_ascii_lowercase())
 }
 
 fn keys_of(settings: &Settings, listener: &str, protocol: SecurityProtocol) -> Result<TlsSettings, TlsError> {
     let prefix = prefix(listener);
-    // Where SASL says who a client is, certificates are asked for only by the listener's own key (KIP-684).
-    let is_own_alone = |key: &str| protocol == SecurityProtocol::SaslSsl && key == "ssl.client.auth";
+    // Where SASL says who a client is, certificates are asked for only by the listener's own key (KIP-684), and name
+    // no principal (Kafka `SaslChannelBuilder`).
+    let is_own_alone = |key: &str| protocol.has_sasl() && key == "ssl.client.auth";
     TlsSettings::read(|key| {
+        if protocol.has_sasl() && key == "ssl.principal.mapping.rules" {
+            return None;
+        }
         let general = settings.get(key).filter(|_| !is_own_alone(key));
         settings.get(&format!("{prefix}{key}")).or(general).map(str::to_owned)
     })
@@ -94,5 +94,13 @@ mod tests {
         assert_eq!(auth("EXTERNAL", SecurityProtocol::Ssl), barnabas_tls::ClientAuth::None);
         assert_eq!(auth("INTERNAL", SecurityProtocol::Ssl), barnabas_tls::ClientAuth::Required);
         assert_eq!(auth("INTERNAL", SecurityProtocol::SaslSsl), barnabas_tls::ClientAuth::None);
+    }
+
+    #[test]
+    fn certificates_name_no_principal_beside_sasl() {
+        let settings = settings(&[("ssl.principal.mapping.rules", "RULE:^CN=(.*)$/$1/")]);
+        let rules = |protocol| keys_of(&settings, "IN", protocol).expect("sound").principal_mapping_rules;
+        assert_ne!(rules(SecurityProtocol::Ssl), "DEFAULT");
+        assert_eq!(rules(SecurityProtocol::SaslSsl), "DEFAULT");
     }
 }

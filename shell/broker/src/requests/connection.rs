@@ -90,7 +90,7 @@ enum End {
 pub async fn serve(session: Rc<Session>, mut stream: Stream, new: Handover) {
     let Handover { slot, mut reader } = new;
     let is_known = tokio::select! {
-        is_known = login::log_in(&session, &mut stream, &mut reader) => is_known,
+        is_known = login::log_in(&session, &mut stream, &mut reader, slot.accepted_at()) => is_known,
         () = closed(&session) => false,
     };
     if !is_known {

@@ -71,6 +71,7 @@ mod replication_reserve;
 mod retries;
 mod sasl;
 mod sasl_cluster;
+mod sasl_ssl;
 mod scrub;
 mod session_memory;
 mod share_groups;

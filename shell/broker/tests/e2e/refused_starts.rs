@@ -68,7 +68,7 @@ fn refusals(taken: u16) -> Vec<(Vec<String>, &'static str)> {
                 free_port(),
                 free_port()
             )],
-            "SASL_SSL",
+            "listener.security.protocol.map: holds no protocol for",
         ),
         (one("authorizer.class.name=kafka.security.authorizer.AclAuthorizer"), "authorizer.class.name"),
         (
@@ -81,11 +81,11 @@ fn refusals(taken: u16) -> Vec<(Vec<String>, &'static str)> {
         (one("create.topic.policy.class.name=org.example.TwoReplicas"), "create.topic.policy.class.name"),
         (
             one("listener.security.protocol.map=PLAINTEXT:SASL_SSL,CONTROLLER:PLAINTEXT"),
-            "listener.security.protocol.map: the entry PLAINTEXT:SASL_SSL asks for SASL_SSL",
+            "sasl.enabled.mechanisms",
         ),
         // A listener with TLS that has no key.
         (one("listener.security.protocol.map=PLAINTEXT:SSL,CONTROLLER:PLAINTEXT"), "ssl.keystore"),
-        (one("security.inter.broker.protocol=SASL_SSL"), "security.inter.broker.protocol"),
+        (one("security.inter.broker.protocol=SASL_SSL"), "inter.broker.listener.name: SASL_SSL is not among"),
     ]
 }
 

@@ -5,43 +5,13 @@
 use crate::harness::cluster::metadata;
 use crate::harness::patience::until;
 use crate::harness::quorum::{create, eventually, prepared, random_uuid};
+use crate::harness::tls::{Authority, TlsClient as Client, data, node_keys, produce, tls};
 use crate::harness::{TestNode, batch, free_port};
-use barnabas_net::{Budget, FrameReader, FrameWriter, Stream};
-use barnabas_tls::{ClientTls, TlsSettings};
+use barnabas_tls::ClientTls;
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::metadata_response::MetadataResponsePartition;
-use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use barnabas_wire::messages::{
-    ApiVersionsRequest, FetchRequest, MetadataRequest, ProduceRequest, RequestBody, RequestHeader,
-    ResponseBody,
-};
-use barnabas_wire::{decode_response, frame_request};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use std::io::Result;
-use std::path::Path;
+use barnabas_wire::messages::{ApiVersionsRequest, FetchRequest, MetadataRequest, ResponseBody};
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::runtime::Runtime;
-
-fn data(name: &str) -> String {
-    format!("{}/../tls/testdata/{name}", env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Settings of a node whose key store is keytool's JKS, and whose trust store is keytool's PKCS#12 under type JKS.
-fn node_keys() -> Vec<String> {
-    vec![
-        format!("ssl.keystore.location={}", data("rsa.jks")),
-        "ssl.keystore.password=storepass".to_owned(),
-        "ssl.key.password=keypass1".to_owned(),
-        format!("ssl.truststore.location={}", data("trust.p12")),
-        "ssl.truststore.password=storepass".to_owned(),
-    ]
-}
-
-/// A client with these `ssl.*` keys.
-fn tls(pairs: &[(&str, String)]) -> ClientTls {
-    let get = |key: &str| pairs.iter().find(|(known, _)| *known == key).map(|(_, value)| value.clone());
-    ClientTls::load(TlsSettings::read(get).expect("sound")).expect("loads")
-}
 
 fn trusting() -> (&'static str, String) {
     ("ssl.truststore.location", data("ca.pem"))
@@ -56,74 +26,15 @@ fn own() -> ClientTls {
     ])
 }
 
-/// Key and chain of a client, of an authority that nobody knows.
+/// Key and chain of a client, of an authority that no node trusts.
 fn foreign() -> ClientTls {
-    let mut params = CertificateParams::new(Vec::new()).expect("sound");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed");
-    let key = KeyPair::generate().expect("a key");
-    let leaf = CertificateParams::new(vec!["client".to_owned()]).expect("sound");
-    let chain = leaf.signed_by(&key, &ca).expect("signed").pem();
-    tls(&[trusting(), ("ssl.keystore.key", key.serialize_pem()), ("ssl.keystore.certificate.chain", chain)])
-}
-
-/// One connection with TLS.
-struct Client {
-    runtime: Runtime,
-    stream: Stream,
-    reader: FrameReader,
-}
-
-impl Client {
-    fn connect(port: u16, tls: &ClientTls) -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let stream = runtime.block_on(async {
-            let tcp = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
-            Stream::greet(tcp, "127.0.0.1", Some(tls)).await
-        })?;
-        let reader = FrameReader::new(Budget::new(64 << 20).claim(None), 32 << 20);
-        Ok(Self { runtime, stream, reader })
-    }
-
-    fn call(&mut self, body: impl Into<RequestBody>, version: i16) -> Result<ResponseBody> {
-        let body = body.into();
-        let key = body.key();
-        let header = RequestHeader {
-            request_api_key: key.number(),
-            request_api_version: version,
-            correlation_id: 1,
-            client_id: Some("tls-test".into()),
-            ..RequestHeader::default()
-        };
-        let frame = frame_request(&header, &body).expect("encodes");
-        let Self { runtime, stream, reader } = self;
-        let (mut read, write) = stream.split();
-        runtime.block_on(async {
-            let mut writer = FrameWriter::default();
-            writer.queue(frame.segments);
-            writer.flush(&write).await?;
-            let answer = reader.next(&mut read).await.map_err(std::io::Error::other)?;
-            let (frame, _claim) = answer.ok_or(std::io::ErrorKind::UnexpectedEof)?;
-            Ok(decode_response(frame, key, version).expect("an answer").1)
-        })
-    }
+    let (key, chain) = Authority::new().issue("client");
+    tls(&[trusting(), ("ssl.keystore.key", key), ("ssl.keystore.certificate.chain", chain)])
 }
 
 /// Whether a client gets as far as an answer: with TLS 1.3 a refusal comes after its own side is done.
 fn is_served(port: u16, tls: &ClientTls) -> bool {
     Client::connect(port, tls).and_then(|mut client| client.call(ApiVersionsRequest::default(), 0)).is_ok()
-}
-
-fn produce(client: &mut Client, topic: &str, records: bytes::Bytes) -> i16 {
-    let partition = PartitionProduceData { index: 0, records: Some(records), ..Default::default() };
-    let topic =
-        TopicProduceData { name: topic.into(), partition_data: vec![partition], ..Default::default() };
-    let request =
-        ProduceRequest { acks: -1, timeout_ms: 20_000, topic_data: vec![topic], ..Default::default() };
-    let ResponseBody::Produce(response) = client.call(request, 9).expect("answered") else {
-        panic!("another")
-    };
-    response.responses[0].partition_responses[0].error_code
 }
 
 fn fetched_bytes(client: &mut Client, topic: &str) -> usize {
@@ -183,7 +94,7 @@ fn client_certificates_are_required_or_requested() {
     assert!(!is_served(port, &tls(&[trusting()])), "no certificate");
     assert!(!is_served(port, &foreign()), "of an authority that is not trusted");
     // A client that trusts another authority does not speak to this node.
-    assert!(Client::connect(port, &tls(&[("ssl.truststore.certificates", other_authority())])).is_err());
+    assert!(Client::connect(port, &tls(&[("ssl.truststore.certificates", Authority::new().pem())])).is_err());
     // A client without TLS is named in the log.
     let mut plain = crate::harness::Client::try_connect(port).expect("connects");
     assert!(plain.try_call(ApiVersionsRequest::default(), 0).is_none());
@@ -197,30 +108,12 @@ fn client_certificates_are_required_or_requested() {
     assert!(node.stop().success());
 }
 
-fn other_authority() -> String {
-    let mut params = CertificateParams::new(Vec::new()).expect("sound");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.self_signed(&KeyPair::generate().expect("a key")).expect("signed").pem()
-}
-
-/// A node's key and certificate, of an authority in `folder`.
-fn renew(folder: &Path, ca: &CertifiedIssuer<'static, KeyPair>) {
-    let key = KeyPair::generate().expect("a key");
-    let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("sound");
-    let chain = leaf.signed_by(&key, ca).expect("signed").pem();
-    // Not in one step, as people do it.
-    let path = folder.join("node.pem");
-    std::fs::write(&path, key.serialize_pem()).expect("writes");
-    std::fs::write(&path, format!("{}{chain}", key.serialize_pem())).expect("writes");
-}
-
 #[test]
 fn certificate_is_replaced_while_clients_connect() {
-    let mut params = CertificateParams::new(Vec::new()).expect("sound");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed");
+    let ca = Authority::new();
     let folder = crate::harness::TempDir::new();
-    renew(folder.path(), &ca);
+    let renew = || ca.write(&folder.path().join("node.pem"), "127.0.0.1");
+    renew();
     let keys =
         format!("listener.name.ssl.ssl.keystore.location={}", folder.path().join("node.pem").display());
     let more = [keys, "listener.name.ssl.ssl.keystore.password=".to_owned()];
@@ -238,7 +131,7 @@ fn certificate_is_replaced_while_clients_connect() {
             served
         });
         for renewed in 1..=2 {
-            renew(folder.path(), &ca);
+            renew();
             eventually("the new certificate is in use", || {
                 node.log().matches("new key or trust store in use").count() >= renewed
             });

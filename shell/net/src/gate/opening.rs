@@ -24,6 +24,10 @@ impl Opening {
         Self { since, state: AtomicU8::new(SILENT), gave_way: Notify::new() }
     }
 
+    pub fn since(&self) -> Instant {
+        self.since
+    }
+
     pub fn age(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.since)
     }
@@ -59,6 +63,11 @@ pub struct FirstRequest {
 }
 
 impl FirstRequest {
+    /// When the connection was accepted.
+    pub fn accepted_at(&self) -> Instant {
+        self.opening.since()
+    }
+
     /// Whether places are short.
     pub fn is_crowded(&self) -> bool {
         self.gate.is_crowded()

@@ -1,7 +1,8 @@
 //! The handshake of TLS over a socket, from either side; and what a server does with a peer that has sent nothing
 //! yet, or speaks something else.
 //!
-//! Always true: until the first byte has come, a connection holds no session; a handshake ends within [`HANDSHAKE`].
+//! Always true: until the first byte has come, a connection holds no session; a handshake ends within [`HANDSHAKE`] of
+//! the moment at which the connection was accepted.
 
 use super::{Detached, Tls, ended};
 use crate::FirstRequest;
@@ -9,9 +10,9 @@ use barnabas_tls::{ServerTls, Session, SessionError};
 use std::io::{Error, ErrorKind, Result};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
-/// From the first byte to the last.
+/// From the moment at which the connection was accepted.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long the first byte may take; TLS clients speak first.
 const SILENT: Duration = Duration::from_secs(10);
@@ -85,12 +86,13 @@ pub async fn accept(
     now_s: i64,
 ) -> std::result::Result<Accepted, HandshakeError> {
     let tcp = TcpStream::from_std(tcp).map_err(HandshakeError::Failed)?;
+    let until = (place.accepted_at() + HANDSHAKE).into();
     first_byte(&tcp, place).await?;
     let mut session = tls.accept().map_err(|error| HandshakeError::Failed(error.into()))?;
     let shaken = tokio::select! {
         biased;
         () = place.gave_way() => return Err(HandshakeError::GaveWay),
-        shaken = timeout(HANDSHAKE, shake(&tcp, &mut session)) => shaken,
+        shaken = timeout_at(until, shake(&tcp, &mut session)) => shaken,
     };
     match shaken {
         Err(_) => return Err(HandshakeError::Slow),
@@ -114,7 +116,7 @@ pub struct Accepted {
 }
 
 async fn first_byte(tcp: &TcpStream, place: &FirstRequest) -> std::result::Result<(), HandshakeError> {
-    let begun = barnabas_clock::now();
+    let begun = place.accepted_at();
     let mut first = [0; 5];
     loop {
         let peeked = tokio::select! {
@@ -142,7 +144,8 @@ fn known(first: &[u8]) -> std::result::Result<(), HandshakeError> {
         [HANDSHAKE_RECORD, ..] => return Ok(()),
         // A length below 16 MiB: the first request of a Kafka client.
         [0, ..] => {
-            "the peer speaks Kafka's protocol without TLS, and this listener speaks TLS. Set security.protocol=SSL at the client"
+            "the peer speaks Kafka's protocol without TLS, and this listener speaks TLS. Set security.protocol=SSL at the client, or \
+             SASL_SSL where the listener has SASL"
         }
         [b'G' | b'P' | b'H' | b'D' | b'O' | b'C' | b'T', b'A'..=b'Z', ..] => {
             "the peer speaks HTTP, and this listener speaks Kafka's protocol over TLS. Metrics have an address of their own: \

@@ -1,6 +1,6 @@
 //! The cryptography behind rustls. This file alone names it: another provider is another line here.
 //!
-//! aws-lc-rs: it encrypts and signs RSA twice as fast as ring (lab/bench/JOURNAL.md).
+//! aws-lc-rs: it encrypts and signs RSA twice as fast as ring (docs/DEPENDENCIES.md).
 
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs as chosen;

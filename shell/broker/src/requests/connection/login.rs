@@ -6,7 +6,8 @@
 //!
 //! Always true:
 //! 1. no request of a client on such a listener is started before the client has authenticated
-//! 2. a connection whose client has not authenticated within [`DEADLINE`] is closed
+//! 2. a connection whose client has not authenticated within [`DEADLINE`] of its begin is closed; a TLS handshake is part
+//!    of that time
 //! 3. while a client authenticates again, nothing else of its connection is started
 //!
 //! Neighbours: node/logins.rs, who may log in and how.
@@ -35,7 +36,7 @@ use barnabas_wire::messages::{ApiVersionsRequest, ApiVersionsResponse};
 use bytes::Bytes;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout, timeout_at};
 
 /// For a login, with everything before it.
@@ -44,13 +45,20 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Lets the client authenticate, where its listener asks for that. `false`: the connection is to be closed.
-pub(super) async fn log_in(session: &Rc<Session>, stream: &mut Stream, reader: &mut FrameReader) -> bool {
+///
+/// `accepted_at`: when the connection was accepted, before its TLS handshake.
+pub(super) async fn log_in(
+    session: &Rc<Session>,
+    stream: &mut Stream,
+    reader: &mut FrameReader,
+    accepted_at: Instant,
+) -> bool {
     let Some(listener) = session.node.logins.listener(session.listener) else { return true };
     if session.login().is_some() {
         return true;
     }
     let begun = Stamp::now();
-    let until = (barnabas_clock::now() + DEADLINE).into();
+    let until = (accepted_at + DEADLINE).into();
     let frame_bytes_max = reader.limit(listener.receive_bytes_max);
     let (mut exchange, mut writer) = (Exchange::new(), FrameWriter::default());
     let (mut read, write) = stream.split();

@@ -11,6 +11,7 @@ pub mod replicas;
 pub mod sasl;
 pub mod share;
 pub mod three_dirs;
+pub mod tls;
 pub mod transactions;
 pub mod txn;
 

@@ -4,12 +4,14 @@
 
 mod login;
 
+use crate::security::tls;
 use crate::{ClientError, Security};
 use barnabas_base::Map;
 use barnabas_net::{Budget, FrameError, FrameReader, FrameWriter, Stream};
 use barnabas_wire::messages::{ApiVersionsRequest, ApiVersionsResponse, RequestHeader, ResponseHeader};
 use barnabas_wire::{ApiKey, Message, Reader, Request, Str, Struct, VersionRange, Writer};
 use bytes::{BufMut, Bytes, BytesMut};
+use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
@@ -69,10 +71,10 @@ impl Connection {
     /// Connects to `address` (`host:port`), asks which versions it speaks, and logs in.
     ///
     /// # Errors
-    /// [`ClientError::Unreachable`] if the connect is refused or the name is unknown; [`ClientError::Login`] if the
-    /// node refuses the login; any error of the first request.
+    /// [`ClientError::Unreachable`] if the connect is refused or the name is unknown; [`ClientError::Tls`] if a
+    /// certificate is refused; [`ClientError::Login`] if the node refuses the login; any error of the first request.
     pub async fn open_with(address: &str, dial: &Dial) -> Result<Self, ClientError> {
-        let stream = Stream::plain(connect(address, dial).await?);
+        let stream = greeted(connect(address, dial).await?, address, dial).await?;
         let budget = Budget::new(2 * ANSWER_BYTES_MAX as u64);
         let mut connection = Self {
             address: address.to_owned(),
@@ -253,6 +255,10 @@ impl Connection {
                 );
                 Err(ClientError::Login { address: self.address.clone(), why })
             }
+            // With TLS 1.3 a node refuses a client's certificate when the client's own side is done.
+            Ok(Err(FrameError::Io(error))) if error.kind() == ErrorKind::InvalidData => {
+                Err(ClientError::Tls { address: self.address.clone(), why: error.to_string() })
+            }
             Ok(Err(error)) => Err(self.lost(format!("{error}{}", self.suspicion()))),
             Err(_) => {
                 Err(self.lost(format!("no answer within {} ms", (self.timeout + patience).as_millis())))
@@ -268,6 +274,9 @@ impl Connection {
                 ". Does its listener expect a login? That is security.protocol=SASL_PLAINTEXT"
             }
             (1, true, false) => ". Does its listener expect a login? That is security.protocol=SASL_SSL",
+            (0, true, _) => {
+                ". Does its listener ask for a client certificate? That is ssl.keystore.location or ssl.keystore.key"
+            }
             _ => "",
         }
     }
@@ -287,6 +296,25 @@ impl Connection {
 
     fn lost(&self, why: impl std::fmt::Display) -> ClientError {
         ClientError::Lost { address: self.address.clone(), why: why.to_string() }
+    }
+}
+
+/// The TLS handshake, where there is one.
+async fn greeted(tcp: TcpStream, address: &str, dial: &Dial) -> Result<Stream, ClientError> {
+    let lost = |why: String| ClientError::Lost { address: address.to_owned(), why };
+    let greeting = Stream::greet(tcp, tls::host(address), dial.security.tls());
+    match tokio::time::timeout(dial.timeout, greeting).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) if error.kind() == ErrorKind::InvalidData => {
+            Err(ClientError::Tls { address: address.to_owned(), why: error.to_string() })
+        }
+        Ok(Err(error)) => Err(lost(format!(
+            "{error}. Does its listener have TLS? Without it security.protocol is PLAINTEXT or SASL_PLAINTEXT"
+        ))),
+        Err(_) => Err(lost(format!(
+            "no TLS handshake within {} ms. Does its listener have TLS?",
+            dial.timeout.as_millis()
+        ))),
     }
 }
 

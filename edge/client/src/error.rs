@@ -9,6 +9,8 @@ pub enum ClientError {
     Unreachable { address: String, why: String },
     #[error("no login at {address}: {why}")]
     Login { address: String, why: String },
+    #[error("no TLS with {address}: {why}")]
+    Tls { address: String, why: String },
     #[error("the connection to {address} ended: {why}")]
     Lost { address: String, why: String },
     #[error(

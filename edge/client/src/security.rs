@@ -1,8 +1,8 @@
 //! How a connection is protected and who logs in, by Kafka's client keys.
 //!
-//! The login itself is connection/login.rs.
+//! The login itself is connection/login.rs; security/tls.rs makes TLS of the `ssl.*` keys.
 //!
-//! Keys: `security.protocol`, `sasl.mechanism`, `sasl.jaas.config`. PLAIN and SCRAM take `username` and `password`,
+//! Keys: `security.protocol`, `ssl.*`, `sasl.mechanism`, `sasl.jaas.config`. PLAIN and SCRAM take `username` and `password`,
 //! from PlainLoginModule or ScramLoginModule alike, as Kafka's clients do.
 //!
 //! Not here: OAUTHBEARER, GSSAPI, JAAS files of the JVM, callback handler classes. Each is refused by name.
@@ -12,11 +12,14 @@
 
 #[cfg(test)]
 mod tests;
+pub(crate) mod tls;
 
 use crate::ClientError;
 use barnabas_sasl::Secret;
 use barnabas_sasl::jaas::{LoginModule, parse_one};
 use barnabas_sasl::scram::Mechanism;
+use barnabas_tls::ClientTls;
+use std::sync::Arc;
 
 /// The mechanisms that this client speaks.
 const MECHANISMS: &str = "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512";
@@ -56,9 +59,11 @@ impl Protocol {
 }
 
 /// The protection of a client's connections. By default none.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Security {
     protocol: Protocol,
+    /// All connections share it: sessions are resumed.
+    tls: Option<Arc<ClientTls>>,
     credentials: Option<Credentials>,
 }
 
@@ -89,6 +94,16 @@ impl Login {
     }
 }
 
+/// Two are the same if they were made of the same stores at the same moment.
+impl PartialEq for Security {
+    fn eq(&self, other: &Self) -> bool {
+        let stores = |security: &Self| security.tls.as_ref().map(Arc::as_ptr);
+        self.protocol == other.protocol
+            && self.credentials == other.credentials
+            && stores(self) == stores(other)
+    }
+}
+
 impl Security {
     /// Whether this is a key of a client's protection.
     pub fn has_key(key: &str) -> bool {
@@ -103,23 +118,21 @@ impl Security {
         let given: Vec<(&str, &str)> = properties.into_iter().filter(|(key, _)| Self::has_key(key)).collect();
         let get = |key: &str| given.iter().rev().find(|pair| pair.0 == key).map(|pair| pair.1.trim());
         let protocol = protocol(get("security.protocol"))?;
-        if protocol.has_tls() {
-            return Err(invalid(
-                "security.protocol",
-                protocol.name(),
-                "PLAINTEXT or SASL_PLAINTEXT: this client does not encrypt yet",
-            ));
-        }
+        let tls = protocol.has_tls().then(|| tls::load(get)).transpose()?;
         let credentials = if protocol.has_sasl() {
             Some(credentials(get("sasl.mechanism"), get("sasl.jaas.config"))?)
         } else {
             None
         };
-        Ok(Self { protocol, credentials })
+        Ok(Self { protocol, tls, credentials })
     }
 
     pub fn protocol(&self) -> Protocol {
         self.protocol
+    }
+
+    pub(crate) fn tls(&self) -> Option<&ClientTls> {
+        self.tls.as_deref()
     }
 
     pub(crate) fn credentials(&self) -> Option<&Credentials> {

@@ -20,5 +20,6 @@ mod log_lines;
 pub mod logging;
 pub mod machine;
 pub mod sasl;
+pub mod security_init;
 pub mod tls;
 pub mod version;

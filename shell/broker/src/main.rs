@@ -36,6 +36,7 @@ fn main() -> ExitCode {
     let done = match matches.subcommand() {
         Some(("server", matches)) => server::run(matches),
         Some(("storage", matches)) => controller::storage_tool::run(matches),
+        Some(("security", matches)) => config::security_init::run(matches),
         Some(("config", matches)) => config::explain::run(matches),
         Some(("version", _)) => config::version::print(),
         _ => return ExitCode::FAILURE,

@@ -2,6 +2,7 @@
 //!
 //! It judges nothing: chains are verified in verify.rs.
 
+mod authority;
 mod distinguished_name;
 mod expiry;
 mod mapping_rules;
@@ -9,6 +10,7 @@ mod mapping_rules;
 mod tests;
 pub(crate) mod tlv;
 
+pub use authority::{Authority, Issued, Validity};
 pub use distinguished_name::rfc2253;
 pub use expiry::{Expiring, Expiry};
 pub use mapping_rules::MappingRules;

@@ -32,7 +32,7 @@ mod session;
 mod settings;
 mod stores;
 
-pub use certificate::{Expiring, Expiry, Facts, MappingRules, rfc2253};
+pub use certificate::{Authority, Expiring, Expiry, Facts, Issued, MappingRules, Validity, rfc2253};
 pub use client::ClientTls;
 pub use error::TlsError;
 pub use server::ServerTls;

@@ -13,6 +13,7 @@ mod buffers;
 mod machine;
 #[cfg(test)]
 mod tests;
+mod trouble;
 
 use crate::stores::trust;
 use buffers::Received;
@@ -43,10 +44,7 @@ impl SessionError {
     }
 
     fn of(error: &rustls::Error) -> Self {
-        match trust::take_refused() {
-            Some(subject) => Self::new(format!("{error} (the certificate of {subject})")),
-            None => Self::new(error.to_string()),
-        }
+        Self::new(trouble::words(error, trust::take_refused().as_deref()))
     }
 }
 

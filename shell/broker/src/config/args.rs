@@ -18,6 +18,7 @@ pub fn command() -> Command {
         .subcommand(server())
         .subcommand(storage())
         .subcommand(config())
+        .subcommand(security())
         .subcommand(Command::new("version").about("Prints the version and the commit."))
         // Listed here for help and for suggestions; `main` runs them with their own flags.
         .subcommands(barnabas_tools::TOOLS.iter().map(|tool| Command::new(tool.name).about(tool.about)))
@@ -138,6 +139,35 @@ fn config() -> Command {
                     Arg::new("all").long("all").action(ArgAction::SetTrue).help("Every key that Kafka knows"),
                 )
                 .arg(overrides()),
+        )
+}
+
+fn security() -> Command {
+    let value = |name: &'static str, of: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(of).help(help)
+    };
+    Command::new("security")
+        .about("Makes what a cluster with TLS, logins and ACLs begins with.")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            Command::new("init")
+                .about("Makes an authority, certificates, an administrator and settings, and says what comes next.")
+                .arg(value("dir", "DIRECTORY", "Where; it must not hold anything yet").required(true))
+                .arg(
+                    value("nodes", "1|3", "How many nodes, each broker and controller")
+                        .value_parser(["1", "3"])
+                        .default_value("1"),
+                )
+                .arg(
+                    value("host", "HOST,…", "The name or address of each node, or one for all of them")
+                        .default_value("localhost"),
+                )
+                .arg(
+                    value("port", "PORT", "The first port; a node uses two, nodes of one host follow each other")
+                        .value_parser(clap::value_parser!(u16).range(1..))
+                        .default_value("9092"),
+                ),
         )
 }
 

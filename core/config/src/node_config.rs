@@ -249,7 +249,7 @@ fn bootstrap_servers(settings: &Settings) -> Result<Vec<(Text, u16)>, ConfigErro
     const KEY: &str = "controller.quorum.bootstrap.servers";
     let text = settings.get(KEY).unwrap_or_default();
     let mut servers = Vec::new();
-    for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+    for entry in text.split(',').map(str::trim).filter(|_| !text.is_empty()) {
         let example = format!("{KEY}=a:9093,b:9093,c:9093");
         let problem = || format!("'{entry}' is no address: expected HOST:PORT");
         servers.push(address(entry).ok_or_else(|| ConfigError::value(KEY, problem(), example))?);
@@ -322,7 +322,9 @@ mod tests {
         assert!(refused(&[("log.dirs", " ")]).contains("names no directory"));
         assert!(refused(&[("controller.quorum.voters", "2@h:1")]).contains("no voter"));
         assert!(refused(&[("controller.quorum.voters", "1@h:1,1@h:2")]).contains("twice"));
-        assert!(refused(&[("controller.quorum.bootstrap.servers", "h")]).contains("HOST:PORT"));
+        for servers in ["h", ",", "h:1,"] {
+            assert!(refused(&[("controller.quorum.bootstrap.servers", servers)]).contains("HOST:PORT"));
+        }
         assert!(refused(&[("controller.quorum.voters", "x")]).contains("ID@HOST:PORT"));
     }
 

@@ -35,3 +35,82 @@ fn repeated(settings: &Settings) -> Option<String> {
     let (_, first) = entries.iter().enumerate().find(is_repeated)?;
     Some(format!("{key}: {first} stands there twice and counts once"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NodeConfig;
+
+    /// Where the verdict is another one on purpose: key, value, whether it is taken here.
+    const OURS: [(&str, &str, bool); 9] = [
+        // No class can run here, so only Kafka's own authorizer is taken.
+        ("authorizer.class.name", "nonsense", false),
+        ("authorizer.class.name", "a,,b", false),
+        ("authorizer.class.name", ",", false),
+        // A directory that was formatted knows its voters.
+        ("controller.quorum.voters", "", true),
+        // The limit of all requests may be below that of one: the node counts a request's bytes as they arrive.
+        ("queued.max.request.bytes", "1", true),
+        ("queued.max.request.bytes", "2", true),
+        ("queued.max.request.bytes", "10", true),
+        ("queued.max.request.bytes", "1000", true),
+        ("queued.max.request.bytes", "30000", true),
+    ];
+
+    fn is_taken(key: &str, value: &str) -> Result<(), String> {
+        let mut settings = Settings::of(
+            &[
+                ("node.id", "1"),
+                ("process.roles", "broker,controller"),
+                ("controller.quorum.voters", "1@localhost:9093"),
+                ("listeners", "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093"),
+                ("controller.listener.names", "CONTROLLER"),
+                ("log.dirs", "/nowhere"),
+            ],
+            &[],
+        );
+        settings.set(key, value);
+        let node = NodeConfig::read(settings).map_err(|error| error.to_string())?;
+        check(&node.settings).map(drop)
+    }
+
+    fn recorded() -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+        let lines = include_str!("verdicts.tsv").lines();
+        lines.flat_map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let [key, taken, refused] = fields[..] else { panic!("{line}") };
+            let values = |list: &'static str| list.split(' ').filter(|value| !value.is_empty());
+            let taken = values(taken).map(|value| (value, true));
+            let all: Vec<_> = taken.chain(values(refused).map(|value| (value, false))).collect();
+            all.into_iter().map(move |(value, is_taken)| (key, value.trim_matches('\''), is_taken))
+        })
+    }
+
+    #[test]
+    fn each_value_has_apaches_verdict() {
+        let mut others = Vec::new();
+        for (key, value, is_apaches) in recorded() {
+            let ours = is_taken(key, value);
+            let own = OURS.iter().find(|own| (own.0, own.1) == (key, value));
+            assert_ne!(own.map(|own| own.2), Some(is_apaches), "{key}={value} is no difference");
+            if ours.is_ok() != own.map_or(is_apaches, |own| own.2) {
+                others.push(format!("{key}={value}: {ours:?}"));
+            }
+        }
+        assert!(others.is_empty(), "{others:#?}");
+        assert!(recorded().count() > 2_000);
+    }
+
+    #[test]
+    fn a_refused_value_is_named_as_kafka_names_it() {
+        for (key, value) in
+            [("log.roll.ms", "0"), ("offsets.topic.compression.codec", "9"), ("log.dir", "a,,b")]
+        {
+            let said = is_taken(key, value).expect_err("refused");
+            assert!(
+                said.starts_with(&format!("Invalid value {value} for configuration {key}: expected ")),
+                "{said}"
+            );
+        }
+    }
+}

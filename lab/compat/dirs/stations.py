@@ -35,7 +35,7 @@ class Place:
             "log.dirs": ",".join(map(str, self.directories)),
             "offsets.topic.replication.factor": "1", "offsets.topic.num.partitions": "4",
             "transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1", "transaction.state.log.num.partitions": "4",
-            "group.initial.rebalance.delay.ms": "0", "log.cleaner.backoff.ms": "300", "broker.session.timeout.ms": "3000",
+            "group.initial.rebalance.delay.ms": "0", "log.cleaner.backoff.ms": "300", "broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "1000",
             "log.segment.delete.delay.ms": "1000",
             # So that snapshots of the metadata, not its log alone, are handed on.
             "metadata.log.max.record.bytes.between.snapshots": "20000",

@@ -26,8 +26,20 @@ pub struct SocketOptions {
 pub enum BindError {
     #[error("the host '{host}' of a listener cannot be resolved: {source}")]
     Resolve { host: String, source: io::Error },
-    #[error("cannot listen on {address}: {source}. Is another program using this port? (key listeners)")]
+    #[error("cannot listen on {address}: {source}. {} (key listeners)", advice(source.kind()))]
     Bind { address: SocketAddr, source: io::Error },
+}
+
+/// What the operator looks at, by the kind of error.
+fn advice(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::AddrNotAvailable => {
+            "No interface of this machine has this address. Listen on one that it has, or leave the host empty for all \
+             of them; the address that clients use belongs into advertised.listeners"
+        }
+        io::ErrorKind::PermissionDenied => "Ports below 1024 need the capability CAP_NET_BIND_SERVICE",
+        _ => "Is another program using this port?",
+    }
 }
 
 /// One bound listener.

@@ -13,6 +13,7 @@ const ADVERTISED: &str = "advertised.listeners";
 const PROTOCOL_MAP: &str = "listener.security.protocol.map";
 const CONTROLLER_NAMES: &str = "controller.listener.names";
 const INTER_BROKER: &str = "inter.broker.listener.name";
+const EARLY: &str = "early.start.listeners";
 const INTER_BROKER_PROTOCOL: &str = "security.inter.broker.protocol";
 
 const LISTENERS_EXAMPLE: &str = "listeners=PLAINTEXT://:9092,CONTROLLER://:9093";
@@ -27,6 +28,8 @@ pub struct Listener {
     /// Only brokers or controllers connect there: a controllers' listener, and the brokers' own where clients have
     /// another one.
     pub is_reserved: bool,
+    /// A controllers' listener that opens before the node knows the cluster's ACLs.
+    pub is_early: bool,
 }
 
 /// All sockets of the node, and the names others know them by.
@@ -60,8 +63,10 @@ pub fn read(settings: &Settings, is_broker: bool, is_controller: bool) -> Result
     for endpoint in listed {
         let protocol = protocol_of(&protocols, &endpoint.listener)?;
         let is_controller = controller_names.contains(&endpoint.listener);
-        all.push(Listener { endpoint, protocol, is_controller, is_reserved: is_controller });
+        let is_reserved = is_controller;
+        all.push(Listener { endpoint, protocol, is_controller, is_reserved, is_early: is_controller });
     }
+    name_early(settings, &mut all, &controller_names)?;
     for name in &controller_names {
         check_controllers_protocol(&protocols, name)?;
     }
@@ -75,6 +80,33 @@ pub fn read(settings: &Settings, is_broker: bool, is_controller: bool) -> Result
         all.iter_mut().filter(|listener| is_own(listener)).for_each(|listener| listener.is_reserved = true);
     }
     Ok(Listeners { all, advertised, inter_broker, controller_names, controller_protocol })
+}
+
+/// Kafka opens the listeners of brokers after a broker has caught up, whether they are named here or not: what is
+/// decided here is when the controllers' open. All of them open early where the key is not set.
+///
+/// # Source
+/// KIP-801; Kafka `KafkaConfig.earlyStartListeners`.
+fn name_early(
+    settings: &Settings,
+    all: &mut [Listener],
+    controller_names: &[ListenerName],
+) -> Result<(), ConfigError> {
+    let Some(text) = settings.get(EARLY) else { return Ok(()) };
+    let early = names(text);
+    for name in &early {
+        if !all.iter().any(|listener| listener.endpoint.listener == *name) && !controller_names.contains(name)
+        {
+            let problem = format!(
+                "contains listener {name}, but this is not contained in {LISTENERS} or {CONTROLLER_NAMES}"
+            );
+            return Err(ConfigError::value(EARLY, problem, format!("{EARLY}={}", controller_names[0])));
+        }
+    }
+    for listener in all {
+        listener.is_early &= early.contains(&listener.endpoint.listener);
+    }
+    Ok(())
 }
 
 fn names(text: &str) -> Vec<ListenerName> {
@@ -321,6 +353,27 @@ mod tests {
         assert!(listeners.all[1].is_controller);
         let advertised: Vec<_> = listeners.advertised.iter().map(|(e, _)| e.to_string()).collect();
         assert_eq!(advertised, ["PLAINTEXT://localhost:9092"]);
+    }
+
+    #[test]
+    fn early_listeners_are_the_controllers_that_are_named() {
+        let both = ("listeners", "PLAINTEXT://:9092,CONTROLLER://:9093");
+        let early = |pairs: &[(&str, &str)]| -> Vec<bool> {
+            let listeners = read(&settings(pairs), true, true).expect("sound");
+            listeners.all.iter().map(|listener| listener.is_early).collect()
+        };
+        assert_eq!(early(&[both]), [false, true]);
+        assert_eq!(early(&[both, (EARLY, "CONTROLLER, PLAINTEXT")]), [false, true]);
+        assert_eq!(early(&[both, (EARLY, "PLAINTEXT")]), [false, false]);
+        assert_eq!(early(&[both, (EARLY, "")]), [false, false]);
+        let refused =
+            read(&settings(&[both, (EARLY, "OTHER")]), true, true).expect_err("refused").to_string();
+        assert!(
+            refused.starts_with(
+                "early.start.listeners: contains listener OTHER, but this is not contained in listeners"
+            ),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -105,6 +105,8 @@ impl BrokerConfig {
                 }
             }
         }
+        // Kafka `KafkaConfig.logRetentionTimeMillis`: any time below 0 is no limit.
+        topics.retention_ms = topics.retention_ms.max(-1);
         topics.record_validation = match self.value("record.validation") {
             Some("full") => RecordValidation::Full,
             Some("structure") => RecordValidation::Structure,

@@ -65,7 +65,11 @@ pub enum Valid {
     OneOfIgnoringCase(&'static [&'static str]),
     /// Every entry of the list is one of these.
     ListOf(&'static [&'static str]),
+    /// The same, and there is at least one.
+    SomeOf(&'static [&'static str]),
     NonEmpty,
+    /// `address:number` entries.
+    AddressCounts,
     /// `host:port`.
     HostPort,
     /// 1 to 9, or −1 for the codec's own level.
@@ -251,6 +255,10 @@ impl ConfigKey {
 
     pub(super) const fn list_of(self, values: &'static [&'static str]) -> Self {
         self.valid(Valid::ListOf(values))
+    }
+
+    pub(super) const fn some_of(self, values: &'static [&'static str]) -> Self {
+        self.valid(Valid::SomeOf(values))
     }
 
     pub(super) const fn per_broker(mut self) -> Self {

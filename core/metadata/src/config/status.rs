@@ -88,7 +88,9 @@ const BROKER: &[(&str, Status)] = &[
     ("delete.topic.enable", Applied),
     (
         "early.start.listeners",
-        Emulated("controllers' listeners open early; all others open after the ACLs are loaded"),
+        Emulated(
+            "it decides about controllers' listeners; those of brokers open after the ACLs are loaded, named here or not",
+        ),
     ),
     ("errors.deadletterqueue.*", Applied),
     ("fetch.max.bytes", Applied),

@@ -259,7 +259,10 @@ fn retention_is_taken_from_the_smallest_unit_that_is_set() {
     assert_eq!(retention(&[("log.retention.hours", "1"), ("log.retention.minutes", "2")]), 120_000);
     assert_eq!(retention(&[("log.retention.minutes", "2"), ("log.retention.ms", "3")]), 3);
     assert_eq!(broker(&[("log.retention.hours", "1")]).long("log.retention.ms"), 3_600_000);
-    assert_eq!(retention(&[("log.retention.hours", "-1")]), -1);
+    for below in ["-1", "-5"] {
+        assert_eq!(retention(&[("log.retention.hours", below)]), -1);
+        assert_eq!(retention(&[("log.retention.ms", below)]), -1);
+    }
 }
 
 #[test]

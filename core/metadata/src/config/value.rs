@@ -77,7 +77,10 @@ pub fn range(key: &ConfigKey) -> Option<String> {
         Valid::OneOf(values) => format!("one of {}", values.join(", ")),
         Valid::OneOfIgnoringCase(values) => format!("one of {} in any case", values.join(", ")),
         Valid::ListOf(values) => format!("any of {}, separated by commas", values.join(", ")),
+        Valid::SomeOf(values) => format!("one or more of {}, separated by commas", values.join(", ")),
+        Valid::NonEmpty if matches!(key.kind, Kind::List) => "a list that is not empty".to_owned(),
         Valid::NonEmpty => "a text that is not empty".to_owned(),
+        Valid::AddressCounts => "ADDRESS:NUMBER entries separated by commas, like 10.0.0.7:100".to_owned(),
         Valid::HostPort => "host:port".to_owned(),
         Valid::ThrottledReplicas => {
             "*, or partition:broker pairs separated by commas, like 0:101,1:102".to_owned()
@@ -87,11 +90,20 @@ pub fn range(key: &ConfigKey) -> Option<String> {
 }
 
 fn check_text(key: &ConfigKey, value: &str) -> Result<(), ValueError> {
+    // Kafka `ConfigDef.ValidList`, which stands behind every list of a broker (KIP-1161).
+    if matches!(key.kind, Kind::List) && parse_list(value).any(str::is_empty) {
+        let expected = "entries that are not empty, separated by commas".to_owned();
+        return Err(ValueError::new(key, value, range(key).unwrap_or(expected)));
+    }
     let fits = match key.valid {
         Valid::OneOf(values) => values.contains(&value),
         Valid::OneOfIgnoringCase(values) => values.iter().any(|known| known.eq_ignore_ascii_case(value)),
         Valid::ListOf(values) => parse_list(value).all(|entry| values.contains(&entry)),
+        Valid::SomeOf(values) => !value.is_empty() && parse_list(value).all(|entry| values.contains(&entry)),
         Valid::NonEmpty => !value.is_empty(),
+        Valid::AddressCounts => {
+            parse_list(value).filter(|entry| !entry.is_empty()).all(is_address_and_number)
+        }
         Valid::HostPort => {
             value.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
         }
@@ -185,6 +197,13 @@ pub fn check_cordoned_log_dirs(value: &str, log_dirs: &[&str]) -> Result<(), Str
             Err(format!("Invalid value {entry} for configuration cordoned.log.dirs: expected {expected}"))
         }
     }
+}
+
+/// An IPv6 address holds colons itself: the number stands after the last one (Kafka `ConfigUtils.parseMap`).
+fn is_address_and_number(entry: &str) -> bool {
+    entry
+        .rsplit_once(':')
+        .is_some_and(|(address, number)| !address.is_empty() && number.trim().parse::<i32>().is_ok())
 }
 
 /// Kafka `ThrottledReplicaListValidator`.

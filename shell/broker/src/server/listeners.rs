@@ -76,7 +76,7 @@ fn is_given(broker_config: &BrokerConfig, key: &str) -> bool {
 fn per_ip_overrides(broker_config: &BrokerConfig) -> Result<Vec<(std::net::IpAddr, usize)>, Failure> {
     const KEY: &str = "max.connections.per.ip.overrides";
     let mut overrides = Vec::new();
-    for entry in broker_config.list(KEY) {
+    for entry in broker_config.list(KEY).into_iter().filter(|entry| !entry.is_empty()) {
         // An IPv6 address holds colons itself: the number stands after the last one.
         let parsed = entry
             .rsplit_once(':')
@@ -90,20 +90,20 @@ fn per_ip_overrides(broker_config: &BrokerConfig) -> Result<Vec<(std::net::IpAdd
 
 type Accepting = (Vec<tokio::task::JoinHandle<()>>, Vec<(usize, Acceptor)>);
 
-/// Controllers' listeners listen before anything else: without them no quorum of several comes about. Returns the
-/// others.
-pub fn accept_controllers(
+/// Controllers' listeners listen before anything else, unless `early.start.listeners` leaves them out: without them no
+/// quorum of several comes about. Returns the others.
+pub fn accept_early(
     node: &Arc<Node>,
     acceptors: Vec<Acceptor>,
     handshakes: Option<&Handshakes>,
 ) -> Accepting {
     let acceptors = acceptors.into_iter().enumerate();
     let (early, late): (Vec<_>, Vec<_>) =
-        acceptors.partition(|(listener, _)| node.identity.listeners[*listener].0.is_controller);
-    let accept_early = |(listener, acceptor)| {
+        acceptors.partition(|(listener, _)| node.identity.listeners[*listener].0.is_early);
+    let open = |(listener, acceptor)| {
         node.peers.links.handle().spawn(accept(node.clone(), listener, acceptor, handshakes.cloned()))
     };
-    (early.into_iter().map(accept_early).collect(), late)
+    (early.into_iter().map(open).collect(), late)
 }
 
 /// Accepts connections and deals them out to the workers in turn; with TLS, after their handshake.

@@ -6,7 +6,7 @@
 use super::identity::{begin, identify, look, open_directories, take};
 use super::lifecycle::{self, Lifecycle};
 use super::listeners::handshakes::{self, Handshakes};
-use super::listeners::{accept_controllers, bind, peer_addresses};
+use super::listeners::{accept_early, bind, peer_addresses};
 use super::membership::{Joining, Member, wait_for_image};
 use super::memory;
 use super::signals::Signals;
@@ -130,7 +130,7 @@ fn run(
     if handshakes.is_some() {
         handshakes::watch(&node, node.peers.tls.clone())?;
     }
-    let (accepting, acceptors) = accept_controllers(&node, acceptors, handshakes.as_ref());
+    let (accepting, acceptors) = accept_early(&node, acceptors, handshakes.as_ref());
     if let Some(registration) = member.controller {
         lifecycle::register_controller(&node, registration);
     }

@@ -50,7 +50,11 @@ fn unclean_elections(port: u16) -> String {
 
 #[test]
 fn leaders_after_a_kill_of_all_are_elected_cleanly() {
-    let mut cluster = Cluster::start_with(None, &["data"], "broker.session.timeout.ms=3000");
+    let mut cluster = Cluster::start_with(
+        None,
+        &["data"],
+        "broker.session.timeout.ms=3000\nbroker.heartbeat.interval.ms=1000",
+    );
     let topic = cluster.create("t");
     cluster.await_in_sync("t", 3);
     let producers = Producers::start(&cluster, topic);
@@ -98,8 +102,7 @@ fn cut_last_segment(folder: &Path) {
 /// The node that was killed with the others has lost a part of what it had acknowledged: a node that has it leads.
 #[test]
 fn damaged_replica_is_not_left_to_lead() {
-    let settings =
-        "log.segment.bytes=1048576\nauto.leader.rebalance.enable=false\nbroker.session.timeout.ms=3000";
+    let settings = "log.segment.bytes=1048576\nauto.leader.rebalance.enable=false\nbroker.session.timeout.ms=3000\nbroker.heartbeat.interval.ms=1000";
     let mut cluster = Cluster::start_with(None, &["data"], settings);
     let topic = cluster.create("t");
     cluster.await_in_sync("t", 3);
@@ -151,8 +154,7 @@ fn restore_to(node: &TestNode, seen_ms: i64) {
 /// clock alone, since no records say that a controller is active).
 #[test]
 fn disk_of_an_earlier_moment_is_not_eligible() {
-    let settings =
-        "metadata.max.idle.interval.ms=0\nauto.leader.rebalance.enable=false\nbroker.session.timeout.ms=3000";
+    let settings = "metadata.max.idle.interval.ms=0\nauto.leader.rebalance.enable=false\nbroker.session.timeout.ms=3000\nbroker.heartbeat.interval.ms=1000";
     let mut cluster = Cluster::start_with(None, &["data"], settings);
     let topic = cluster.create("t");
     cluster.await_in_sync("t", 3);

@@ -138,7 +138,7 @@ fn partition_below_its_minimum_and_a_lost_quorum_are_errors() {
 
 #[test]
 fn partition_that_stays_without_a_leader_names_its_last_isr() {
-    let mut cluster = Cluster::start("broker.session.timeout.ms=3000");
+    let mut cluster = Cluster::start("broker.session.timeout.ms=3000\nbroker.heartbeat.interval.ms=1000");
     assert_eq!(create(&mut cluster.nodes[&1].client(), 7, "alone", 3, 1), 0);
     let led_by_3 = |&partition: &i32| cluster.leader("alone", partition) == Some(3);
     let partition = until("a partition that 3 leads", || (0..3).find(led_by_3));

@@ -48,6 +48,9 @@ fn refusals(taken: u16) -> Vec<(Vec<String>, &'static str)> {
     vec![
         (one("log.retention.hours=many"), "log.retention.hours"),
         (one("compression.type=bzip2"), "compression.type"),
+        (one("log.roll.ms=0"), "Invalid value 0 for configuration log.roll.ms"),
+        (one("log.retention.hours=0"), "log.retention.hours: 0 must be unlimited (-1), or at least 1"),
+        (one("early.start.listeners=OTHER"), "early.start.listeners: contains listener OTHER"),
         (one("replica.lag.time.max.ms=100"), "replica.fetch.wait.max.ms"),
         (
             vec!["log.cleaner.threads=2".into(), "log.cleaner.dedupe.buffer.size=2097152".into()],
@@ -57,6 +60,15 @@ fn refusals(taken: u16) -> Vec<(Vec<String>, &'static str)> {
         (one("log.journal.bytes=9000000000000000000"), "log.journal.bytes"),
         (one("max.connections.per.ip.overrides=somewhere"), "max.connections.per.ip.overrides"),
         (vec![taken_by("listeners")], "in use"),
+        // An address for documentation, which no machine has (RFC 5737).
+        (
+            vec![format!(
+                "listeners=PLAINTEXT://192.0.2.1:{},CONTROLLER://127.0.0.1:{}",
+                free_port(),
+                free_port()
+            )],
+            "No interface of this machine has this address",
+        ),
         (
             vec![format!("listeners=PLAINTEXT://127.0.0.1:{},CONTROLLER://127.0.0.1:{taken}", free_port())],
             "in use",
@@ -165,6 +177,22 @@ fn unformatted_directory_is_not_made_by_a_refused_start() {
     let (ok, said) = format(&node.dir.path().join("server.properties"), "no-id", &[]);
     assert!(!ok && said.contains("no-id"), "{said}");
     assert!(!node.data().exists());
+}
+
+#[test]
+fn value_that_kafka_starts_with_is_warned_of() {
+    let odd = ["default.replication.factor=0", "log.retention.hours=-5", "broker.session.timeout.ms=3000"];
+    // The controllers' listener opens with the others.
+    let mut node = TestNode::start_with(&[odd[0], odd[1], odd[2], "early.start.listeners=PLAINTEXT"]);
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    assert!(node.stop_expecting_trouble().success());
+    for key in
+        ["default.replication.factor: 0", "log.retention.hours: -5", "broker.heartbeat.interval.ms: 2000"]
+    {
+        let wanted = format!("WARN {key} is ");
+        assert!(node.log().contains(&wanted), "{}", node.log());
+    }
 }
 
 #[test]

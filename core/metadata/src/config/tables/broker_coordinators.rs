@@ -26,7 +26,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
         .doc("How often committed offsets are checked for expiry."),
     int("offsets.retention.minutes", "10080").at_least(1).high()
         .doc("How long committed offsets are kept after their group became empty."),
-    int("offsets.topic.compression.codec", "0").high()
+    int("offsets.topic.compression.codec", "0").between(0, 4).high()
         .doc("Codec for what the group coordinator writes: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."),
     int("offsets.topic.num.partitions", "50").at_least(1).high()
         .doc("Partitions of the offsets topic; must not change once the topic exists."),
@@ -48,7 +48,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
         .doc("Bytes read at once when the share coordinator loads its topic."),
     int("share.coordinator.snapshot.update.records.per.snapshot", "500").between(0, 500)
         .doc("Updates of a share partition between two snapshots."),
-    int("share.coordinator.state.topic.compression.codec", "0").high()
+    int("share.coordinator.state.topic.compression.codec", "0").between(0, 4).high()
         .doc("Codec for what the share coordinator writes: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."),
     short("share.coordinator.state.topic.min.isr", "2").at_least(1).high()
         .doc("Replicas of the share state topic that must hold a write."),

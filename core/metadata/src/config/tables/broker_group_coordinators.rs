@@ -11,7 +11,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
         .doc("Shortest time between two assignments of one consumer group."),
     boolean("group.consumer.assignor.offload.enable", "true").cluster_wide().internal()
         .doc("Whether assignments of consumer groups are computed outside the coordinator's own thread."),
-    list("group.consumer.assignors", "uniform,range")
+    list("group.consumer.assignors", "uniform,range").valid(Valid::NonEmpty)
         .doc("Server-side assignors for consumer groups, the default first: names or Java classes."),
     int("group.consumer.heartbeat.interval.ms", "5000").at_least(1)
         .doc("How often members of a consumer group send heartbeats while nothing changes; sooner while the group settles."),
@@ -41,7 +41,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
         .doc("Threads for the group coordinator's slow work."),
     int("group.coordinator.cached.buffer.max.bytes", "1048588").at_least(524288).cluster_wide()
         .doc("Largest write buffer that the group coordinator keeps for the next append."),
-    list("group.coordinator.rebalance.protocols", "classic,consumer,streams").list_of(&["consumer", "classic", "share", "streams"])
+    list("group.coordinator.rebalance.protocols", "classic,consumer,streams").some_of(&["consumer", "classic", "share", "streams"])
         .doc("The group protocols that the broker accepts."),
     int("group.coordinator.threads", "4").at_least(1).high()
         .doc("Threads that run group coordinator shards."),
@@ -57,7 +57,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
         .doc("Shortest time between two assignments of one share group."),
     boolean("group.share.assignor.offload.enable", "true").cluster_wide().internal()
         .doc("Whether assignments of share groups are computed outside the coordinator's own thread."),
-    list("group.share.assignors", "simple")
+    list("group.share.assignors", "simple").valid(Valid::NonEmpty)
         .doc("Server-side assignors for share groups."),
     int("group.share.delivery.count.limit", "5").between(2, 10)
         .doc("How often a record is delivered to a share group before it is given up."),

@@ -51,11 +51,11 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     list("log.cleanup.policy", "delete").list_of(&["compact", "delete"]).cluster_wide()
         .doc("What happens to old data: `delete` drops old segments, `compact` keeps the newest record of each \
               key; both may be given."),
-    list("log.dir", "/tmp/kafka-logs").high()
+    list("log.dir", "/tmp/kafka-logs").valid(Valid::NonEmpty).high()
         .doc("Where data is kept; `log.dirs` takes precedence."),
     long("log.dir.failure.timeout.ms", "30000").at_least(1).low()
         .doc("A broker that could not tell the controller about a failed log directory for this long stops."),
-    list("log.dirs", "").null().high()
+    list("log.dirs", "").null().valid(Valid::NonEmpty).high()
         .doc("Where data is kept: directories separated by commas."),
     long("log.flush.interval.messages", "9223372036854775807").at_least(1).high().cluster_wide()
         .doc("After how many records a partition is synced to disk without waiting for an acknowledgement to \
@@ -97,9 +97,9 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     int("log.roll.jitter.hours", "0").at_least(0).high()
         .doc("Most hours by which beginning a new segment is randomly brought forward, unless the milliseconds \
               are given."),
-    long("log.roll.jitter.ms", "").null().high().cluster_wide()
+    long("log.roll.jitter.ms", "").null().at_least(0).high().cluster_wide()
         .doc("Most milliseconds by which beginning a new segment is randomly brought forward."),
-    long("log.roll.ms", "").null().high().cluster_wide()
+    long("log.roll.ms", "").null().at_least(1).high().cluster_wide()
         .doc("Milliseconds after which a new segment is begun, full or not."),
     int("log.segment.bytes", "1073741824").at_least(1048576).high().cluster_wide()
         .doc("Size at which a new segment is begun."),

@@ -3,11 +3,11 @@
 //! Sorted by name (a test holds that). What the node does with each key: [`crate::config::status`].
 //! Facts: Kafka 4.4 `AbstractKafkaConfig`, update modes of `DynamicBrokerConfig`. Sentences: ours.
 
-use crate::config::key::{ConfigKey, class, int, list, long, string};
+use crate::config::key::{ConfigKey, Valid, class, int, list, long, string};
 
 #[rustfmt::skip]
 pub(crate) const KEYS: &[ConfigKey] = &[
-    list("advertised.listeners", "").null().high()
+    list("advertised.listeners", "").null().valid(Valid::NonEmpty).high()
         .doc("The addresses that clients and other nodes are told to use, where they differ from `listeners`: \
               NAME://host:port, separated by commas."),
     class("alter.config.policy.class.name", "").null().low()
@@ -38,7 +38,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
         .doc("Java classes that report Kafka's Yammer metrics."),
     string("listener.security.protocol.map", "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT").low().per_broker()
         .doc("Which security protocol each listener name stands for: NAME:PROTOCOL, separated by commas."),
-    list("listeners", "PLAINTEXT://:9092").high().per_broker()
+    list("listeners", "PLAINTEXT://:9092").valid(Valid::NonEmpty).high().per_broker()
         .doc("The addresses to listen on: NAME://host:port, separated by commas; an empty host listens on \
               every interface."),
     int("max.connection.creation.rate", "2147483647").at_least(0).cluster_wide()
@@ -47,7 +47,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
         .doc("Most connections open at once, over all listeners or on one."),
     int("max.connections.per.ip", "2147483647").at_least(0).cluster_wide()
         .doc("Most connections open at once from one address."),
-    string("max.connections.per.ip.overrides", "").cluster_wide()
+    string("max.connections.per.ip.overrides", "").valid(Valid::AddressCounts).cluster_wide()
         .doc("Other bounds for single addresses: address:number, separated by commas."),
     int("max.incremental.fetch.session.cache.slots", "1000").at_least(0)
         .doc("Fetch sessions that the broker remembers at once."),

@@ -517,6 +517,7 @@ impl Broker {
             protocol: SecurityProtocol::Plaintext,
             is_controller: false,
             is_reserved: false,
+            is_early: false,
         };
         let (mailboxes, inboxes): (Vec<_>, Vec<_>) = (0..WORKERS).map(|_| Mailbox::new()).unzip();
         // Requests to it are not answered.

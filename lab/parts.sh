@@ -1,8 +1,9 @@
 # Runs parts, LANES (2) at a time, each with its output in one piece. Sourced by lab/test and lab/nightly, which name the parts.
 #
 # ONLY="clients|chaos" runs some parts. A part that takes longer than PART_SECONDS is ended and counts as failed.
-# `run_parts` ends in a table of parts with their seconds and in one line: `N passed, N failed, N skipped`. With QUOTE=1 the table is followed
-# by each part's closing line. A part that fails does not keep the others from running; where the build fails, they are left out.
+# `run_parts` ends in a table of parts with their seconds, the lines of failed parts that name a failure, and one line:
+# `N passed, N failed, N skipped`. With QUOTE=1 the table is followed by each part's closing line. A part that fails does not keep the others
+# from running; where the build fails, they are left out.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 out=$(mktemp -d)
@@ -98,7 +99,11 @@ run_parts() {
     echo
     for place in "${!names[@]}"; do cat "$out/$place.closing"; done
   fi
-  awk -F'\t' '$3 > 0 { print "failed: " $5 }' "$out"/*.result
+  for place in "${!names[@]}"; do
+    awk -F'\t' '$3 > 0 { exit 1 }' "$out/$place.result" && continue
+    printf 'failed: %s. Its lines about it:\n' "${names[$place]}"
+    grep -E 'FAIL|[Ff]ailed|panicked|error|Traceback|ended:' "$out/$place" | tail -n 12 | cut -c1-300 | sed 's/^/    /'
+  done
   printf '\n%d parts in %d s\n%d passed, %d failed, %d skipped\n' ${#names[@]} $((SECONDS - started)) "$passed" "$failed" "$skipped"
   [ "$failed" -eq 0 ]
 }

@@ -14,10 +14,12 @@ from harness.server import Apache, Barnabas
 from . import fetch, node, suite, tools
 from .driver import Failure, Refusal
 from .scenarios import SCENARIOS
-from .table import explained, print_differences, print_failures, print_skips, print_table
+from .table import explained, print_accidents, print_differences, print_failures, print_skips, print_table
 
 # Apache Kafka 4 refuses these clients (KIP-896): they are compared with the last Kafka that took them.
 REFUSED_BY_KAFKA_4 = ("java-0.9", "py-as-0.10")
+# More failures than this are no accident.
+AGAIN_MOST = 8
 # What --groups is about.
 GROUP_PARTS, GROUP_ROWS = ("groups", "transactions", "shares"), ("java", "confluent", "franz-go")
 
@@ -96,6 +98,7 @@ def run_peer(peer, options, rows, names, workspace):
         results = suite.run_all(rows, names, server, logs, jobs, more, progress)
         if judges:
             judges.close()
+        results |= play_again(peer, options, rows, names, results, logs, workspace, progress)
         if not options.no_node and peer != "kafka-3":
             results |= node.run(server, peer, logs, progress)
         print(f"{server.label}: {len(results)} cells in {time.monotonic() - begun:.0f} s", flush=True)
@@ -103,6 +106,31 @@ def run_peer(peer, options, rows, names, workspace):
     finally:
         server.kill()
         shutil.copy(server.log, logs / "server.log") if server.log.exists() else None
+
+
+def play_again(peer, options, rows, names, results, logs, workspace, progress):
+    """What failed plays once more on a fresh node, one cell at a time: a time-out of a machine under load does not come twice, a difference does."""
+    failed = {key: result for key, result in results.items() if result.status == suite.FAIL and not explained(key, peer)}
+    if not 0 < len(failed) <= AGAIN_MOST:
+        return {}
+    server = make_server(peer, workspace / f"{peer}-again", options)
+    more, judges = [], None
+    try:
+        server.start()
+        if not options.no_tools and peer != "kafka-3":
+            more, judges = tools.cells(server, options.quick, logs / "again", workspace, options.tools and options.tools.split(","))
+        again = suite.run_all(rows, names, server, logs / "again", 1, more, progress, only=failed)
+    finally:
+        if judges:
+            judges.close()
+        server.kill()
+        shutil.copy(server.log, logs / "again.log") if server.log.exists() else None
+    for key, result in again.items():
+        if result.status == suite.FAIL:
+            result.reason = f"{failed[key].reason}; alone: {result.reason}"
+        else:
+            result.first = failed[key].reason
+    return again
 
 
 def main(words):
@@ -159,6 +187,7 @@ def report(peers, columns, rows, names, quote):
     other = columns[peers[1]] if len(peers) > 1 else None
     print_table(rows, names, first, other, peers)
     print_failures(peers, columns)
+    print_accidents(peers, columns)
     print_skips(first)
     passed = failed = skipped = 0
     for key, result in first.items():

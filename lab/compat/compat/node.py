@@ -16,7 +16,7 @@ from harness.server import Apache, Barnabas
 from . import fetch
 from .driver import Driver, Failure, Refusal
 from .scenarios import expect
-from .suite import FAIL, PASS, SKIP, Result
+from .suite import PASS, SKIP, Result, judged
 from .tools import Shell
 
 ROW = "The node"
@@ -101,13 +101,16 @@ def run(server, peer, logs, progress=None):
     results = {}
 
     def cell(name, function):
-        begun = time.monotonic()
-        try:
+        said = None
+
+        def play():
+            nonlocal said
             said = function()
-            result = said if isinstance(said, Result) else Result(PASS, said or "")
-        except (Failure, Refusal, RuntimeError, OSError) as reason:
-            result = Result(FAIL, str(reason))
-        result.seconds = time.monotonic() - begun
+
+        result = judged(play)
+        if result.status == PASS:
+            seconds, result = result.seconds, said if isinstance(said, Result) else Result(PASS, said or "")
+            result.seconds = seconds
         results[ROW, name] = result
         if progress:
             progress(ROW, name, result, 0, 0)

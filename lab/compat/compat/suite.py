@@ -27,6 +27,8 @@ class Result:
     seconds: float = 0.0
     # What else a client could notice: compared between servers, word for word.
     told: dict = field(default_factory=dict)
+    # Why it failed among the others, where it passed alone.
+    first: str = ""
 
 
 @dataclass
@@ -234,17 +236,21 @@ def judged(play):
 SLOW = ("kafka-consumer-groups", "kafka-configs", "kafka-topics", "kafka-features (update)", "groups migrate loaded", "groups migrate", "share five", "transaction zombie", "share begin", "transaction taken over", "new group frozen", "new group dies", "member dies", "static member", "group 2→5→3", "exactly once", "sizes", "cooperative", "range", "roundrobin", "sticky")
 
 
-def run_all(rows, names, server, logs, jobs, more_cells=(), progress=None):
-    """Results by (row, column). `more_cells` are (row, column, function() → Result)."""
+def run_all(rows, names, server, logs, jobs, more_cells=(), progress=None, only=None):
+    """Results by (row, column). `more_cells` are (row, column, function() → Result); `only`: none but these."""
     logs.mkdir(parents=True, exist_ok=True)
     judges = Judges(server, logs)
     work = queue.PriorityQueue()
     results, count = {}, 0
     for row in rows:
         for name in names:
+            if only is not None and (row.name, name) not in only:
+                continue
             count += 1
             work.put((SLOW.index(name) if name in SLOW else 99, count, row.name, name, lambda row=row, name=name: run_cell(row, name, server, judges, logs)))
     for row_name, column, function in more_cells:
+        if only is not None and (row_name, column) not in only:
+            continue
         count += 1
         work.put((SLOW.index(column) if column in SLOW else 50, count, row_name, column, function))
 

@@ -78,6 +78,16 @@ def print_failures(peers, columns):
             print(textwrap.fill(f"{row} · {column}: {result.reason}" + (f" [known: {why}]" if why else ""), 150, initial_indent="  ", subsequent_indent="      "))
 
 
+def print_accidents(peers, columns):
+    """Cells that failed among the others and passed alone."""
+    for peer in peers:
+        accidents = [(key, result.first) for key, result in columns[peer].items() if result.first]
+        if accidents:
+            print(f"\n{NAMES[peer]}: what failed among the others and passed alone, on a fresh node")
+        for (row, column), reason in sorted(accidents):
+            print(textwrap.fill(f"{row} · {column}: {reason}", 150, initial_indent="  ", subsequent_indent="      "))
+
+
 def print_skips(results):
     reasons = defaultdict(list)
     for (row, column), result in results.items():

@@ -20,6 +20,8 @@ pub struct Client {
     pub host: Text,
     /// `User:ANONYMOUS` without authentication.
     pub principal: Text,
+    /// It proved who it is: by SASL, by a certificate, or to the broker that forwards its request.
+    pub is_authenticated: bool,
     /// It was proved by a delegation token (KIP-48): such a client gets no further tokens.
     pub token_authenticated: bool,
 }

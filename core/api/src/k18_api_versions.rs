@@ -13,7 +13,7 @@
 //! | 5 | the client says which cluster and node it means (KIP-1242) |
 //!
 //! ## Left out
-//! - APIs that this node does not answer yet: those of delegation tokens, client metrics, and key 93.
+//! - APIs that this node does not answer yet: those of client metrics, and key 93.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleApiVersionsRequest`, `ApiVersionsRequest`, `ApiVersionsResponse`.
 
@@ -63,6 +63,10 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::DescribeLogDirs,
     ApiKey::SaslAuthenticate,
     ApiKey::CreatePartitions,
+    ApiKey::CreateDelegationToken,
+    ApiKey::RenewDelegationToken,
+    ApiKey::ExpireDelegationToken,
+    ApiKey::DescribeDelegationToken,
     ApiKey::DeleteGroups,
     ApiKey::ElectLeaders,
     ApiKey::IncrementalAlterConfigs,

@@ -31,6 +31,9 @@ pub fn is_forwarded(api: ApiKey) -> bool {
             | ApiKey::IncrementalAlterConfigs
             | ApiKey::ElectLeaders
             | ApiKey::CreateAcls
+            | ApiKey::CreateDelegationToken
+            | ApiKey::RenewDelegationToken
+            | ApiKey::ExpireDelegationToken
             | ApiKey::DeleteAcls
             | ApiKey::AlterClientQuotas
             | ApiKey::AlterUserScramCredentials
@@ -111,6 +114,7 @@ pub fn client(
         client_id: client_id.map(Text::from),
         host: Text::from(format!("/{}", address.to_canonical())),
         principal: Text::from(format!("{}:{}", data.r#type, data.name)),
+        is_authenticated: true,
         token_authenticated: data.token_authenticated,
     })
 }

@@ -59,6 +59,10 @@ pub mod k34_alter_replica_log_dirs;
 pub mod k35_describe_log_dirs;
 pub mod k36_sasl_authenticate;
 pub mod k37_create_partitions;
+pub mod k38_create_delegation_token;
+pub mod k39_renew_delegation_token;
+pub mod k40_expire_delegation_token;
+pub mod k41_describe_delegation_token;
 pub mod k42_delete_groups;
 pub mod k43_elect_leaders;
 pub mod k44_incremental_alter_configs;
@@ -113,6 +117,7 @@ pub mod share;
 pub mod share_partitions;
 pub mod share_state;
 pub mod throttled;
+mod tokens;
 pub mod transactions;
 
 #[cfg(test)]

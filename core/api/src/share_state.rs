@@ -56,6 +56,7 @@ pub fn creation(image: &Image, config: &BrokerConfig, node: BrokerId) -> CreateT
         client_id: None,
         host: text(""),
         principal: text("User:ANONYMOUS"),
+        is_authenticated: false,
         token_authenticated: false,
     };
     let now = barnabas_base::TimestampMs(0);

@@ -95,6 +95,7 @@ impl Fixture {
                 client_id: Some(Text::from("a-client")),
                 host: Text::from("/127.0.0.1"),
                 principal: Text::from("User:ANONYMOUS"),
+                is_authenticated: false,
                 token_authenticated: false,
             },
             room: Box::new(AnswerRoom::unlimited()),

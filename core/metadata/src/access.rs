@@ -7,6 +7,7 @@
 use barnabas_base::{Text, TimestampMs, Uuid};
 use bytes::Bytes;
 use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
 
 /// One access rule. Types are Kafka's numbers (`ResourceType`, `PatternType`, `AclOperation`, `AclPermissionType`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -66,6 +67,18 @@ pub struct DelegationToken {
 }
 
 pub type DelegationTokens = OrdMap<Text, DelegationToken>;
+
+/// Ids of tokens that only one of the two has; `true`: it is `after`. What they share is not looked at.
+pub fn token_ids_changed<'a>(
+    before: &'a DelegationTokens,
+    after: &'a DelegationTokens,
+) -> impl Iterator<Item = (&'a Text, bool)> {
+    before.diff(after).filter_map(|change| match change {
+        DiffItem::Add(id, _) => Some((id, true)),
+        DiffItem::Remove(id, _) => Some((id, false)),
+        DiffItem::Update { .. } => None,
+    })
+}
 
 /// Whom a quota is for: type (`user`, `client-id`, `ip`) → name, `None` for the default of that type.
 pub type QuotaEntity = OrdMap<Text, Option<Text>>;

@@ -259,7 +259,8 @@ fn scram_record(mechanism: ScramMechanism, user: &Text, credential: &ScramCreden
     .into()
 }
 
-fn token_record(id: &Text, token: &DelegationToken) -> MetadataRecord {
+/// The record of a delegation token.
+pub fn token_record(id: &Text, token: &DelegationToken) -> MetadataRecord {
     DelegationTokenRecord {
         owner: Str::from(&token.owner),
         requester: Str::from(&token.requester),

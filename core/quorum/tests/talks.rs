@@ -117,6 +117,14 @@ impl Talk {
             "unacl" => self.ask(access::delete_acls(&said.words), version(3)),
             "quota" => self.ask(access::alter_quotas(&said.words), version(1)),
             "scram" => self.ask(access::alter_scram(&said.words), version(0)),
+            "token" | "renew" | "expire" => {
+                let key = self.world.properties.get("delegation.token.secret.key").map_or("", |key| &**key);
+                let request = access::token_request(said.verb, &said.words, &self.world.image, key);
+                self.world.principal =
+                    Some(Text::from(format!("User:{}", said.word("as").unwrap_or("alice"))));
+                self.ask(request, version(2));
+                self.world.principal = None;
+            }
             "create" => self.ask(create(said), version(7)),
             "delete" => {
                 let request = self.delete(said);

@@ -9,13 +9,13 @@ pub struct Login {
     pub name: String,
     /// When the credential ends, if it does: a token's expiry. Limits the session (KIP-368).
     pub expires: Option<TimestampMs>,
-    /// The credential is a delegation token, which may not create further tokens (KIP-48).
-    pub token_authenticated: bool,
+    /// The id of the delegation token that is the credential. Such a client gets no further tokens (KIP-48).
+    pub token: Option<String>,
 }
 
 impl Login {
     pub(crate) fn of(name: impl Into<String>) -> Self {
-        Self { name: name.into(), expires: None, token_authenticated: false }
+        Self { name: name.into(), expires: None, token: None }
     }
 }
 

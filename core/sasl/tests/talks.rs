@@ -178,7 +178,7 @@ impl Speaker {
                     known.login.name,
                     known.mechanism.name(),
                     known.lifetime_ms,
-                    known.login.token_authenticated
+                    known.login.token.is_some()
                 ));
                 self.known = Some(known);
             }

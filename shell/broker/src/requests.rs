@@ -131,6 +131,12 @@ fn start_access(call: Call, body: RequestBody) -> Starting {
         RequestBody::DescribeAcls(request) => now(access::describe_acls(&call, &request)),
         RequestBody::CreateAcls(request) => now(access::create_acls(call, *request)),
         RequestBody::DeleteAcls(request) => now(access::delete_acls(call, *request)),
+        RequestBody::CreateDelegationToken(request) => now(access::create_delegation_token(call, *request)),
+        RequestBody::RenewDelegationToken(request) => now(access::renew_delegation_token(call, *request)),
+        RequestBody::ExpireDelegationToken(request) => now(access::expire_delegation_token(call, *request)),
+        RequestBody::DescribeDelegationToken(request) => {
+            now(access::describe_delegation_token(&call, &request))
+        }
         RequestBody::DescribeClientQuotas(request) => now(access::describe_client_quotas(&call, &request)),
         RequestBody::AlterClientQuotas(request) => now(access::alter_client_quotas(call, *request)),
         RequestBody::DescribeUserScramCredentials(request) => {

@@ -56,6 +56,10 @@ const BROKER: &[(ApiKey, &str)] = &[
     (ApiKey::AlterReplicaLogDirs, "ALTER CLUSTER:kafka-cluster → 31"),
     (ApiKey::DescribeLogDirs, "DESCRIBE CLUSTER:kafka-cluster → 31"),
     (ApiKey::CreatePartitions, "ALTER TOPIC:orders → 29"),
+    (ApiKey::CreateDelegationToken, "CREATE_TOKENS USER:User:carol → 65"),
+    (ApiKey::RenewDelegationToken, " → 64"),
+    (ApiKey::ExpireDelegationToken, " → 64"),
+    (ApiKey::DescribeDelegationToken, " → hidden"),
     (ApiKey::DeleteGroups, "DELETE GROUP:g → 30"),
     (ApiKey::ElectLeaders, "ALTER CLUSTER:kafka-cluster → 31"),
     (

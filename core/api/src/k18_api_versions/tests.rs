@@ -91,13 +91,13 @@ fn a_controllers_listener_answers_less() {
     assert!(is_answered(ApiKey::ShareFetch, Listener::Broker));
 }
 
-/// Kafka names 41 APIs on a controller's listener. Those left out need an authorizer or delegation tokens.
+/// Kafka names 41 APIs on a controller's listener.
 #[test]
-fn controller_listener_names_all_but_acls_and_tokens() {
+fn controller_listener_names_what_kafkas_does() {
     let left_out: Vec<i16> = (0..=100)
         .filter_map(ApiKey::from_number)
         .filter(|key| key.on_controller() && !is_answered(*key, Listener::Controller))
         .map(ApiKey::number)
         .collect();
-    assert_eq!(left_out, [38, 39, 40, 41]);
+    assert_eq!(left_out, []);
 }

@@ -12,7 +12,6 @@ use super::{ConfigKey, Resource};
 const NO_JVM: Status = NotAvailable("Barnabas has no Java virtual machine and cannot load a class");
 const KERBEROS: Status = NotAvailable("GSSAPI (Kerberos) is not implemented yet");
 const OAUTH: Status = NotAvailable("OAUTHBEARER is not implemented yet");
-const TOKENS: Status = NotAvailable("delegation tokens are not implemented yet");
 const TLS_OF_JVM: Status = Ignored("it chooses a part of a Java virtual machine, and TLS is built in");
 const POLICY: Status =
     Refused("Barnabas has no Java virtual machine and cannot load the policy, so nothing would enforce it");
@@ -83,7 +82,7 @@ const BROKER: &[(&str, Status)] = &[
     ("cordoned.log.dirs", Applied),
     ("create.topic.policy.class.name", POLICY),
     ("default.replication.factor", Applied),
-    ("delegation.token.*", TOKENS),
+    ("delegation.token.*", Applied),
     ("delete.records.purgatory.*", PURGATORY),
     ("delete.topic.enable", Applied),
     (

@@ -218,7 +218,6 @@ fn policies_that_would_be_ignored_refuse_the_start() {
 fn settings_that_protect_nothing_here_are_warned_of() {
     let given = [
         ("allow.everyone.if.no.acl.found", "false"),
-        ("delegation.token.secret.key", "s"),
         ("listener.name.plaintext.sasl.kerberos.service.name", "kafka"),
         ("super.users", "User:admin"),
     ];

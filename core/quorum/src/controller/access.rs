@@ -1,10 +1,11 @@
-//! Who may do what and how much of it: ACLs, SCRAM credentials, client quotas.
+//! Who may do what and how much of it: ACLs, SCRAM credentials, delegation tokens, client quotas.
 //!
 //! | file | answers |
 //! |---|---|
 //! | `access/acls.rs` | CreateAcls, DeleteAcls |
 //! | `access/client_quotas.rs` | AlterClientQuotas |
 //! | `access/scram.rs` | AlterUserScramCredentials |
+//! | `access/tokens.rs` | Create-, Renew-, ExpireDelegationToken; removal of expired tokens |
 //!
 //! All of it is in the memory of every node, so the number of entries of each kind and the length of their names are
 //! bounded. Kafka has no such bounds.
@@ -12,6 +13,7 @@
 pub(crate) mod acls;
 pub(crate) mod client_quotas;
 pub(crate) mod scram;
+pub(crate) mod tokens;
 
 use barnabas_base::ErrorCode;
 use barnabas_metadata::config::BrokerConfig;

@@ -33,6 +33,7 @@ use barnabas_wire::{MetadataRecord, RequestBody, ResponseBody};
 
 use crate::now::Now;
 pub use access::scram::credential_record;
+use access::tokens::Tokens;
 use brokers::Sessions;
 use impaired::Impaired;
 use partition_change::Electorate;
@@ -157,6 +158,7 @@ pub struct Controller {
     sessions: Sessions,
     impaired: Impaired,
     balance: Balance,
+    tokens: Tokens,
 }
 
 /// The configuration that results from the dynamic ones: computed again only when those have changed.
@@ -194,6 +196,7 @@ impl Controller {
         let timeout = DurationMs(config.long("broker.session.timeout.ms"));
         let sessions = Sessions::new(me, timeout, now.monotonic);
         let balance = Balance::new(&config, now.monotonic);
+        let tokens = Tokens::new(&config, now.monotonic);
         let config = EffectiveConfig { config, of_all: None, of_me: None };
         Self {
             me,
@@ -205,6 +208,7 @@ impl Controller {
             sessions,
             impaired: Impaired::default(),
             balance,
+            tokens,
         }
     }
 
@@ -271,6 +275,9 @@ impl Controller {
             RequestBody::DeleteAcls(request) => access::acls::delete(&case, request),
             RequestBody::AlterClientQuotas(request) => access::client_quotas::alter(&case, request),
             RequestBody::AlterUserScramCredentials(request) => access::scram::alter(&case, request),
+            RequestBody::CreateDelegationToken(request) => self.tokens.create(&mut case, request, now.wall),
+            RequestBody::RenewDelegationToken(request) => self.tokens.renew(&case, request, now.wall),
+            RequestBody::ExpireDelegationToken(request) => self.tokens.expire(&case, request, now.wall),
             _ => return None,
         };
         if outcome.records.iter().any(configs::allows_unclean_elections) {
@@ -322,11 +329,15 @@ impl Controller {
         brokers::fence_gone(electorate, &mut self.sessions, id, epoch)
     }
 
-    /// Fences brokers that were silent for too long; else what is due for partitions ([`replicas::balance`]).
+    /// Fences brokers that were silent for too long; else removes delegation tokens that have expired; else what is
+    /// due for partitions ([`replicas::balance`]).
     pub fn tick(&mut self, image: &Image, now: Now) -> Vec<MetadataRecord> {
         self.config.refresh(image, self.me);
         let electorate = Electorate::new(image, &self.config.config, &self.impaired);
-        let records = brokers::fence_silent(electorate, &mut self.sessions, now.monotonic);
+        let mut records = brokers::fence_silent(electorate, &mut self.sessions, now.monotonic);
+        if records.is_empty() {
+            records = self.tokens.sweep(image, &self.config.config, now);
+        }
         // A broker alone leads what it can lead.
         if !records.is_empty() || self.sessions.next_expiry().is_none() {
             return records;
@@ -336,8 +347,8 @@ impl Controller {
 
     /// When there may be something for [`Controller::tick`]. `None`: not before a broker is heard of.
     pub fn next_tick(&self) -> Option<MonotonicMs> {
-        let expiry = self.sessions.next_expiry()?;
-        Some(expiry.min(self.balance.next_due(&self.impaired)))
+        let of_brokers = self.sessions.next_expiry().map(|at| at.min(self.balance.next_due(&self.impaired)));
+        [of_brokers, self.tokens.next_sweep()].into_iter().flatten().min()
     }
 }
 

@@ -4,6 +4,7 @@
 
 use barnabas_metadata::access::QuotaEntity;
 use barnabas_metadata::{Image, snapshot};
+use barnabas_sasl::scram::TokenKey;
 use barnabas_wire::messages::alter_client_quotas_request::{EntityData, EntryData, OpData};
 use barnabas_wire::messages::alter_user_scram_credentials_request::{
     ScramCredentialDeletion, ScramCredentialUpsertion,
@@ -11,9 +12,11 @@ use barnabas_wire::messages::alter_user_scram_credentials_request::{
 use barnabas_wire::messages::create_acls_request::AclCreation;
 use barnabas_wire::messages::delete_acls_request::DeleteAclsFilter;
 use barnabas_wire::messages::{
-    AlterClientQuotasRequest, AlterUserScramCredentialsRequest, CreateAclsRequest, DeleteAclsRequest,
+    AlterClientQuotasRequest, AlterUserScramCredentialsRequest, CreateAclsRequest,
+    CreateDelegationTokenRequest, DeleteAclsRequest, ExpireDelegationTokenRequest,
+    RenewDelegationTokenRequest,
 };
-use barnabas_wire::{MetadataRecord, ResponseBody, Str};
+use barnabas_wire::{MetadataRecord, RequestBody, ResponseBody, Str};
 use bytes::Bytes;
 
 use super::show::outcome;
@@ -120,6 +123,42 @@ pub fn alter_scram(words: &[&str]) -> AlterUserScramCredentialsRequest {
     request
 }
 
+/// What a token request asks, and as whom. `of=N`: the N-th token by id of the image; without it no token's secret.
+pub fn token_request(verb: &str, words: &[&str], image: &Image, key: &str) -> RequestBody {
+    use barnabas_wire::messages::create_delegation_token_request::CreatableRenewers;
+    let number = |key, default| word(words, key).map_or(default, |word| word.parse::<i64>().unwrap());
+    let id = word(words, "of").map(|of| image.tokens.keys().nth(of.parse().unwrap()).unwrap().clone());
+    let key = TokenKey::new(key);
+    let hmac = id.zip(key).map_or_else(|| vec![1; 64], |(id, key)| key.hmac(&id).bytes().to_vec()).into();
+    match verb {
+        "token" => {
+            let names =
+                word(words, "renewers").unwrap_or_default().split(',').filter(|name| !name.is_empty());
+            let renewer = |name: &str| CreatableRenewers {
+                principal_type: Str::from(name.split_once(':').unwrap().0),
+                principal_name: text(name.split_once(':').unwrap().1),
+                ..CreatableRenewers::default()
+            };
+            CreateDelegationTokenRequest {
+                owner_principal_type: word(words, "owner").map(|_| Str::from("User")),
+                owner_principal_name: word(words, "owner").map(text),
+                renewers: names.map(renewer).collect(),
+                max_lifetime_ms: number("lifetime", -1),
+                ..CreateDelegationTokenRequest::default()
+            }
+            .into()
+        }
+        "renew" => {
+            let renew_period_ms = number("period", -1);
+            RenewDelegationTokenRequest { hmac, renew_period_ms, ..Default::default() }.into()
+        }
+        _ => {
+            let expiry_time_period_ms = number("period", -1);
+            ExpireDelegationTokenRequest { hmac, expiry_time_period_ms, ..Default::default() }.into()
+        }
+    }
+}
+
 /// Records of the image that are about access: no key or salt, but how long they are.
 pub fn shown(image: &Image) -> String {
     snapshot::records(image)
@@ -129,6 +168,7 @@ pub fn shown(image: &Image) -> String {
                 MetadataRecord::AccessControlEntry(_)
                     | MetadataRecord::ClientQuota(_)
                     | MetadataRecord::UserScramCredential(_)
+                    | MetadataRecord::DelegationToken(_)
             )
         })
         .map(|one| record(&one) + "\n")
@@ -169,6 +209,19 @@ pub fn record(record: &MetadataRecord) -> String {
         MetadataRecord::RemoveUserScramCredential(record) => {
             format!("RemoveScram {} mechanism={}", record.name, record.mechanism)
         }
+        MetadataRecord::DelegationToken(record) => {
+            let renewers: Vec<&str> = record.renewers.iter().map(Str::as_str).collect();
+            format!(
+                "DelegationToken {} of {} by {} renewers={renewers:?} issued={} expires={} at-most={}",
+                record.token_id,
+                record.owner,
+                record.requester,
+                record.issue_timestamp,
+                record.expiration_timestamp,
+                record.max_timestamp
+            )
+        }
+        MetadataRecord::RemoveDelegationToken(record) => format!("RemoveDelegationToken {}", record.token_id),
         other => format!("{other:?}"),
     }
 }
@@ -212,6 +265,30 @@ pub fn response(response: &ResponseBody) -> String {
                 format!("{user}: {}", outcome(one.error_code, one.error_message.as_ref()))
             };
             response.results.iter().map(one).collect::<Vec<_>>().join("; ")
+        }
+        other => of_tokens(other),
+    }
+}
+
+fn of_tokens(response: &ResponseBody) -> String {
+    match response {
+        ResponseBody::CreateDelegationToken(response) => {
+            let code = outcome(response.error_code, None);
+            let (owner, requester) = (&response.principal_name, &response.token_requester_principal_name);
+            format!(
+                "{code} {} of {owner} by {requester} issued={} expires={} at-most={} secret={}",
+                response.token_id,
+                response.issue_timestamp_ms,
+                response.expiry_timestamp_ms,
+                response.max_timestamp_ms,
+                response.hmac.len()
+            )
+        }
+        ResponseBody::RenewDelegationToken(response) => {
+            format!("{} expires={}", outcome(response.error_code, None), response.expiry_timestamp_ms)
+        }
+        ResponseBody::ExpireDelegationToken(response) => {
+            format!("{} expires={}", outcome(response.error_code, None), response.expiry_timestamp_ms)
         }
         other => format!("{other:?}"),
     }

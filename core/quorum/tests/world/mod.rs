@@ -13,7 +13,7 @@ use barnabas_metadata::config::{BrokerConfig, Properties, StaticConfig};
 use barnabas_metadata::{Changes, Image, MetadataVersion, features::name};
 use barnabas_quorum::Now;
 use barnabas_quorum::batches::EncodedBatch;
-use barnabas_quorum::controller::{Asked, ControllerSettings};
+use barnabas_quorum::controller::{Asked, AskingClient, ControllerSettings};
 use barnabas_quorum::node::{Effect, LocalBroker, Node, Settings, Starting, Stored};
 use barnabas_quorum::snapshot::SnapshotVoters;
 use barnabas_quorum::{QuorumError, SnapshotId, Voter, VoterEndpoint, Voters, bootstrap};
@@ -66,6 +66,8 @@ pub struct World {
     pub local_unfenced: bool,
     pub static_voters: bool,
     pub has_authorizer: bool,
+    /// The client in whose name is asked; `None`: the node's own.
+    pub principal: Option<Text>,
     /// Log directories of the broker in this process.
     pub local_dirs: Vec<u8>,
 }
@@ -122,6 +124,7 @@ impl World {
             local_unfenced: true,
             static_voters: false,
             has_authorizer: false,
+            principal: None,
             local_dirs: vec![1],
         }
     }
@@ -230,7 +233,12 @@ impl World {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let now = self.time();
-        let asked = Asked { version, ..Asked::default() };
+        let client = self.principal.clone().map(|principal| AskingClient {
+            principal,
+            token_authenticated: false,
+            address: std::net::Ipv4Addr::LOCALHOST.into(),
+        });
+        let asked = Asked { version, client, ..Asked::default() };
         let node = self.node.as_mut().unwrap();
         node.handle(ticket, request.into(), asked, now, &mut random(&mut self.seed)).unwrap().unwrap();
         self.carry_out();

@@ -57,6 +57,9 @@ pub fn event(event: &Event) -> String {
             if changes.scram {
                 what.push("SCRAM".into());
             }
+            if changes.tokens {
+                what.push("tokens".into());
+            }
             what.extend(
                 changes.quotas.iter().map(|entity| format!("quotas of {}", super::access::entity(entity))),
             );
@@ -203,7 +206,9 @@ pub fn record(record: &MetadataRecord) -> String {
         | MetadataRecord::RemoveAccessControlEntry(_)
         | MetadataRecord::ClientQuota(_)
         | MetadataRecord::UserScramCredential(_)
-        | MetadataRecord::RemoveUserScramCredential(_) => super::access::record(record),
+        | MetadataRecord::RemoveUserScramCredential(_)
+        | MetadataRecord::DelegationToken(_)
+        | MetadataRecord::RemoveDelegationToken(_) => super::access::record(record),
         other => format!("{other:?}"),
     }
 }

@@ -189,6 +189,30 @@ impl Exchange {
         Self { state: State::Handshake { is_first: false, has_versions: true }, before: Some(before) }
     }
 
+    /// The delegation token that the frame names, where it is the first of SCRAM's with `tokenauth=true`. Its
+    /// credential costs thousands of hashes: the caller computes it elsewhere before it hands the frame over.
+    pub fn token_named(&self, frame: &Bytes) -> Option<(scram::Mechanism, String)> {
+        let State::Tokens { mechanism: SaslMechanism::Scram(mechanism), tokens, is_framed, .. } = &self.state
+        else {
+            return None;
+        };
+        if !tokens.is_first() {
+            return None;
+        }
+        let token = match is_framed {
+            false => frame.clone(),
+            true => match RequestBody::decode_frame(frame.clone(), DECODED_BYTES_MAX) {
+                Ok((_, RequestBody::SaslAuthenticate(request))) => request.auth_bytes,
+                _ => return None,
+            },
+        };
+        let received = scram::Received::new(*mechanism, &token).ok()?;
+        match received.identity() {
+            scram::Identity::Token(id) => Some((*mechanism, id.to_owned())),
+            scram::Identity::User(_) => None,
+        }
+    }
+
     /// The next frame of the client, without its length.
     pub fn take(&mut self, frame: Bytes, now: TimestampMs, around: &dyn Surroundings) -> Step {
         match std::mem::replace(&mut self.state, State::Ended) {

@@ -62,6 +62,10 @@ impl Tokens {
         }
     }
 
+    pub fn is_first(&self) -> bool {
+        matches!(self, Self::Plain | Self::ScramFirst(_) | Self::Bearer)
+    }
+
     pub fn take(self, token: &[u8], now: TimestampMs, around: &dyn Surroundings) -> Token {
         match self {
             Self::Plain => match plain::log_in(token, around.plain_users()) {
@@ -106,7 +110,7 @@ fn scram_first(
             let found = around.token(mechanism, id).filter(|token| token.expires > now);
             let id = shortened(id);
             let found = found.as_ref().map(|token| (&token.credential, token.owner.as_str(), token.expires));
-            let (challenge, challenged) = received.challenge_token(found, &decoy, &nonce);
+            let (challenge, challenged) = received.challenge_token(found, &decoy.of_tokens(), &nonce);
             (challenge, challenged, id)
         }
     };
@@ -131,7 +135,7 @@ fn bearer(token: &[u8], now: TimestampMs, around: &dyn Surroundings) -> Token {
             }
             _ => {
                 let expires = Some(bearer.expires);
-                let login = Login { name: bearer.principal, expires, token_authenticated: false };
+                let login = Login { name: bearer.principal, expires, token: None };
                 Token::Done(Vec::new(), login)
             }
         },

@@ -118,6 +118,11 @@ impl Decoy {
         Self { secret, iterations: iterations.clamp(ITERATIONS_MIN, ITERATIONS_MAX) }
     }
 
+    /// For unknown tokens: every token's credential has the least iterations.
+    pub fn of_tokens(self) -> Self {
+        Self { iterations: ITERATIONS_MIN, ..self }
+    }
+
     /// A digest for choosing the secret of a cluster.
     pub fn digest(bytes: &[u8]) -> [u8; 32] {
         let mut digest = [0; 32];
@@ -151,7 +156,7 @@ impl Decoy {
 
 /// A salt that looks like those of kafka-configs: 130 random bits as a number in base 36, its text taken as bytes
 /// (`ScramFormatter.secureRandomBytes`). Other bytes would give the decoy away.
-fn kafka_salt(random: &[u8]) -> Vec<u8> {
+pub(super) fn kafka_salt(random: &[u8]) -> Vec<u8> {
     let mut number = random[..17].to_vec();
     number[0] &= 0b11;
     let mut digits = Vec::with_capacity(26);

@@ -83,7 +83,7 @@ impl Received {
     ) -> (Vec<u8>, Challenged) {
         let (owner, expires) =
             found.map_or((String::new(), None), |(_, owner, at)| (owner.to_owned(), Some(at)));
-        let login = Login { name: owner, expires, token_authenticated: true };
+        let login = Login { name: owner, expires, token: Some(self.first.user.clone()) };
         self.begin(found.map(|(credential, ..)| credential), decoy, nonce, login)
     }
 

@@ -6,6 +6,7 @@ use super::client::{Client, ClientFault};
 use super::credential::{CredentialError, Decoy, ScramCredential};
 use super::mechanism::Mechanism;
 use super::server::{Identity, Received};
+use super::token::{Fingerprint, TokenKey};
 use crate::{Login, Refusal, Secret};
 
 const BOTH: [Mechanism; 2] = [Mechanism::Sha256, Mechanism::Sha512];
@@ -57,7 +58,7 @@ fn exchange_of_rfc_7677_gives_its_bytes() {
     let (signature, login) = server.finish(&proof).unwrap();
     assert_eq!(String::from_utf8_lossy(&signature), "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
     client.verify(&signature).unwrap();
-    assert_eq!(login, Login { name: "user".into(), expires: None, token_authenticated: false });
+    assert_eq!(login, Login { name: "user".into(), expires: None, token: None });
 }
 
 #[test]
@@ -123,7 +124,7 @@ fn token_logs_in_as_its_owner() {
     let login = server.finish(&proof).unwrap().1;
     assert_eq!(
         login,
-        Login { name: "owner".into(), expires: Some(TimestampMs(99)), token_authenticated: true }
+        Login { name: "owner".into(), expires: Some(TimestampMs(99)), token: Some("token-id".into()) }
     );
 }
 
@@ -249,4 +250,42 @@ fn mutate(message: &mut Vec<u8>, random: &mut impl FnMut(usize) -> usize) {
             _ => {}
         }
     }
+}
+
+/// The secret as Java's `Mac` makes it: HmacSHA512 of the id under the key.
+#[test]
+fn token_secret_is_kafkas() {
+    let key = TokenKey::new("the-key").expect("a key");
+    let hmac = key.hmac("Y8vh5FkyTdeETDzX9DxmHA");
+    let text = super::message::to_base64(hmac.bytes());
+    assert_eq!(
+        text,
+        "NN8IS2a7wgpTrYYUeB42b23tDHL8yzGtiz0XPhO6OnBNnKkaEQzIo8lFMZPx4X+AynvU81hIU7mGIk9KTZsJPw=="
+    );
+    assert_eq!(TokenKey::new(""), None);
+    assert_eq!(Fingerprint::of(hmac.bytes()), Fingerprint::of(hmac.bytes()));
+    assert_ne!(Fingerprint::of(hmac.bytes()), Fingerprint::of(&[1; 64]));
+    assert!(!format!("{key:?}").contains("the-key"));
+}
+
+#[test]
+fn token_credential_takes_the_secret_as_password() {
+    let key = TokenKey::new("the-key").expect("a key");
+    for mechanism in BOTH {
+        let stored = key.credential(mechanism, "id");
+        assert_eq!(stored, key.credential(mechanism, "id"), "each broker derives the same");
+        assert_ne!(stored.salt(), key.credential(mechanism, "other").salt());
+        assert_eq!(stored.iterations(), 4096);
+        let password = super::message::to_base64(key.hmac("id").bytes());
+        assert_eq!(exchange(mechanism, "id", &password, Some(&stored)).expect("logs in").name, "id");
+        assert!(exchange(mechanism, "id", "wrong", Some(&stored)).is_err());
+    }
+}
+
+#[test]
+fn decoy_of_tokens_has_the_iterations_of_tokens() {
+    let (first, _) = Client::new(Mechanism::Sha256, "id", true, "c");
+    let decoy = Decoy::new(Secret::from("secret"), 8192).of_tokens();
+    let (challenge, _) = Received::new(Mechanism::Sha256, &first).unwrap().challenge_token(None, &decoy, "s");
+    assert!(challenge.ends_with(b",i=4096"));
 }

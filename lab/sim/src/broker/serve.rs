@@ -24,6 +24,7 @@ impl Process {
             client_id: None,
             host: Text::from("/127.0.0.1"),
             principal: Text::from("User:ANONYMOUS"),
+            is_authenticated: false,
             token_authenticated: false,
         };
         let (image, config) = (Arc::clone(&self.image), Arc::clone(&self.config));

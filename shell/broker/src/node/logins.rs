@@ -8,7 +8,7 @@
 
 use crate::config::sasl::{self, SaslConfig, SaslListener};
 use arc_swap::ArcSwap;
-use barnabas_base::{MonotonicMs, Text};
+use barnabas_base::{Map, MonotonicMs, Text};
 use barnabas_config::{ConfigError, Listeners};
 use barnabas_metadata::Image;
 use barnabas_metadata::access::{Scram, ScramMechanism};
@@ -16,8 +16,9 @@ use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::links::LinkLogin;
 use barnabas_sasl::Secret;
 use barnabas_sasl::delay::Delays;
+use barnabas_sasl::exchange::TokenCredential;
 use barnabas_sasl::jaas::Section;
-use barnabas_sasl::scram::{Decoy, ITERATIONS_MIN, Mechanism, ScramCredential};
+use barnabas_sasl::scram::{Decoy, ITERATIONS_MIN, Mechanism, ScramCredential, TokenKey};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,9 +31,16 @@ pub struct Logins {
     delays: Mutex<Delays>,
     /// With the credentials that it was made from.
     decoy: Mutex<Option<(Scram, Decoy)>>,
+    /// `delegation.token.secret.key`; `None`: there are no delegation tokens.
+    token_key: Option<TokenKey>,
+    /// Those that were used here: at most twice as many as there are tokens, and [`TOKENS_MIN`].
+    tokens: Mutex<Map<(Mechanism, Text), ScramCredential>>,
     /// `None`: nothing is read again.
     source: Option<Source>,
 }
+
+/// Credentials of so many tokens are kept without looking which tokens still exist.
+const TOKENS_MIN: usize = 64;
 
 /// What the settings are read with.
 #[derive(Debug, Clone)]
@@ -50,13 +58,15 @@ impl Source {
 }
 
 impl Logins {
-    pub fn new(source: Source, config: SaslConfig) -> Self {
+    pub fn new(source: Source, config: SaslConfig, token_key: Option<TokenKey>) -> Self {
         Self {
             listeners: ArcSwap::from_pointee(config.listeners),
             to_brokers: config.to_brokers.map(LinkLogin::new),
             to_controllers: config.to_controllers.map(LinkLogin::new),
             delays: Mutex::default(),
             decoy: Mutex::default(),
+            token_key,
+            tokens: Mutex::default(),
             source: Some(source),
         }
     }
@@ -90,6 +100,29 @@ impl Logins {
     pub fn refused(&self, address: IpAddr, user: Option<&str>, least_ms: u64, now: MonotonicMs) -> u64 {
         let mut delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
         delays.refused(address, user, least_ms, now)
+    }
+
+    /// The key of delegation tokens; `None`: there are none.
+    pub fn token_key(&self) -> Option<&TokenKey> {
+        self.token_key.as_ref()
+    }
+
+    /// The credential of a token that the image has, if it was derived before.
+    pub fn token(&self, image: &Image, mechanism: Mechanism, id: &str) -> Option<TokenCredential> {
+        let token = image.tokens.get(id)?;
+        let known = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let credential = known.get(&(mechanism, Text::from(id)))?.clone();
+        let owner = token.owner.split_once(':').map_or(&*token.owner, |(_, name)| name).to_owned();
+        Some(TokenCredential { credential, owner, expires: token.expires.min(token.expires_at_the_latest) })
+    }
+
+    /// Keeps the credential of a token. It never changes while there is the token.
+    pub fn keep_token(&self, image: &Image, id: &str, credential: ScramCredential) {
+        let mut known = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= TOKENS_MIN.max(2 * image.tokens.len()) {
+            known.retain(|(_, id), _| image.tokens.contains_key(id));
+        }
+        known.insert((credential.mechanism(), Text::from(id)), credential);
     }
 
     /// Stands in for unknown users. Made of the credentials themselves, which every broker of the cluster has and no

@@ -188,7 +188,8 @@ impl Session {
             client_id: client_id.map(Text::from),
             host: Text::from(format!("/{}", self.peer.ip().to_canonical())),
             principal,
-            token_authenticated: login.is_some_and(|login| login.token_authenticated),
+            is_authenticated: login.is_some() || self.certified.is_some(),
+            token_authenticated: login.is_some_and(|login| login.token.is_some()),
         }
     }
 
@@ -235,11 +236,12 @@ impl Session {
     pub fn is_revoked(&self) -> bool {
         let login = self.login.borrow();
         let Some(login) = login.as_ref().map(|login| &login.authenticated) else { return false };
-        match login.mechanism {
-            SaslMechanism::Scram(mechanism) if !login.login.token_authenticated => {
+        match (login.mechanism, &login.login.token) {
+            (_, Some(id)) => !self.node.cluster.image.load().tokens.contains_key(id.as_str()),
+            (SaslMechanism::Scram(mechanism), None) => {
                 !logins::has_scram(&self.node.cluster.image.load(), mechanism, &login.login.name)
             }
-            SaslMechanism::Plain => {
+            (SaslMechanism::Plain, None) => {
                 let listener = self.node.logins.listener(self.listener);
                 listener.is_some_and(|listener| !listener.plain.knows(&login.login.name))
             }

@@ -37,6 +37,7 @@ use barnabas_disk::LinuxDisk;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metrics::{Meter, endpoint};
 use barnabas_net::Acceptor;
+use barnabas_sasl::scram::TokenKey;
 use barnabas_storage::Disk;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -54,7 +55,8 @@ pub fn start(
     let clock = Clock::start();
     let source = Source { listeners: config.listeners.clone(), jaas_file: sasl::jaas_file(&broker_config)? };
     let logins = source.read(&broker_config)?;
-    let logins = Arc::new(Logins::new(source, logins));
+    let token_key = broker_config.value("delegation.token.secret.key").and_then(TokenKey::new);
+    let logins = Arc::new(Logins::new(source, logins, token_key));
     let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
     in_force::check_distinct(&config.directories())?;
     let file_bytes_max = in_force::file_bytes_max()?;

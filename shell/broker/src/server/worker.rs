@@ -272,7 +272,7 @@ impl Worker {
             let Some(session) = session.upgrade() else { return false };
             if session.is_revoked() {
                 meter.logins.revoked.one();
-                tracing::info!(peer = %session.peer, "connection closed: its user was deleted");
+                tracing::info!(peer = %session.peer, "connection closed: its user or token was deleted");
                 session.close();
                 return false;
             }

@@ -64,16 +64,27 @@ fn requests() -> Vec<RequestBody> {
         ListTransactionsRequest::default().into(),
         ListConfigResourcesRequest::default().into(),
         DescribeTopicPartitionsRequest::default().into(),
+    ];
+    all.extend(of_access());
+    all.extend(of_younger_groups());
+    all
+}
+
+/// Of ACLs, credentials, tokens and quotas.
+fn of_access() -> Vec<RequestBody> {
+    vec![
         DescribeAclsRequest::default().into(),
         CreateAclsRequest::default().into(),
         DeleteAclsRequest::default().into(),
+        CreateDelegationTokenRequest::default().into(),
+        RenewDelegationTokenRequest::default().into(),
+        ExpireDelegationTokenRequest::default().into(),
+        DescribeDelegationTokenRequest::default().into(),
         DescribeClientQuotasRequest::default().into(),
         AlterClientQuotasRequest::default().into(),
         DescribeUserScramCredentialsRequest::default().into(),
         AlterUserScramCredentialsRequest::default().into(),
-    ];
-    all.extend(of_younger_groups());
-    all
+    ]
 }
 
 /// Of share groups and streams groups.
@@ -143,6 +154,6 @@ fn controller_listener_answers_what_it_names() {
         assert!(answer.is_some(), "{}: {}", request.key(), node.log());
         asked += 1;
     }
-    assert_eq!(asked, 26, "{:?}", versions.api_keys);
+    assert_eq!(asked, 30, "{:?}", versions.api_keys);
     assert!(node.stop_expecting_trouble().success());
 }

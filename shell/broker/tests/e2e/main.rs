@@ -27,6 +27,7 @@ mod consumer_groups;
 mod damaged_headers;
 mod damaged_replicas;
 mod dead_letters;
+mod delegation_tokens;
 mod deletes;
 mod descriptors;
 mod documented_cluster;

@@ -330,7 +330,7 @@ fn scram_users_of_the_metadata_log_are_served_at_once() {
         }
     }
     let log = node.log();
-    assert!(log.contains("its user was deleted"), "{log}");
+    assert!(log.contains("its user or token was deleted"), "{log}");
     for secret in ["zoe-secret", "c2FsdCBvZiB6b2U"] {
         assert!(!log.contains(secret), "{log}");
     }

@@ -2,10 +2,11 @@
 
 use crate::harness::cluster::{Cluster, eventually, metadata};
 use crate::harness::quorum::{format, random_uuid};
-use crate::harness::sasl::{jaas, plain};
+use crate::harness::sasl::{jaas, plain, token};
 use crate::harness::{Client, TestNode, batch, free_port};
+use barnabas_sasl::scram::Mechanism;
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use barnabas_wire::messages::{ProduceRequest, ResponseBody};
+use barnabas_wire::messages::{CreateDelegationTokenRequest, ProduceRequest, ResponseBody};
 use std::collections::BTreeMap;
 
 /// Where a node listens: clients, brokers, controllers.
@@ -40,6 +41,7 @@ fn file(dir: &std::path::Path, id: i32, ports: Ports, voters: &str, own: &str) -
         std::format!("listener.name.controller.plain.sasl.jaas.config={module}"),
         // Sessions are short: links log in again all the time.
         "connections.max.reauth.ms=4000".to_owned(),
+        "delegation.token.secret.key=the-key".to_owned(),
         "offsets.topic.num.partitions=6".to_owned(),
         "auto.leader.rebalance.enable=false".to_owned(),
     ];
@@ -108,6 +110,34 @@ fn nodes_log_in_to_each_other_and_replicate() {
         let log = node.log();
         let lost = [" fenced:", "shrank"];
         assert!(!lost.iter().any(|words| log.contains(words)), "{log}");
+    }
+    cluster.stop();
+}
+
+/// A broker forwards the request with the client's name; the token is good on every broker.
+#[test]
+fn token_that_one_broker_made_logs_in_at_all() {
+    let (mut cluster, ports) = start(["node-secret"; 3]);
+    cluster.nodes.values_mut().for_each(TestNode::await_answer);
+    for made in ports.values() {
+        let mut client = Client::logged_in(made.brokers, &plain("node", "node-secret"));
+        let request = CreateDelegationTokenRequest { max_lifetime_ms: -1, ..Default::default() };
+        let ResponseBody::CreateDelegationToken(made) = client.call(request, 3) else { panic!("another") };
+        assert_eq!((made.error_code, made.principal_name.as_str()), (0, "node"));
+        let login = token(Mechanism::Sha256, &made.token_id, &made.hmac);
+        for of in ports.values() {
+            eventually("the token is known", || {
+                let mut client = Client::try_connect(of.brokers).expect("connects");
+                client.log_in(&login).is_some_and(|answer| answer.error_code == 0)
+            });
+            let mut client = Client::logged_in(of.brokers, &login);
+            assert!(metadata(&mut client).is_some());
+            let request = CreateDelegationTokenRequest::default();
+            let ResponseBody::CreateDelegationToken(more) = client.call(request, 3) else {
+                panic!("another")
+            };
+            assert_eq!(more.error_code, 64, "a token makes no tokens");
+        }
     }
     cluster.stop();
 }

@@ -124,6 +124,7 @@ pub(super) fn denied(key: ApiKey) -> String {
         || of_groups(key, &mut asking)
         || of_share_groups(key, &mut asking)
         || of_transactions(key, &mut asking)
+        || of_tokens(key, &mut asking)
         || of_administrators(key, &mut asking);
     assert!(is_asked, "{key}: no request is asked in gate/tests/each.rs");
     asking.all()
@@ -345,6 +346,46 @@ fn of_transactions(key: ApiKey, asking: &mut Asking) -> bool {
             let response = of!(ListTransactionsResponse { transaction_states: states });
             work.pending.add(response, &AnswerRoom::unlimited(), &asking.0.ctx().access);
             assert_eq!(work.pending.respond().transaction_states, []);
+            asking.said("hidden");
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Whether the client may ask is the matter of its connection; resources are asked for where it names another's.
+fn of_tokens(key: ApiKey, asking: &mut Asking) -> bool {
+    let route = Route::ToBroker;
+    match key {
+        ApiKey::CreateDelegationToken => {
+            asking.0.client.is_authenticated = true;
+            let (kind, name) = (Some(Str::from("User")), Some(Str::from("carol")));
+            let request =
+                of!(CreateDelegationTokenRequest { owner_principal_type: kind, owner_principal_name: name });
+            asking.ask(|ctx| k38_create_delegation_token::plan(request, 3, route, ctx));
+        }
+        ApiKey::RenewDelegationToken => {
+            let refused = k39_renew_delegation_token::refuse(route, &asking.0.ctx());
+            asking.said(&codes(&format!("{refused:?}")));
+        }
+        ApiKey::ExpireDelegationToken => {
+            let refused = k40_expire_delegation_token::refuse(route, &asking.0.ctx());
+            asking.said(&codes(&format!("{refused:?}")));
+        }
+        ApiKey::DescribeDelegationToken => {
+            asking.0.client.is_authenticated = true;
+            let owner = Str::from("User:carol");
+            asking.0.add(&[of!(DelegationTokenRecord {
+                token_id: ID,
+                owner,
+                requester: Str::from("User:carol")
+            })
+            .into()]);
+            let request = of!(DescribeDelegationTokenRequest { owners: None });
+            let hmac = |_: &str| Bytes::new();
+            let response =
+                k41_describe_delegation_token::answer(&request, 3, route, Some(&hmac), &asking.0.ctx());
+            assert_eq!(response.tokens, []);
             asking.said("hidden");
         }
         _ => return false,

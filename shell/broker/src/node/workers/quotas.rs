@@ -179,6 +179,7 @@ mod tests {
             client_id: Some(Text::from(id)),
             host: Text::from("/127.0.0.1"),
             principal: Text::from("User:ANONYMOUS"),
+            is_authenticated: false,
             token_authenticated: false,
         })
     }

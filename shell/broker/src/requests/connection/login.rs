@@ -74,6 +74,7 @@ pub(super) async fn log_in(
         };
         let Some(frame) = frame_of(session, frame) else { return false };
         session.active_ms.set(Stamp::now().ms());
+        derive_token(session, &exchange, &frame).await;
         let (reply, verdict) =
             match exchange.take(frame, session.node.clock.wall(), &Around::of(session, &listener)) {
                 Step::Answer(reply) => (Some(reply), None),
@@ -104,6 +105,24 @@ pub(super) async fn log_in(
             reader.limit(frame_bytes_max);
             return true;
         }
+    }
+}
+
+/// Has the credential of the delegation token ready that the frame names. Derived off the worker, once for each token
+/// and mechanism: an unknown id costs nothing.
+async fn derive_token(session: &Session, exchange: &Exchange, frame: &Bytes) {
+    let node = &session.node;
+    let Some(key) = node.logins.token_key() else { return };
+    let Some((mechanism, id)) = exchange.token_named(frame) else { return };
+    let image = node.cluster.image.load_full();
+    if !image.tokens.contains_key(id.as_str()) || node.logins.token(&image, mechanism, &id).is_some() {
+        return;
+    }
+    let (key, named) = (key.clone(), id.clone());
+    let derive = move || key.credential(mechanism, &named);
+    if let Some(credential) = node.workers.unpacking.run(Some(session.peer.ip().to_canonical()), derive).await
+    {
+        node.logins.keep_token(&image, &id, credential);
     }
 }
 
@@ -147,6 +166,7 @@ pub(super) async fn again(
     let mut exchange = Exchange::again(before);
     let mut api = ApiKey::SaslHandshake;
     loop {
+        derive_token(session, &exchange, &frame).await;
         match exchange.take(frame, session.node.clock.wall(), &Around::of(session, &listener)) {
             Step::Answer(reply) => push(session, queue, api, reply),
             Step::Done(reply, authenticated) => {
@@ -267,9 +287,8 @@ impl Surroundings for Around<'_> {
         logins::scram(&self.image, mechanism, user)
     }
 
-    fn token(&self, _mechanism: Mechanism, _id: &str) -> Option<TokenCredential> {
-        // Delegation tokens are not served: no id is known.
-        None
+    fn token(&self, mechanism: Mechanism, id: &str) -> Option<TokenCredential> {
+        self.session.node.logins.token(&self.image, mechanism, id)
     }
 
     fn decoy(&self) -> Decoy {

@@ -8,6 +8,8 @@ use barnabas_wire::messages::{
     ResponseBody, SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest,
     SaslHandshakeResponse,
 };
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as BASE64;
 use bytes::Bytes;
 
 pub fn plain(user: &str, password: &str) -> ClientLogin {
@@ -17,6 +19,12 @@ pub fn plain(user: &str, password: &str) -> ClientLogin {
 pub fn scram(mechanism: Mechanism, user: &str, password: &str) -> ClientLogin {
     let (user, password) = (user.to_owned(), Secret::from(password));
     ClientLogin::Scram { mechanism, user, password, is_token: false }
+}
+
+/// A delegation token; `hmac` is its secret.
+pub fn token(mechanism: Mechanism, id: &str, hmac: &[u8]) -> ClientLogin {
+    let password = Secret::from(BASE64.encode(hmac));
+    ClientLogin::Scram { mechanism, user: id.to_owned(), password, is_token: true }
 }
 
 /// A node with one more listener, SASL, whose users of PLAIN are `users`.

@@ -24,7 +24,32 @@ pub fn check(settings: &Settings) -> Result<(BrokerConfig, Vec<String>), String>
         return Err(refused.into_iter().map(line).collect::<Vec<_>>().join("\nbarnabas: "));
     }
     let warnings = warnings.iter().map(ToString::to_string);
-    Ok((config, warnings.chain(bearable.into_iter().map(line)).chain(repeated(settings)).collect()))
+    Ok((
+        config,
+        warnings
+            .chain(bearable.into_iter().map(line))
+            .chain(repeated(settings))
+            .chain(unprefixed(settings))
+            .collect(),
+    ))
+}
+
+/// A login module counts for one mechanism of one listener.
+///
+/// # Source
+/// Kafka `JaasContext.loadServerContext`.
+fn unprefixed(settings: &Settings) -> impl Iterator<Item = String> {
+    const KEY: &str = "sasl.jaas.config";
+    let is_unprefixed = |key: &&str| {
+        let of_a_listener = |rest: &str| rest.split_once('.').is_some_and(|(_, key)| key == KEY);
+        *key == KEY || key.strip_prefix("listener.name.").is_some_and(of_a_listener)
+    };
+    settings.iter().map(|(key, _)| key).filter(is_unprefixed).map(|key| {
+        format!(
+            "{key} is ignored: a login module needs the prefix of its listener and mechanism, such as \
+             listener.name.sasl_plaintext.scram-sha-512.{KEY}"
+        )
+    })
 }
 
 /// Of directories that stand twice in their key.
@@ -99,6 +124,17 @@ mod tests {
         }
         assert!(others.is_empty(), "{others:#?}");
         assert!(recorded().count() > 2_000);
+    }
+
+    #[test]
+    fn login_module_without_a_mechanism_is_warned_of() {
+        let warnings = |key: &str| check(&Settings::of(&[(key, "secret")], &[])).expect("taken").1;
+        for key in ["sasl.jaas.config", "listener.name.internal.sasl.jaas.config"] {
+            let said = warnings(key);
+            assert!(said.len() == 1 && said[0].starts_with(&format!("{key} is ignored: ")), "{said:?}");
+            assert!(!said[0].contains("secret"));
+        }
+        assert_eq!(warnings("listener.name.internal.plain.sasl.jaas.config"), [""; 0]);
     }
 
     #[test]

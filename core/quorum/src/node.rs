@@ -55,7 +55,7 @@ use outlived::Outlived;
 pub use crate::controller::LocalBroker;
 pub use outlived::BrokerLife;
 pub use repair::Repair;
-pub use stall::{STALL_PATIENCE, Stall, StallLine};
+pub use stall::{STALL_LOOK, Stall, StallLine};
 pub use start::{Starting, Stored};
 
 /// Names a request until its answer.

@@ -33,7 +33,7 @@ use barnabas_metadata::events::APART;
 use barnabas_metadata_log::{MetadataError, MetadataFiles};
 use barnabas_quorum::batches::EncodedBatch;
 use barnabas_quorum::controller::Asked;
-use barnabas_quorum::node::{Declined, STALL_PATIENCE, Stall, StallLine};
+use barnabas_quorum::node::{Declined, STALL_LOOK, Stall, StallLine};
 use barnabas_quorum::raft::message::Response as PeerResponse;
 use barnabas_quorum::voters::KnownVoters;
 use barnabas_quorum::{Effect, Node as Quorum, Now, SnapshotTask};
@@ -229,7 +229,7 @@ impl QuorumWorker {
             sleep = sleep.min(Duration::from_millis(APART.0.unsigned_abs()));
         }
         if !self.quorum.is_alone() {
-            sleep = sleep.min(Duration::from_millis(STALL_PATIENCE.0.unsigned_abs()));
+            sleep = sleep.min(Duration::from_millis(STALL_LOOK.0.unsigned_abs()));
         }
         receiver.recv_timeout(sleep).ok()
     }

@@ -36,8 +36,9 @@ const SHUT_MS: u64 = 1_000;
 /// So long after producers are let in again, a write that found no room counts as one that began before: the figures
 /// were short then.
 const LATE_MS: u64 = 1_000;
-/// A directory says at most so often that it is short of room.
+/// A directory says at most so often as an ERROR that it is short of room, and at most so often that it is so again.
 const SAY_MS: u64 = 60_000;
+const SAY_AGAIN_MS: u64 = 10_000;
 /// How long the directory must have had room before this broker may lead again: longer if a write found no room that
 /// the figures showed, since the figures do not show the end of that.
 const LEAD_AFTER_MS: u64 = 10_000;
@@ -55,6 +56,14 @@ pub enum Impairs {
     Writing,
 }
 
+/// Which line says that a directory is short of room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shortage {
+    First,
+    /// Soon after the first.
+    Again,
+}
+
 /// One log directory's room. Shared by all workers.
 #[derive(Debug)]
 pub struct Room {
@@ -70,6 +79,7 @@ pub struct Room {
     next_look_ms: AtomicU64,
     shut_until_ms: AtomicU64,
     say_from_ms: AtomicU64,
+    say_again_from_ms: AtomicU64,
     say_exhausted_from_ms: AtomicU64,
     /// The operator was told that it is short.
     was_said: AtomicU8,
@@ -99,6 +109,7 @@ impl Room {
             next_look_ms: AtomicU64::new(0),
             shut_until_ms: AtomicU64::new(0),
             say_from_ms: AtomicU64::new(0),
+            say_again_from_ms: AtomicU64::new(0),
             say_exhausted_from_ms: AtomicU64::new(0),
             was_said: AtomicU8::new(0),
             impairs_until_ms: AtomicU64::new(0),
@@ -298,19 +309,42 @@ impl Room {
         }
         let path = self.path.display();
         if level > Level::Open {
-            let due = self.say_from_ms.load(Ordering::Relaxed);
-            if now.0 >= due {
-                self.say_from_ms.store(now.0 + SAY_MS, Ordering::Relaxed);
-                self.was_said.store(1, Ordering::Relaxed);
-                tracing::error!(
-                    "log directory {path} is nearly full; produce requests are refused until there is \
-                     more free space: {}",
-                    why()
-                );
-            }
+            self.say_short(now, why);
         } else if self.was_said.swap(0, Ordering::Relaxed) == 1 {
             tracing::info!("log directory {path} has free space again; produce requests are accepted");
         }
+    }
+
+    fn say_short(&self, now: MonotonicMs, why: impl FnOnce() -> String) {
+        let Some(line) = self.take_line(now) else { return };
+        let path = self.path.display();
+        self.was_said.store(1, Ordering::Relaxed);
+        match line {
+            Shortage::First => tracing::error!(
+                "log directory {path} is nearly full; produce requests are refused until there is more free space: {}",
+                why()
+            ),
+            Shortage::Again => tracing::warn!(
+                "log directory {path} is nearly full again; produce requests are refused until there is more free \
+                 space: {}",
+                why()
+            ),
+        }
+    }
+
+    /// Which line a shortage that begins now is worth, if any. It counts as written.
+    fn take_line(&self, now: MonotonicMs) -> Option<Shortage> {
+        let is_due = |from: &AtomicU64| now.0 >= from.load(Ordering::Relaxed);
+        let line = match (is_due(&self.say_from_ms), is_due(&self.say_again_from_ms)) {
+            (true, _) => Shortage::First,
+            (false, true) => Shortage::Again,
+            (false, false) => return None,
+        };
+        if line == Shortage::First {
+            self.say_from_ms.store(now.0 + SAY_MS, Ordering::Relaxed);
+        }
+        self.say_again_from_ms.store(now.0 + SAY_AGAIN_MS, Ordering::Relaxed);
+        Some(line)
     }
 
     fn level(&self) -> Level {

@@ -171,7 +171,8 @@ async fn read_half(
             }
             Err(error) => {
                 node.workers.meter.bad_frames.one();
-                node.workers.complaints.closed(session.peer, Cause::from(&error), error);
+                let listener = &node.identity.listeners[session.listener].0;
+                node.workers.complaints.bad_frame(session.peer, listener, &error);
                 return End::Closed;
             }
         };

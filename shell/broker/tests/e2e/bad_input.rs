@@ -147,6 +147,7 @@ fn tls_and_http_clients_are_each_named_once_a_minute() {
     let log = node.log();
     let lines: Vec<&str> = log.lines().filter(|line| line.contains("connection closed")).collect();
     assert_eq!(lines.len(), 2, "{log}");
+    assert!(lines[0].contains("Set security.protocol=PLAINTEXT at the client"), "{log}");
     assert!(lines[0].contains("the peer speaks TLS") && lines[1].contains("the peer speaks HTTP"), "{log}");
     assert!(node.stop().success());
 }

@@ -29,8 +29,7 @@ impl fmt::Display for Stranger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tls => {
-                "the peer speaks TLS (a ClientHello arrived), and this listener speaks Kafka's protocol without TLS. Set \
-                 security.protocol=PLAINTEXT at the client"
+                "the peer speaks TLS (a ClientHello arrived), and this listener speaks Kafka's protocol without TLS"
             }
             Self::Http => {
                 "the peer speaks HTTP, and this listener speaks Kafka's protocol. Metrics have an address of their own: metrics.listener"

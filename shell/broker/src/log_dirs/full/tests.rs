@@ -2,7 +2,7 @@
 
 use super::{
     FULL_AFTER_HIT_MS, Impairs, LATE_MS, LEAD_AFTER_HIT_MS, LEAD_AFTER_MS, LOOK_MS, LOOK_WHILE_SHORT_MS,
-    Room, SHUT_MS,
+    Room, SAY_AGAIN_MS, SAY_MS, SHUT_MS, Shortage,
 };
 use barnabas_base::MonotonicMs;
 use barnabas_storage::{
@@ -40,6 +40,18 @@ fn what_was_let_in_counts_before_the_file_system_knows_of_it() {
     room.settle(901 << 20);
     assert!(!producer(&room, 1, 0), "not asked again at once");
     assert!(producer(&room, 1, LOOK_WHILE_SHORT_MS), "nothing was written after all: there is room");
+}
+
+#[test]
+fn shortage_that_comes_again_is_written_again() {
+    let disk = MemoryDisk::new();
+    let room = room(&disk, 1000, 100);
+    let mut lines = Vec::new();
+    for at in [0, 1, SAY_AGAIN_MS, SAY_AGAIN_MS + 1, 2 * SAY_AGAIN_MS, SAY_MS, SAY_MS + 1] {
+        lines.extend(room.take_line(MonotonicMs(at)).map(|line| (at, line)));
+    }
+    let again = |times: u64| (times * SAY_AGAIN_MS, Shortage::Again);
+    assert_eq!(lines, [(0, Shortage::First), again(1), again(2), (SAY_MS, Shortage::First)]);
 }
 
 #[test]

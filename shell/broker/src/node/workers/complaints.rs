@@ -5,6 +5,7 @@
 //! not keep to the protocol.
 
 use crate::node::log_rate_limit::LogRateLimit;
+use barnabas_config::Listener;
 use barnabas_net::{FrameError, HandshakeError, Stranger};
 use barnabas_wire::ApiKey;
 use std::fmt;
@@ -65,6 +66,17 @@ impl Complaints {
         {
             tracing::info!(%peer, "connection refused: {what}{unsaid}");
         }
+    }
+
+    /// What arrived on a listener is no frame. A client with TLS is named the protocol that the listener speaks.
+    pub fn bad_frame(&self, peer: SocketAddr, listener: &Listener, error: &FrameError) {
+        let advice = match error {
+            FrameError::Stranger(Stranger::Tls) => {
+                format!(". Set security.protocol={} at the client", listener.protocol.name())
+            }
+            _ => String::new(),
+        };
+        self.closed(peer, Cause::from(error), format_args!("{error}{advice}"));
     }
 
     pub fn closed(&self, peer: SocketAddr, cause: Cause, what: impl fmt::Display) {

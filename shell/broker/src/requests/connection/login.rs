@@ -229,8 +229,10 @@ fn frame_of(session: &Session, frame: Result<Option<(Bytes, Claim)>, FrameError>
             None
         }
         Err(error) => {
-            session.node.workers.meter.bad_frames.one();
-            session.node.workers.complaints.closed(session.peer, Cause::from(&error), error);
+            let node = &session.node;
+            node.workers.meter.bad_frames.one();
+            let listener = &node.identity.listeners[session.listener].0;
+            node.workers.complaints.bad_frame(session.peer, listener, &error);
             None
         }
     }

@@ -112,6 +112,8 @@ impl Resources {
 /// One resource's changes. `replaces_all`: keys that are not named are unset (AlterConfigs). What a broker may be set
 /// to at run time is checked by that broker, and not by the controller to which it forwards the request (Kafka's
 /// `ControllerApis` does not check it either).
+///
+/// A broker looks at the changes before it asks what the client may do; a controller asks first.
 pub(crate) fn check_resource(
     kind: i8,
     name: &str,
@@ -120,11 +122,17 @@ pub(crate) fn check_resource(
     route: Route,
     ctx: &Context<'_>,
 ) -> Result<(), Refusal> {
-    check_changes(kind, name, changes, replaces_all, route, ctx)?;
-    let kind = ResourceType::from_code(kind);
-    match kind.and_then(|kind| denied(Permitted::AlterConfigs, kind, name, ctx)) {
-        None => Ok(()),
-        Some(code) => Err(refusal(code)),
+    let is_sound = || check_changes(kind, name, changes, replaces_all, route, ctx);
+    let is_permitted = || {
+        let kind = ResourceType::from_code(kind);
+        match kind.and_then(|kind| denied(Permitted::AlterConfigs, kind, name, ctx)) {
+            None => Ok(()),
+            Some(code) => Err(refusal(code)),
+        }
+    };
+    match route {
+        Route::ToBroker => is_sound().and_then(|()| is_permitted()),
+        Route::ThroughBroker | Route::ToController => is_permitted().and_then(|()| is_sound()),
     }
 }
 

@@ -408,6 +408,25 @@ impl Pending {
         matches!(self.session, Session::New)
     }
 
+    /// The answer to a consumer that is over its quota: no partition, no session that was not there before. The client asks
+    /// for the same again.
+    ///
+    /// # Source
+    /// KIP-219; Kafka `FetchContext.getThrottledResponse`.
+    pub fn throttled(self, sessions: &mut FetchSessions, wait: DurationMs) -> FetchResponse {
+        let (session_id, error) = match self.session {
+            Session::None | Session::New => (0, ErrorCode::None),
+            Session::Open { id, epoch } if sessions.answer(id, epoch).is_some() => (id, ErrorCode::None),
+            Session::Open { id, .. } => (id, ErrorCode::InvalidFetchSessionEpoch),
+        };
+        FetchResponse {
+            throttle_time_ms: i32::try_from(wait.0).unwrap_or(i32::MAX),
+            error_code: error.code(),
+            session_id,
+            ..FetchResponse::default()
+        }
+    }
+
     /// The answer. `draw` gives a random number, for the id of a new session; `share`: what a new session's memory is
     /// taken from. Neither is asked where no session is made.
     pub fn respond(

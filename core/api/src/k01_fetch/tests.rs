@@ -287,6 +287,32 @@ fn a_session_answers_only_what_is_new() {
 }
 
 #[test]
+fn throttled_answer_leaves_the_session_as_it_was() {
+    let fixture = Fixture::new();
+    let mut sessions = sessions();
+    let throttle = |sessions: &mut FetchSessions, request: FetchRequest, outcome: &Outcome| {
+        let mut work = work(plan(request, 12, sessions, &fixture.ctx()));
+        for part in &work.parts {
+            work.pending.set(part.slot, outcome.clone(), &fixture.ctx());
+        }
+        work.pending.throttled(sessions, DurationMs(70))
+    };
+    let records = read(&batch(Codec::None), 20);
+    let first = throttle(&mut sessions, in_session(0, 0, orders(12, &[0])), &records);
+    assert_eq!((first.session_id, first.throttle_time_ms, first.responses.len()), (0, 70, 0));
+    assert!(sessions.is_empty(), "a full request makes its session with the next answer");
+    let quiet = read(&Bytes::new(), 20);
+    let id = fetch(&fixture, &mut sessions, in_session(0, 0, orders(12, &[0])), 12, &quiet).session_id;
+    let second = throttle(&mut sessions, in_session(id, 1, vec![]), &read(&Bytes::new(), 21));
+    assert_eq!((second.session_id, second.error_code, second.responses.len()), (id, 0, 0));
+    let third = fetch(&fixture, &mut sessions, in_session(id, 2, vec![]), 12, &read(&Bytes::new(), 21));
+    assert_eq!(said(&third), [(0, 0)], "what the throttled answer left out is news");
+    let slow = work(plan(in_session(id, 3, vec![]), 12, &mut sessions, &fixture.ctx()));
+    let _fast = work(plan(in_session(id, 4, vec![]), 12, &mut sessions, &fixture.ctx()));
+    assert_eq!(slow.pending.throttled(&mut sessions, DurationMs(1)).error_code, 71);
+}
+
+#[test]
 fn partitions_take_turns() {
     let fixture = Fixture::new();
     let mut sessions = sessions();

@@ -17,8 +17,17 @@ fn refused_of(kind: i8, resource: &str, changes: &[(&str, i8, Option<&str>)]) ->
 }
 
 fn refused_on(route: Route, kind: i8, resource: &str, changes: &[(&str, i8, Option<&str>)]) -> i16 {
-    let mut fixture =
-        Fixture { config: crate::testing::broker_config(&[("log.dirs", "/a,/b")]), ..Fixture::new() };
+    let config = crate::testing::broker_config(&[("log.dirs", "/a,/b")]);
+    refused_in(Fixture { config, ..Fixture::new() }, route, kind, resource, changes)
+}
+
+fn refused_in(
+    mut fixture: Fixture,
+    route: Route,
+    kind: i8,
+    resource: &str,
+    changes: &[(&str, i8, Option<&str>)],
+) -> i16 {
     fixture.add(&[config(4, "1", "log.cleanup.policy", "compact")]);
     fixture.add(&[config(4, "2", "cordoned.log.dirs", "/x, /y")]);
     let of = |(name, config_operation, value): &(&str, i8, Option<&str>)| AlterableConfig {
@@ -118,4 +127,24 @@ fn other_resources_are_the_controllers() {
     assert_eq!(refused_of(2, "orders", &[("retention.ms", SET, Some("x"))]), 0);
     assert_eq!(refused_of(32, "a-group", &[]), 0);
     assert_eq!(refused_of(8, "1", &[("root", SET, Some("DEBUG"))]), 42);
+}
+
+#[test]
+fn broker_judges_a_change_before_its_client_and_a_controller_after() {
+    let denied = |route, changes: &[(&str, i8, Option<&str>)]| {
+        let mut fixture = Fixture::new();
+        fixture.allow(&[]);
+        refused_in(fixture, route, 4, "1", changes)
+    };
+    let (invalid, denial) = (42, 31);
+    let sound = ("message.max.bytes", SET, Some("5"));
+    for (changes, of_a_broker) in [
+        (vec![sound], denial),
+        (vec![sound, sound], invalid),
+        (vec![("message.max.bytes", SET, Some("x"))], invalid),
+    ] {
+        assert_eq!(denied(Route::ToBroker, &changes), of_a_broker, "{changes:?}");
+        assert_eq!(denied(Route::ThroughBroker, &changes), denial, "{changes:?}");
+        assert_eq!(denied(Route::ToController, &changes), denial, "{changes:?}");
+    }
 }

@@ -3,7 +3,7 @@
 use crate::mailbox::Waiter;
 use crate::mailbox::{FollowerLife, PartitionKey, ReadItem, ReadOutcome};
 use crate::requests::call::{Answer, Call, Started};
-use crate::requests::connection::throttle::bound_fetch;
+use crate::requests::connection::throttle::{Fetched, bound_fetch, charge_records};
 use crate::requests::decode::FREE_BYTES;
 use crate::routing::owners::{self, ReaderOf};
 use crate::worker::replica::registered;
@@ -256,6 +256,14 @@ impl Fetching {
 
     fn respond(self) -> Answer {
         self.call.session.passed.set(self.passed);
+        let Fetched { wait, is_withheld } = match self.reader.follower {
+            None => charge_records(&self.call, self.fetched),
+            Some(_) => Fetched::default(),
+        };
+        if is_withheld {
+            let mut sessions = self.call.session.fetch_sessions(self.pending.session_id());
+            return Answer::Reply(self.pending.throttled(&mut sessions, wait).into());
+        }
         let cells = self.call.session.recorder.cells();
         match self.reader.follower {
             None => cells.fetched.record(self.fetched),
@@ -265,10 +273,11 @@ impl Fetching {
         let now = session.node.clock.wall();
         let wants_session = self.pending.wants_session();
         let share = || session.node.workers.session_share(session.peer.ip(), session.is_follower.get());
-        let response = {
+        let mut response = {
             let mut sessions = session.fetch_sessions(self.pending.session_id());
             self.pending.respond(&mut sessions, draw, now, share)
         };
+        response.throttle_time_ms = i32::try_from(wait.0).unwrap_or(i32::MAX);
         if wants_session && response.session_id == 0 {
             // There may be room for the next one.
             session.node.workers.fetch_sessions.evict_stale(now);

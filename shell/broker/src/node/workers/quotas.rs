@@ -141,6 +141,27 @@ impl Quotas {
         if kind == Kind::Request { wait.min(self.windows.window()) } else { wait }
     }
 
+    /// Counts the records of an answer to a consumer. Returns how long it must wait, and whether the answer leaves without
+    /// the records: then they are not counted.
+    ///
+    /// An account that has used nothing gets its records, however many: a batch may be larger than what the windows hold,
+    /// and Kafka would never answer with it.
+    pub fn charge_records(&self, limited: &Limited, bytes: f64, now: MonotonicMs) -> (DurationMs, bool) {
+        let Some((per_second, rates)) = &limited.limits[Kind::Fetch as usize] else {
+            return (DurationMs(0), false);
+        };
+        let mut rates = rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let rate = &mut rates[Kind::Fetch as usize];
+        let is_unused = rate.per_second(now, self.windows) < 1.0;
+        rate.record(bytes, now, self.windows);
+        let wait = rate.wait(*per_second, now, self.windows);
+        let is_withheld = wait.0 > 0 && !is_unused;
+        if is_withheld {
+            rate.record(-bytes, now, self.windows);
+        }
+        (wait, is_withheld)
+    }
+
     pub fn throttled(&self, kind: Kind, wait: DurationMs) {
         let figures = &self.figures[kind as usize];
         figures.requests.fetch_add(1, Ordering::Relaxed);

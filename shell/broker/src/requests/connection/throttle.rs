@@ -3,8 +3,10 @@
 //!
 //! Requests that were started before are answered meanwhile. Each is charged as well, and makes the wait longer.
 //!
-//! Different from Kafka: a throttled Fetch is answered with its records; Kafka answers it empty and has the client ask
-//! again. The time of a request is that of the connection's worker until the request was started.
+//! A Fetch over a quota is answered without its records, and the client asks for them again ([`charge_records`]).
+//!
+//! Different from Kafka: the time of a request is that of the connection's worker until the request was started. A Fetch
+//! whose own time is the first that is too long, and a ShareFetch, are answered with their records.
 //!
 //! Source: KIP-124, KIP-219; Kafka `KafkaApis`, `RequestHandlerHelper`.
 
@@ -102,13 +104,41 @@ pub(super) fn charge(session: &Session, charge: &Charge, answer: &mut Answer) {
     }
 }
 
-/// Bytes of records in an answer to a consumer.
+/// What the quotas make of an answer to a consumer.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fetched {
+    /// For so long its connection is muted.
+    pub wait: DurationMs,
+    /// It leaves without its records.
+    pub is_withheld: bool,
+}
+
+/// Charges the records of an answer to a consumer.
+pub fn charge_records(call: &Call, bytes: u64) -> Fetched {
+    let session = &call.session;
+    let quotas = &session.node.workers.quotas;
+    if !quotas.is_any() {
+        return Fetched::default();
+    }
+    let now = session.node.clock.monotonic();
+    let limited = session.limited(&call.client, now);
+    let worked = quotas.charge(&limited, Kind::Request, 0.0, now);
+    let (kind, wait, is_withheld) = if worked.0 > 0 {
+        (Kind::Request, worked, true)
+    } else {
+        let (wait, is_withheld) = quotas.charge_records(&limited, bytes as f64, now);
+        (Kind::Fetch, wait, is_withheld)
+    };
+    if wait.0 > 0 {
+        quotas.throttled(kind, wait);
+        session.mute_until(now.plus(wait));
+    }
+    Fetched { wait, is_withheld }
+}
+
+/// Bytes of records in an answer to a share consumer. [`charge_records`] has charged those of a Fetch.
 fn record_bytes(body: &ResponseBody) -> Option<usize> {
     let bytes = match body {
-        ResponseBody::Fetch(response) => {
-            let partitions = response.responses.iter().flat_map(|topic| &topic.partitions);
-            partitions.map(|one| one.records.as_ref().map_or(0, |records| records.len())).sum()
-        }
         ResponseBody::ShareFetch(response) => {
             let partitions = response.responses.iter().flat_map(|topic| &topic.partitions);
             partitions.map(|one| one.records.as_ref().map_or(0, |records| records.len())).sum()

@@ -408,8 +408,8 @@ impl Pending {
         matches!(self.session, Session::New)
     }
 
-    /// The answer to a consumer that is over its quota: no partition, no session that was not there before. The client asks
-    /// for the same again.
+    /// The answer to a consumer that is over its quota: no partition, no session that was not there before. The client
+    /// asks for the same again.
     ///
     /// # Source
     /// KIP-219; Kafka `FetchContext.getThrottledResponse`.

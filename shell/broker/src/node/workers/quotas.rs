@@ -141,11 +141,11 @@ impl Quotas {
         if kind == Kind::Request { wait.min(self.windows.window()) } else { wait }
     }
 
-    /// Counts the records of an answer to a consumer. Returns how long it must wait, and whether the answer leaves without
-    /// the records: then they are not counted.
+    /// Counts the records of an answer to a consumer. Returns how long it must wait, and whether the answer leaves
+    /// without the records: then they are not counted.
     ///
-    /// An account that has used nothing gets its records, however many: a batch may be larger than what the windows hold,
-    /// and Kafka would never answer with it.
+    /// An account that has used nothing gets its records, however many: a batch may be larger than what the windows
+    /// hold, and Kafka would never answer with it.
     pub fn charge_records(&self, limited: &Limited, bytes: f64, now: MonotonicMs) -> (DurationMs, bool) {
         let Some((per_second, rates)) = &limited.limits[Kind::Fetch as usize] else {
             return (DurationMs(0), false);

@@ -5,8 +5,8 @@
 //!
 //! A Fetch over a quota is answered without its records, and the client asks for them again ([`charge_records`]).
 //!
-//! Different from Kafka: the time of a request is that of the connection's worker until the request was started. A Fetch
-//! whose own time is the first that is too long, and a ShareFetch, are answered with their records.
+//! Different from Kafka: the time of a request is that of the connection's worker until the request was started. A
+//! Fetch whose own time is the first that is too long, and a ShareFetch, are answered with their records.
 //!
 //! Source: KIP-124, KIP-219; Kafka `KafkaApis`, `RequestHandlerHelper`.
 

@@ -124,6 +124,11 @@ impl ServerTls {
         self.loaded.load().material.expiring.clone()
     }
 
+    /// Whether a client without a certificate is refused.
+    pub fn requires_clients(&self) -> bool {
+        self.settings.client_auth == ClientAuth::Required
+    }
+
     /// Whether clients may show a certificate.
     pub fn asks_clients(&self) -> bool {
         self.settings.client_auth != ClientAuth::None

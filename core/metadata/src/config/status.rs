@@ -138,6 +138,7 @@ const BROKER: &[(&str, Status)] = &[
     ("group.streams.topology.description.plugin.class", NO_JVM),
     ("groups.memory.max.bytes", Applied),
     ("initial.broker.registration.timeout.ms", Applied),
+    ("insecure.listeners.allowed", Applied),
     ("inter.broker.listener.name", Applied),
     ("internal.metadata.*", Ignored("a switch of Kafka's own tests")),
     ("kafka.metrics.*", METRICS),

@@ -85,6 +85,8 @@ class Node(NodeProcess):
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
+            # The addresses of its namespaces are no loopback ones.
+            "insecure.listeners.allowed": "true",
             "log.dirs": self.volume / "data",
             "min.insync.replicas": 2,
             "default.replication.factor": 3,

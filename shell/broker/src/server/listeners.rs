@@ -4,6 +4,7 @@
 //! Next: connection.rs, on the worker that a connection is dealt to.
 
 pub mod handshakes;
+pub mod insecure;
 pub mod peer_addresses;
 
 use super::Failure;

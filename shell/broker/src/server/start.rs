@@ -6,7 +6,7 @@
 use super::identity::{begin, identify, look, open_directories, take};
 use super::lifecycle::{self, Lifecycle};
 use super::listeners::handshakes::{self, Handshakes};
-use super::listeners::{accept_early, bind, peer_addresses};
+use super::listeners::{accept_early, bind, insecure, peer_addresses};
 use super::membership::{Joining, Member, wait_for_image};
 use super::memory;
 use super::signals::Signals;
@@ -67,6 +67,7 @@ pub fn start(
     in_force::check(&broker_config, &*disk, &places, memory_bytes)?;
     let tls = NodeTls::load(config)?;
     let (acceptors, listeners) = bind(config, &broker_config, descriptors.connections)?;
+    insecure::check(&broker_config, &listeners, &tls)?;
     let metrics_listener = endpoint::bind(broker_config.value(endpoint::KEY))
         .map_err(|error| ConfigError::value(endpoint::KEY, error.to_string(), endpoint::EXAMPLE))?;
     // Up to here the disk is as it was.

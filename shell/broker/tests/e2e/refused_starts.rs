@@ -97,6 +97,14 @@ fn refusals(taken: u16) -> Vec<(Vec<String>, &'static str)> {
         ),
         // A listener with TLS that has no key.
         (one("listener.security.protocol.map=PLAINTEXT:SSL,CONTROLLER:PLAINTEXT"), "ssl.keystore"),
+        (
+            vec![format!(
+                "listeners=PLAINTEXT://0.0.0.0:{},CONTROLLER://127.0.0.1:{}",
+                free_port(),
+                free_port()
+            )],
+            "Example: insecure.listeners.allowed=true",
+        ),
         (one("security.inter.broker.protocol=SASL_SSL"), "inter.broker.listener.name: SASL_SSL is not among"),
     ]
 }

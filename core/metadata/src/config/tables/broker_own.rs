@@ -51,6 +51,12 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               memory, at most the default. At the bound the broker refuses new groups, members and offsets with the \
               same errors; existing ones continue. More than a quarter of the machine's memory leaves little for \
               everything else."),
+    string("insecure.listeners.allowed", "false").one_of(&["true", "false"]).high()
+        .doc("Whether the node starts with a listener that other machines can reach and that authenticates no client: \
+              protocol PLAINTEXT, or SSL without `ssl.client.auth=required`, on another address than a loopback one. \
+              Everyone who can reach it may do what `User:ANONYMOUS` may do; without an authorizer, everything. \
+              `true`: the node starts, with a WARN for each such listener. Kafka has no such check: a node whose file \
+              was made for Kafka and binds PLAINTEXT to every address needs this key, a login, or a loopback address."),
     string("java.security.auth.login.config", "").null().valid(Valid::NonEmpty)
         .doc("The JAAS file: login modules of listeners that have none in `sasl.jaas.config`, in its sections \
               `NAME.KafkaServer` and `KafkaServer`. Unset: the file that `-Djava.security.auth.login.config=…` names in \

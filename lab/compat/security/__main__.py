@@ -1,7 +1,7 @@
 """Logins, ACLs and their tools, the same on Barnabas and on Apache Kafka: what must be refused is refused alike, and what is allowed is allowed.
 
     matrix   API × operation × resource × pattern × permission, request by request (matrix.py)
-    logins   mechanism × client × right password, wrong password, unknown user (logins.py)
+    logins   mechanism × client × right password, wrong password, unknown user; over TLS, and by certificate alone (logins.py, tls.py)
     tools    kafka-acls, kafka-delegation-tokens, kafka-configs for users, and ours of these names (tools.py)
 
 The long form asks both servers. known.toml says what may differ, and why.
@@ -69,7 +69,8 @@ def play_matrix(peers, options):
 
 
 def play_logins(peers, options):
-    played = [logins.play(server) for server in peers.each("logins", [logins.USER, "admin"], has_acls=False)]
+    keys = logins.Keys(peers.scratch / "keys")
+    played = [logins.play(server, keys=keys) for server in peers.each("logins", [logins.USER, "admin"], has_acls=False, keys=keys.node)]
     if len(played) == 1:
         for (client, attempt), outcome in played[0].items():
             print(f"{client:24} {attempt:34} {outcome}")

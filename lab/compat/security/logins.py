@@ -1,4 +1,5 @@
-"""Mechanism × client × right password, wrong password, unknown user, a mechanism that is not enabled; each client logs in and writes a record.
+"""Mechanism × client × right password, wrong password, unknown user, a mechanism that is not enabled; each client logs in and writes a record. Then the same
+over TLS, an authority that the client does not trust, and client certificates alone: one that is trusted, none, and one of another authority.
 
 SCRAM users are made by the first of these tools: Apache's kafka-configs, on either server.
 """
@@ -7,12 +8,14 @@ import os
 import shutil
 import subprocess
 import time
+from dataclasses import dataclass
 
 from compat import fetch
 from harness.process import spawn
 from harness.server import SMALL_JVM, java_words
 
 from .nodes import MECHANISMS, password
+from .tls import Authority
 
 USER = "alice"
 # What is tried: (label, user, password).
@@ -83,11 +86,43 @@ def make_topic(server, name):
         raise RuntimeError(f"kafka-topics: {printed.strip()[-300:]}")
 
 
-def attempts(mechanisms):
-    return [(f"{name}, {label}", name, user, given) for name in mechanisms for label, user, given in TRIES]
+@dataclass
+class Attempt:
+    """What one client does: `ca`, `key` and `certificate` are PEM files; empty ones are not used."""
+
+    label: str
+    protocol: str
+    mechanism: str
+    user: str
+    password: str
+    ca: str = ""
+    key: str = ""
+    certificate: str = ""
+
+    def line(self, port):
+        return "\t".join((self.mechanism, self.user, self.password, str(port), self.protocol, self.ca, self.certificate, self.key))
 
 
-def play(server, mechanisms=MECHANISMS):
+class Keys:
+    """The authorities of a run, and the pairs that they issued."""
+
+    def __init__(self, directory):
+        self.trusted, self.foreign = Authority(directory / "trusted", "authority"), Authority(directory / "foreign", "stranger")
+        self.node, self.client, self.stranger = self.trusted.issue("node"), self.trusted.issue("client"), self.foreign.issue("client")
+
+
+def attempts(mechanisms, keys=None):
+    found = [Attempt(f"{name}, {label}", "SASL_PLAINTEXT", name, user, given) for name in mechanisms for label, user, given in TRIES]
+    if keys is None:
+        return found
+    ca = keys.trusted.certificate
+    found += [Attempt(f"{name} over TLS, {label}", "SASL_SSL", name, user, given, ca) for name in mechanisms for label, user, given in TRIES[:2]]
+    found.append(Attempt("PLAIN over TLS, another authority", "SASL_SSL", "PLAIN", USER, password(USER), keys.foreign.certificate))
+    certificates = (("right certificate", keys.client.key, keys.client.certificate), ("no certificate", "", ""), ("foreign certificate", keys.stranger.key, keys.stranger.certificate))
+    return found + [Attempt(f"TLS, {label}", "SSL", "", USER, "", ca, key, certificate) for label, key, certificate in certificates]
+
+
+def play(server, mechanisms=MECHANISMS, keys=None):
     """{(client, attempt): what came of it}; a client that cannot be had is left out."""
     begun = time.monotonic()
     server.start()
@@ -102,20 +137,20 @@ def play(server, mechanisms=MECHANISMS):
             except fetch.Missing as missing:
                 print(f"  {client}: {missing}")
                 continue
-            results.update({(f"{client} {version}", label): outcome for label, outcome in _talk(command, server, mechanisms)})
+            results.update({(f"{client} {version}", label): outcome for label, outcome in _talk(command, server, attempts(mechanisms, keys))})
     finally:
         server.kill()
     print(f"  {server.label}: {len(results)} logins; {time.monotonic() - begun:.0f} s", flush=True)
     return results
 
 
-def _talk(command, server, mechanisms):
+def _talk(command, server, found):
     process = spawn(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        for label, mechanism, user, given in attempts(mechanisms):
-            process.stdin.write(f"{mechanism}\t{user}\t{given}\t{server.sasl_port}\n")
+        for attempt in found:
+            process.stdin.write(attempt.line(server.port_of(attempt.protocol)) + "\n")
             process.stdin.flush()
-            yield label, process.stdout.readline().strip() or "the client ended"
+            yield attempt.label, process.stdout.readline().strip() or "the client ended"
     finally:
         process.kill()
         process.wait()
@@ -123,7 +158,7 @@ def _talk(command, server, mechanisms):
 
 def judge(results):
     """Those that are wrong by themselves, whatever the other server does: a right password that is refused, a wrong one that is not."""
-    return [key for key, outcome in results.items() if ("right password" in key[1]) != (outcome == "ok")]
+    return [key for key, outcome in results.items() if ("right " in key[1]) != (outcome == "ok")]
 
 
 def compare(ours, theirs, explained):

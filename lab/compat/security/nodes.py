@@ -1,4 +1,5 @@
-"""One node of either make with a listener that wants a login, SASL, beside one that does not, PLAINTEXT.
+"""One node of either make with a listener that wants a login, SASL, beside one that does not, PLAINTEXT. With TLS it has two more:
+SECURE, a login over TLS, and SSL, which takes client certificates alone.
 
 Who comes in by PLAINTEXT is User:ANONYMOUS, a super user here: the rig administers by it. Passwords are the names of their users with `-secret` behind.
 """
@@ -44,11 +45,22 @@ class _Guarded:
     ready_within = 90
 
     sasl_port = None
+    # Ports by protocol.
+    tls_ports = {}
 
-    def guard(self, users, mechanisms=MECHANISMS, has_acls=True):
+    def guard(self, users, mechanisms=MECHANISMS, has_acls=True, keys=None):
+        """`keys`: the node's key store and trust store, for listeners with TLS (tls.py)."""
         self.proxied, self.sasl_port = [], free_port()
         self.overrides = {**self.overrides, **settings(users, mechanisms), **(AUTHORIZER if has_acls else {})}
+        if keys:
+            self.tls_ports = {"SASL_SSL": free_port(), "SSL": free_port()}
+            secure = {key.replace(".sasl.", ".secure.", 1): value for key, value in settings(users, mechanisms).items() if key.startswith("listener.name.sasl.")}
+            self.overrides = {**self.overrides, **secure, "ssl.keystore.type": "PEM", "ssl.keystore.location": keys.store, "ssl.truststore.type": "PEM",
+                              "ssl.truststore.location": keys.authority, "listener.name.ssl.ssl.client.auth": "required"}
         return self
+
+    def port_of(self, protocol):
+        return self.sasl_port if protocol == "SASL_PLAINTEXT" else self.tls_ports[protocol]
 
     @property
     def sasl_address(self):
@@ -61,6 +73,11 @@ class _Guarded:
         for key in ("listeners", "advertised.listeners"):
             found[key] += f",SASL://{self.sasl_address}"
         found["listener.security.protocol.map"] += ",SASL:SASL_PLAINTEXT"
+        for name, protocol in (("SECURE", "SASL_SSL"), ("SSL", "SSL")):
+            if protocol in self.tls_ports:
+                for key in ("listeners", "advertised.listeners"):
+                    found[key] += f",{name}://{HOST}:{self.tls_ports[protocol]}"
+                found["listener.security.protocol.map"] += f",{name}:{protocol}"
         return found
 
 

@@ -1,13 +1,16 @@
-// Logs in once for each line of standard input and writes one record: `mechanism TAB user TAB password TAB port` in, a line of what came of it out.
+// Logs in once for each line of standard input and writes one record: `mechanism TAB user TAB password TAB port TAB protocol TAB authority TAB certificate TAB key` in, a line of what came of it out.
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.errors.SaslAuthenticationException;
+import org.apache.kafka.common.errors.SslAuthenticationException;
 import org.apache.kafka.common.errors.UnsupportedSaslMechanismException;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -16,17 +19,27 @@ public class Login {
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line; (line = lines.readLine()) != null;) {
             String[] asked = line.split("\t", -1);
-            System.out.println(attempt(asked[0], asked[1], asked[2], asked[3]));
+            System.out.println(attempt(asked));
             System.out.flush();
         }
     }
 
-    static String attempt(String mechanism, String user, String password, String port) {
+    static void secure(Properties properties, String authority, String certificate, String key) throws Exception {
+        properties.putAll(Map.of("ssl.truststore.type", "PEM", "ssl.truststore.location", authority));
+        if (!key.isEmpty()) {
+            properties.putAll(Map.of("ssl.keystore.type", "PEM", "ssl.keystore.key", Files.readString(Path.of(key)), "ssl.keystore.certificate.chain", Files.readString(Path.of(certificate))));
+        }
+    }
+
+    static String attempt(String[] asked) throws Exception {
+        String mechanism = asked[0], user = asked[1], password = asked[2], port = asked[3], protocol = asked[4];
         String module = mechanism.equals("PLAIN") ? "plain.PlainLoginModule" : "scram.ScramLoginModule";
         Properties properties = new Properties();
-        properties.putAll(Map.of("bootstrap.servers", "127.0.0.1:" + port, "security.protocol", "SASL_PLAINTEXT", "sasl.mechanism", mechanism,
+        properties.putAll(Map.of("bootstrap.servers", "127.0.0.1:" + port, "security.protocol", protocol,
             "max.block.ms", "20000", "delivery.timeout.ms", "20000", "request.timeout.ms", "10000", "linger.ms", "0"));
-        properties.put("sasl.jaas.config",
+        if (protocol.endsWith("SSL")) secure(properties, asked[5], asked[6], asked[7]);
+        if (!mechanism.isEmpty()) properties.put("sasl.mechanism", mechanism);
+        if (!mechanism.isEmpty()) properties.put("sasl.jaas.config",
             "org.apache.kafka.common.security." + module + " required username=\"" + user + "\" password=\"" + password + "\";");
         try (KafkaProducer<String, String> producer = new KafkaProducer<>(properties, new StringSerializer(), new StringSerializer())) {
             producer.send(new ProducerRecord<>("logins", user)).get();
@@ -40,6 +53,7 @@ public class Login {
 
     static String refusal(Throwable why) {
         if (why instanceof UnsupportedSaslMechanismException) return "mechanism refused";
+        if (why instanceof SslAuthenticationException) return "TLS refused";
         return why instanceof SaslAuthenticationException ? "login refused: " + why.getMessage() : "other: " + why;
     }
 }

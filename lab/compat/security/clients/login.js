@@ -1,11 +1,14 @@
-// Logs in once for each line of standard input and writes one record: `mechanism TAB user TAB password TAB port` in, a line of what came of it out.
+// Logs in once for each line of standard input and writes one record: `mechanism TAB user TAB password TAB port TAB protocol TAB authority TAB certificate TAB key` in, a line of what came of it out.
 const { Kafka, logLevel } = require('kafkajs');
+const fs = require('fs');
 const readline = require('readline');
 
-async function attempt(mechanism, username, password, port) {
+async function attempt(mechanism, username, password, port, protocol, authority, certificate, key) {
+  const read = (path) => (path ? fs.readFileSync(path) : undefined);
   const kafka = new Kafka({
     brokers: [`127.0.0.1:${port}`],
-    sasl: { mechanism: mechanism.toLowerCase(), username, password },
+    sasl: mechanism ? { mechanism: mechanism.toLowerCase(), username, password } : undefined,
+    ssl: protocol.endsWith('SSL') ? { ca: [read(authority)], cert: read(certificate), key: read(key) } : undefined,
     logLevel: logLevel.NOTHING,
     retry: { retries: 2 },
   });

@@ -1,35 +1,58 @@
-"""Logs in once for each line of standard input and writes one record: `mechanism TAB user TAB password TAB port` in, a line of what came of it out.
+"""Logs in once for each line of standard input and writes one record: `mechanism TAB user TAB password TAB port TAB protocol TAB authority TAB certificate TAB key` in, a line of what came of it out.
 
 The first argument is the library: confluent, kafka-python or aiokafka.
 """
 
 import asyncio
+import ssl
 import sys
 
 
-def confluent(mechanism, user, password, port):
+def tls(protocol, authority, certificate, key):
+    """For the libraries in Python; None without TLS."""
+    if not protocol.endswith("SSL"):
+        return None
+    context = ssl.create_default_context(cafile=authority)
+    if key:
+        context.load_cert_chain(certificate, key)
+    return context
+
+
+def sasl(mechanism, user, password):
+    return {"sasl_mechanism": mechanism, "sasl_plain_username": user, "sasl_plain_password": password} if mechanism else {}
+
+
+def confluent(mechanism, user, password, port, protocol, authority, certificate, key):
     import confluent_kafka
     seen, done = [], []
+    login = {"sasl.mechanism": mechanism, "sasl.username": user, "sasl.password": password} if mechanism else {}
+    files = {"ssl.ca.location": authority, "ssl.certificate.location": certificate, "ssl.key.location": key} if protocol.endswith("SSL") else {}
     producer = confluent_kafka.Producer({
-        "bootstrap.servers": f"127.0.0.1:{port}", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, "sasl.username": user, "sasl.password": password,
+        "bootstrap.servers": f"127.0.0.1:{port}", "security.protocol": protocol, **login, **{name: path for name, path in files.items() if path},
         "message.timeout.ms": 15_000, "error_cb": seen.append}, logger=None)
     producer.produce("logins", user, callback=lambda error, _: done.append(error))
     for _ in range(160):
         producer.poll(0.1)
-        refused = next((error for error in seen if error.code() == confluent_kafka.KafkaError._AUTHENTICATION), None)
+        refused = next((error for error in seen if error.code() in (confluent_kafka.KafkaError._AUTHENTICATION, confluent_kafka.KafkaError._SSL)), None)
         if refused or done:
             break
     if done and done[0] is None:
         return "ok"
-    return "login refused" if refused else f"other: {(done or seen or ['no answer'])[0]}"
+    if refused and refused.code() == confluent_kafka.KafkaError._SSL:
+        return "TLS refused"
+    if refused:
+        return "login refused"
+    other = str((done or seen or ["no answer"])[0])
+    # Java sends bad_certificate where RFC 8446 has certificate_required: the words of the alert differ.
+    return "TLS refused" if "SSL alert number" in other else f"other: {other}"
 
 
-def kafka_python(mechanism, user, password, port):
+def kafka_python(mechanism, user, password, port, protocol, *files):
     import kafka
     from kafka import errors
     try:
-        producer = kafka.KafkaProducer(bootstrap_servers=f"127.0.0.1:{port}", security_protocol="SASL_PLAINTEXT", sasl_mechanism=mechanism, sasl_plain_username=user,
-                                       sasl_plain_password=password, max_block_ms=15_000, bootstrap_timeout_ms=6_000)
+        producer = kafka.KafkaProducer(bootstrap_servers=f"127.0.0.1:{port}", security_protocol=protocol, ssl_context=tls(protocol, *files),
+                                       **sasl(mechanism, user, password), max_block_ms=15_000, bootstrap_timeout_ms=6_000)
         producer.send("logins", user.encode()).get(15)
         producer.close(5)
         return "ok"
@@ -39,11 +62,11 @@ def kafka_python(mechanism, user, password, port):
         return f"no connection: {type(error).__name__}"
 
 
-async def _aiokafka(mechanism, user, password, port):
+async def _aiokafka(mechanism, user, password, port, protocol, *files):
     import aiokafka
     from aiokafka import errors
-    producer = aiokafka.AIOKafkaProducer(bootstrap_servers=f"127.0.0.1:{port}", security_protocol="SASL_PLAINTEXT", sasl_mechanism=mechanism, sasl_plain_username=user,
-                                         sasl_plain_password=password, request_timeout_ms=15_000)
+    producer = aiokafka.AIOKafkaProducer(bootstrap_servers=f"127.0.0.1:{port}", security_protocol=protocol, ssl_context=tls(protocol, *files),
+                                         **sasl(mechanism, user, password), request_timeout_ms=15_000)
     try:
         await producer.start()
         await producer.send_and_wait("logins", user.encode())

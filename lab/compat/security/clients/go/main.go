@@ -1,9 +1,11 @@
-// Logs in once for each line of standard input and writes one record: `mechanism TAB user TAB password TAB port` in, a line of what came of it out.
+// Logs in once for each line of standard input and writes one record: `mechanism TAB user TAB password TAB port TAB protocol TAB authority TAB certificate TAB key` in, a line of what came of it out.
 package main
 
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -27,9 +29,28 @@ func mechanism(name, user, password string) sasl.Mechanism {
 	return plain.Auth{User: user, Pass: password}.AsMechanism()
 }
 
-func attempt(name, user, password, port string) string {
-	client, err := kgo.NewClient(kgo.SeedBrokers("127.0.0.1:"+port), kgo.SASL(mechanism(name, user, password)), kgo.DefaultProduceTopic("logins"),
-		kgo.RetryTimeout(8*time.Second), kgo.RecordDeliveryTimeout(10*time.Second))
+// PEM files; an empty certificate is none.
+func secure(authority, certificate, key string) *tls.Config {
+	config := &tls.Config{RootCAs: x509.NewCertPool()}
+	if pem, err := os.ReadFile(authority); err == nil {
+		config.RootCAs.AppendCertsFromPEM(pem)
+	}
+	if pair, err := tls.LoadX509KeyPair(certificate, key); err == nil {
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config
+}
+
+func attempt(asked []string) string {
+	name, user, password, port, protocol := asked[0], asked[1], asked[2], asked[3], asked[4]
+	options := []kgo.Opt{kgo.SeedBrokers("127.0.0.1:" + port), kgo.DefaultProduceTopic("logins"), kgo.RetryTimeout(8 * time.Second), kgo.RecordDeliveryTimeout(10 * time.Second)}
+	if name != "" {
+		options = append(options, kgo.SASL(mechanism(name, user, password)))
+	}
+	if strings.HasSuffix(protocol, "SSL") {
+		options = append(options, kgo.DialTLSConfig(secure(asked[5], asked[6], asked[7])))
+	}
+	client, err := kgo.NewClient(options...)
 	if err != nil {
 		return "other: " + err.Error()
 	}
@@ -46,6 +67,8 @@ func attempt(name, user, password, port string) string {
 		return "login refused"
 	case errors.Is(err, kerr.UnsupportedSaslMechanism):
 		return "mechanism refused"
+	case strings.Contains(err.Error(), "tls: "):
+		return "TLS refused"
 	}
 	return "other: " + strings.ReplaceAll(err.Error(), port, "PORT")
 }
@@ -53,6 +76,6 @@ func attempt(name, user, password, port string) string {
 func main() {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		asked := strings.Split(lines.Text(), "\t")
-		fmt.Println(attempt(asked[0], asked[1], asked[2], asked[3]))
+		fmt.Println(attempt(asked))
 	}
 }

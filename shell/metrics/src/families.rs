@@ -293,6 +293,7 @@ pub const FAMILIES: &[Family] = &[
     row("barnabas_authentication_seconds_total", Counter, "", "", "Time that successful logins took, from the first byte to the verdict"),
     row("barnabas_reauthentications_total", Counter, "result", "", "Re-authentications of connections (KIP-368) that succeeded and failed (result: success, failure)"),
     row("barnabas_reauthentication_seconds_total", Counter, "", "", "Time that successful re-authentications took"),
+    row("barnabas_certificate_not_after_seconds", Gauge, "used_by,store,subject", "", "When a certificate in use expires, in seconds since 1970"),
     row("barnabas_expired_connections_killed_total", Counter, "", "", "Connections closed because a request came after their session had ended"),
     row("barnabas_revoked_connections_killed_total", Counter, "", "", "Connections closed because their user was deleted"),
     row("barnabas_quota_throttled_requests_total", Counter, "quota", "", "Requests that made their client exceed a quota. The connection was muted"),

@@ -5,9 +5,9 @@
 
 use crate::certificate::Expiring;
 use crate::settings::{TlsSettings, suites};
+use crate::stores::loaded::{Current, Loaded};
 use crate::stores::material::{self, Material, Reload};
 use crate::{Session, SessionError, TlsError};
-use arc_swap::ArcSwap;
 use rustls::ClientConfig;
 use rustls::SignatureScheme;
 use rustls::client::{ResolvesClientCert, Resumption};
@@ -22,22 +22,14 @@ const SESSIONS: usize = 256;
 /// See the file's header. Made once; each connection takes a session from it.
 #[derive(Debug)]
 pub struct ClientTls {
-    settings: TlsSettings,
-    loaded: ArcSwap<Loaded>,
-}
-
-#[derive(Debug)]
-struct Loaded {
-    config: Arc<ClientConfig>,
-    material: Material,
+    loaded: Current<ClientConfig>,
 }
 
 impl ClientTls {
     /// # Errors
     /// The key to change, and why.
     pub fn load(settings: TlsSettings) -> Result<Self, TlsError> {
-        let loaded = ArcSwap::from_pointee(load(&settings)?);
-        Ok(Self { settings, loaded })
+        Ok(Self { loaded: Current::new(Loaded::read(settings, config)?) })
     }
 
     /// A session with `host`, for one connection.
@@ -45,38 +37,28 @@ impl ClientTls {
     /// # Errors
     /// The host is no name that a certificate can be for.
     pub fn connect(&self, host: &str) -> Result<Session, SessionError> {
-        session(&self.settings, self.loaded.load().config.clone(), host)
+        let loaded = self.loaded.get();
+        session(&loaded.settings, loaded.config.clone(), host)
     }
 
     /// Reads the stores again, and uses them for new connections if they have changed and are sound.
     pub fn reload(&self, now_s: i64) -> Reload {
-        let old = self.loaded.load();
-        if !old.material.has_changed(&self.settings) {
-            return Reload::Unchanged;
-        }
-        let checked = load(&self.settings).and_then(|new| {
-            old.material.may_become(&new.material, &self.settings, now_s)?;
-            Ok(new)
-        });
-        match checked {
-            Ok(new) => {
-                self.loaded.store(Arc::new(new));
-                Reload::Loaded
-            }
-            Err(error) => Reload::Kept(error),
-        }
+        self.loaded.reload(|old, settings| old.next(settings, config, now_s))
+    }
+
+    /// Uses the stores of `settings` for new connections, if they differ from those in use and are sound.
+    pub fn reconfigure(&self, settings: &TlsSettings, now_s: i64) -> Reload {
+        self.loaded.reconfigure(settings, |old, settings| old.next(settings, config, now_s))
     }
 
     /// What is worth a line in the log.
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = suites::warnings(&self.settings);
-        warnings.extend(self.loaded.load().material.warnings.iter().cloned());
-        warnings
+        self.loaded.get().warnings()
     }
 
     /// The certificates in use, with the end of each.
     pub fn expiring(&self) -> Vec<Expiring> {
-        self.loaded.load().material.expiring.clone()
+        self.loaded.get().material.expiring.clone()
     }
 
     /// For a handshake in memory between materials of one listener: host names cannot be checked there.
@@ -104,13 +86,6 @@ fn session(settings: &TlsSettings, config: Arc<ClientConfig>, host: &str) -> Res
         }
     };
     Session::client(config, name)
-}
-
-fn load(settings: &TlsSettings) -> Result<Loaded, TlsError> {
-    let provider = Arc::new(suites::provider(settings)?);
-    let material = Material::read(settings, &provider)?;
-    let config = config(settings, &material, &provider)?;
-    Ok(Loaded { config: Arc::new(config), material })
 }
 
 fn config(

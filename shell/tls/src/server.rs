@@ -9,9 +9,9 @@
 
 use crate::certificate::{Expiring, Facts, MappingRules};
 use crate::settings::{ClientAuth, TlsSettings, provider, suites};
+use crate::stores::loaded::{self, Current};
 use crate::stores::material::{Material, Reload};
 use crate::{ClientTls, Session, SessionError, TlsError};
-use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
@@ -24,18 +24,13 @@ const TICKETS: usize = 1;
 /// See the file's header.
 #[derive(Debug)]
 pub struct ServerTls {
-    settings: TlsSettings,
     rules: MappingRules,
     /// Brokers connect to each other here: new material must verify against itself and the old one.
     is_among_brokers: bool,
-    loaded: ArcSwap<Loaded>,
+    loaded: Current<ServerConfig>,
 }
 
-#[derive(Debug)]
-struct Loaded {
-    config: Arc<ServerConfig>,
-    material: Material,
-}
+type Loaded = loaded::Loaded<ServerConfig>;
 
 impl ServerTls {
     /// `is_among_brokers`: brokers or controllers dial this listener with the same stores.
@@ -51,20 +46,16 @@ impl ServerTls {
             ));
         }
         let rules = MappingRules::parse(&settings.principal_mapping_rules)?;
-        let loaded = load(&settings)?;
-        let server = Self { settings, rules, is_among_brokers, loaded: ArcSwap::from_pointee(loaded) };
+        let loaded = Loaded::read(settings, config)?;
         if is_among_brokers {
-            let loaded = server.loaded.load();
-            verify_among(&server.settings, &loaded, &loaded)?;
+            verify_among(&loaded, &loaded)?;
         }
-        Ok(server)
+        Ok(Self { rules, is_among_brokers, loaded: Current::new(loaded) })
     }
 
     /// What is worth a line in the log at the start and after each reload.
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = suites::warnings(&self.settings);
-        warnings.extend(self.loaded.load().material.warnings.iter().cloned());
-        warnings
+        self.loaded.get().warnings()
     }
 
     /// A new connection's session.
@@ -72,7 +63,7 @@ impl ServerTls {
     /// # Errors
     /// rustls' own; with a sound configuration there are none.
     pub fn accept(&self) -> Result<Session, SessionError> {
-        Session::server(self.loaded.load().config.clone())
+        Session::server(self.loaded.get().config.clone())
     }
 
     /// The user that the peer's certificate names. `None`: it showed none.
@@ -96,50 +87,50 @@ impl ServerTls {
 
     /// Reads the stores again, and uses them for new connections if they have changed and are sound.
     pub fn reload(&self, now_s: i64) -> Reload {
-        let old = self.loaded.load();
-        if !old.material.has_changed(&self.settings) {
-            return Reload::Unchanged;
+        self.loaded.reload(|old, settings| self.next(old, settings, now_s))
+    }
+
+    /// Uses the stores of `settings` for new connections, if they differ from those in use and are sound. Of the other
+    /// settings a listener keeps those that it began with.
+    pub fn reconfigure(&self, settings: &TlsSettings, now_s: i64) -> Reload {
+        self.loaded.reconfigure(settings, |old, settings| self.next(old, settings, now_s))
+    }
+
+    /// Whether [`Self::reconfigure`] would take `settings`.
+    ///
+    /// # Errors
+    /// What speaks against them, with the key.
+    pub fn check(&self, settings: &TlsSettings, now_s: i64) -> Result<(), TlsError> {
+        let old = self.loaded.get();
+        let settings = old.settings.with_stores_of(settings);
+        if settings == old.settings { Ok(()) } else { self.next(&old, settings, now_s).map(drop) }
+    }
+
+    fn next(&self, old: &Loaded, settings: TlsSettings, now_s: i64) -> Result<Loaded, TlsError> {
+        let new = old.next(settings, config, now_s)?;
+        if self.is_among_brokers {
+            // Brokers whose stores have not changed yet go on connecting, and are connected to.
+            verify_among(&new, &new)?;
+            verify_among(&new, old)?;
+            verify_among(old, &new)?;
         }
-        let checked = load(&self.settings).and_then(|new| {
-            old.material.may_become(&new.material, &self.settings, now_s)?;
-            if self.is_among_brokers {
-                // Brokers whose stores have not changed yet go on connecting, and are connected to.
-                verify_among(&self.settings, &new, &new)?;
-                verify_among(&self.settings, &new, &old)?;
-                verify_among(&self.settings, &old, &new)?;
-            }
-            Ok(new)
-        });
-        match checked {
-            Ok(new) => {
-                self.loaded.store(Arc::new(new));
-                Reload::Loaded
-            }
-            Err(error) => Reload::Kept(error),
-        }
+        Ok(new)
     }
 
     /// The certificates in use, with the end of each.
     pub fn expiring(&self) -> Vec<Expiring> {
-        self.loaded.load().material.expiring.clone()
+        self.loaded.get().material.expiring.clone()
     }
 
     /// Whether a client without a certificate is refused.
     pub fn requires_clients(&self) -> bool {
-        self.settings.client_auth == ClientAuth::Required
+        self.loaded.get().settings.client_auth == ClientAuth::Required
     }
 
     /// Whether clients may show a certificate.
     pub fn asks_clients(&self) -> bool {
-        self.settings.client_auth != ClientAuth::None
+        self.loaded.get().settings.client_auth != ClientAuth::None
     }
-}
-
-fn load(settings: &TlsSettings) -> Result<Loaded, TlsError> {
-    let provider = Arc::new(suites::provider(settings)?);
-    let material = Material::read(settings, &provider)?;
-    let config = config(settings, &material, &provider)?;
-    Ok(Loaded { config: Arc::new(config), material })
 }
 
 fn config(
@@ -179,7 +170,7 @@ fn config(
 }
 
 /// A client with one material must reach a server with the other, by a real handshake.
-fn verify_among(settings: &TlsSettings, client: &Loaded, server: &Loaded) -> Result<(), TlsError> {
+fn verify_among(client: &Loaded, server: &Loaded) -> Result<(), TlsError> {
     let problem = |why: String| {
         TlsError::new(
             "ssl.truststore.location",
@@ -187,7 +178,7 @@ fn verify_among(settings: &TlsSettings, client: &Loaded, server: &Loaded) -> Res
             "ssl.truststore.location=/etc/barnabas/ca.pem",
         )
     };
-    let mut dialling = ClientTls::session_of(settings, &client.material)?;
+    let mut dialling = ClientTls::session_of(&client.settings, &client.material)?;
     let mut accepting = Session::server(server.config.clone()).map_err(|error| problem(error.to_string()))?;
     Session::meet(&mut dialling, &mut accepting).map_err(|error| problem(error.to_string()))
 }

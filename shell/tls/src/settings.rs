@@ -111,6 +111,45 @@ impl TlsSettings {
             allows_san_changes: is_true(given("ssl.allow.san.changes")),
         })
     }
+
+    /// The same with the stores of `other`: what may change while a listener is open (Kafka
+    /// `SslConfigs.RECONFIGURABLE_CONFIGS`).
+    #[must_use]
+    pub fn with_stores_of(&self, other: &Self) -> Self {
+        Self {
+            key_store: other.key_store.clone(),
+            key_password: other.key_password.clone(),
+            trust_store: other.trust_store.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// A store cannot be added to what began without one, nor taken away.
+    ///
+    /// # Errors
+    /// It was.
+    ///
+    /// # Source
+    /// Kafka `SslFactory.validateReconfiguration`.
+    pub fn check_stores_stay(&self, next: &Self) -> Result<(), TlsError> {
+        for (key, what, had, has) in [
+            ("ssl.keystore.location", "key store", self.key_store.is_some(), next.key_store.is_some()),
+            (
+                "ssl.truststore.location",
+                "trust store",
+                self.trust_store.is_some(),
+                next.trust_store.is_some(),
+            ),
+        ] {
+            if had != has {
+                let done = if has { "added to" } else { "removed from" };
+                let problem =
+                    format!("the {what} cannot be {done} a listener that is open; restart the node for that");
+                return Err(TlsError::new(key, problem, format!("{key}=/etc/barnabas/store.p12")));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn is_true(value: Option<String>) -> bool {

@@ -12,6 +12,7 @@
 //! In stores/material.rs: a key store and a trust store together, ready for use; stores/trust.rs: who is accepted.
 
 mod jks;
+pub mod loaded;
 pub mod material;
 mod pem;
 mod pkcs12;

@@ -4,10 +4,14 @@
 //! A key with a listener's prefix (`listener.name.internal.ssl.keystore.location`) counts before the one without. A
 //! connection to another node is made with the keys of the listener that it goes to, as in Kafka.
 //!
-//! Source: Kafka `ChannelBuilders`, `AbstractConfig.valuesWithPrefixOverride`.
+//! Stores change while the node runs: by their files (server/listeners/handshakes.rs), or by dynamic configurations,
+//! whose keys have a listener's prefix. Everything else stays as it began.
+//!
+//! Source: Kafka `ChannelBuilders`, `AbstractConfig.valuesWithPrefixOverride`, `DynamicListenerConfig`.
 
-use barnabas_config::{ConfigError, Listeners, NodeConfig, SecurityProtocol, Settings};
-use barnabas_tls::{ClientTls, ServerTls, TlsError, TlsSettings};
+use barnabas_config::{ConfigError, Listeners, NodeConfig, SecurityProtocol};
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_tls::{ClientTls, Expiring, Reload, ServerTls, TlsError, TlsSettings};
 use std::sync::Arc;
 
 /// TLS of one node.
@@ -18,24 +22,30 @@ pub struct NodeTls {
     /// For connections to other brokers, and to controllers.
     pub brokers: Option<Arc<ClientTls>>,
     pub controllers: Option<Arc<ClientTls>>,
+    /// By the listeners' places.
+    names: Vec<Named>,
+    /// The listeners that brokers and controllers are reached at.
+    dialled: [Option<Named>; 2],
 }
+
+type Named = (String, SecurityProtocol);
 
 impl NodeTls {
     /// # Errors
     /// The key to change, with its listener's prefix, and why.
     pub fn load(config: &NodeConfig) -> Result<Self, ConfigError> {
         let Listeners { all, inter_broker, controller_names, controller_protocol, .. } = &config.listeners;
-        let settings = &config.settings;
+        let settings = |key: &str| config.settings.get(key);
         let mut listeners = Vec::new();
         for listener in all {
             let name = listener.endpoint.listener.as_str();
             let is_among_brokers = listener.is_controller || listener.endpoint.listener == *inter_broker;
-            let load = || ServerTls::load(keys_of(settings, name, listener.protocol)?, is_among_brokers);
+            let load = || ServerTls::load(keys_of(&settings, name, listener.protocol)?, is_among_brokers);
             let tls = listener.protocol.has_tls().then(load).transpose();
             listeners.push(tls.map_err(|error| at(name, &error))?.map(Arc::new));
         }
         let client = |name: &str, protocol| {
-            let tls = keys_of(settings, name, protocol).and_then(ClientTls::load);
+            let tls = keys_of(&settings, name, protocol).and_then(ClientTls::load);
             tls.map(Arc::new).map_err(|error| at(name, &error))
         };
         let own = all.iter().find(|listener| listener.endpoint.listener == *inter_broker);
@@ -45,7 +55,56 @@ impl NodeTls {
             Some(name) if controller_protocol.has_tls() => Some(client(name.as_str(), *controller_protocol)?),
             _ => None,
         };
-        Ok(Self { listeners, brokers, controllers })
+        let named = |listener: &barnabas_config::Listener| {
+            (listener.endpoint.listener.as_str().to_owned(), listener.protocol)
+        };
+        let of_controllers =
+            controller_names.first().map(|name| (name.as_str().to_owned(), *controller_protocol));
+        let dialled = [own.map(named), of_controllers];
+        Ok(Self { listeners, brokers, controllers, names: all.iter().map(named).collect(), dialled })
+    }
+
+    /// Whether [`Self::reconfigure`] would take the stores of `config`.
+    ///
+    /// # Errors
+    /// What speaks against them, with the key and its listener.
+    pub fn check(&self, config: &BrokerConfig, now_s: i64) -> Result<(), ConfigError> {
+        for (server, (name, protocol)) in self.listeners.iter().zip(&self.names) {
+            let Some(server) = server else { continue };
+            let checked = keys_of(&|key| config.value(key), name, *protocol)
+                .and_then(|settings| server.check(&settings, now_s));
+            checked.map_err(|error| at(name, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Dynamic configurations have changed: new connections get the stores that they name. What cannot be used is said,
+    /// and leaves the stores that are in use.
+    pub fn reconfigure(&self, config: &BrokerConfig, now_s: i64) {
+        let get = |key: &str| config.value(key);
+        for (server, (name, protocol)) in self.listeners.iter().zip(&self.names) {
+            let Some(server) = server else { continue };
+            let done = keys_of(&get, name, *protocol).map(|settings| server.reconfigure(&settings, now_s));
+            say(&format!("listener {name}"), done.unwrap_or_else(Reload::Kept));
+        }
+        for (client, named) in [&self.brokers, &self.controllers].into_iter().zip(&self.dialled) {
+            let (Some(client), Some((name, protocol))) = (client, named) else { continue };
+            let done = keys_of(&get, name, *protocol).map(|settings| client.reconfigure(&settings, now_s));
+            say(&format!("connections to {name}"), done.unwrap_or_else(Reload::Kept));
+        }
+    }
+
+    /// The certificates in use, with what uses them: a listener's name, `to brokers`, `to controllers`.
+    pub fn expiring(&self) -> Vec<(String, Expiring)> {
+        let of_listeners = self.listeners.iter().zip(&self.names).filter_map(|(server, (name, _))| {
+            server.as_ref().map(|server| (name.clone(), server.expiring()))
+        });
+        let clients = [("to brokers", &self.brokers), ("to controllers", &self.controllers)];
+        let of_clients = clients
+            .into_iter()
+            .filter_map(|(name, client)| client.as_ref().map(|client| (name.to_owned(), client.expiring())));
+        let all = of_listeners.chain(of_clients);
+        all.flat_map(|(name, ends)| ends.into_iter().map(move |end| (name.clone(), end))).collect()
     }
 
     pub fn is_used(&self) -> bool {
@@ -53,11 +112,28 @@ impl NodeTls {
     }
 }
 
+/// What a change of stores came to.
+fn say(of: &str, reload: Reload) {
+    match reload {
+        Reload::Unchanged => {}
+        Reload::Loaded => tracing::info!("{of}: new key or trust store in use for new connections"),
+        Reload::Kept(error) => {
+            tracing::warn!(
+                "{of}: the changed key or trust store is not used, the one before stays in use: {error}"
+            );
+        }
+    }
+}
+
 fn prefix(listener: &str) -> String {
     format!("listener.name.{}.", listener.to_ascii_lowercase())
 }
 
-fn keys_of(settings: &Settings, listener: &str, protocol: SecurityProtocol) -> Result<TlsSettings, TlsError> {
+fn keys_of<'a>(
+    get: &impl Fn(&str) -> Option<&'a str>,
+    listener: &str,
+    protocol: SecurityProtocol,
+) -> Result<TlsSettings, TlsError> {
     let prefix = prefix(listener);
     // Where SASL says who a client is, certificates are asked for only by the listener's own key (KIP-684), and name
     // no principal (Kafka `SaslChannelBuilder`).
@@ -66,8 +142,8 @@ fn keys_of(settings: &Settings, listener: &str, protocol: SecurityProtocol) -> R
         if protocol.has_sasl() && key == "ssl.principal.mapping.rules" {
             return None;
         }
-        let general = settings.get(key).filter(|_| !is_own_alone(key));
-        settings.get(&format!("{prefix}{key}")).or(general).map(str::to_owned)
+        let general = get(key).filter(|_| !is_own_alone(key));
+        get(&format!("{prefix}{key}")).or(general).map(str::to_owned)
     })
 }
 
@@ -80,6 +156,7 @@ fn at(listener: &str, error: &TlsError) -> ConfigError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use barnabas_config::Settings;
 
     fn settings(pairs: &[(&str, &str)]) -> Settings {
         let lines: Vec<String> = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -90,7 +167,9 @@ mod tests {
     fn keys_of_a_listener_count_first() {
         let settings =
             settings(&[("ssl.client.auth", "required"), ("listener.name.external.ssl.client.auth", "none")]);
-        let auth = |listener, protocol| keys_of(&settings, listener, protocol).expect("sound").client_auth;
+        let auth = |listener, protocol| {
+            keys_of(&|key| settings.get(key), listener, protocol).expect("sound").client_auth
+        };
         assert_eq!(auth("EXTERNAL", SecurityProtocol::Ssl), barnabas_tls::ClientAuth::None);
         assert_eq!(auth("INTERNAL", SecurityProtocol::Ssl), barnabas_tls::ClientAuth::Required);
         assert_eq!(auth("INTERNAL", SecurityProtocol::SaslSsl), barnabas_tls::ClientAuth::None);
@@ -99,7 +178,9 @@ mod tests {
     #[test]
     fn certificates_name_no_principal_beside_sasl() {
         let settings = settings(&[("ssl.principal.mapping.rules", "RULE:^CN=(.*)$/$1/")]);
-        let rules = |protocol| keys_of(&settings, "IN", protocol).expect("sound").principal_mapping_rules;
+        let rules = |protocol| {
+            keys_of(&|key| settings.get(key), "IN", protocol).expect("sound").principal_mapping_rules
+        };
         assert_ne!(rules(SecurityProtocol::Ssl), "DEFAULT");
         assert_eq!(rules(SecurityProtocol::SaslSsl), "DEFAULT");
     }

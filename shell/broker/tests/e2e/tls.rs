@@ -143,6 +143,47 @@ fn certificate_is_replaced_while_clients_connect() {
     assert!(node.stop().success());
 }
 
+/// By IncrementalAlterConfigs: the broker tries the stores before the controller writes their names down.
+#[test]
+fn certificate_is_replaced_by_dynamic_configuration() {
+    let metrics = free_port();
+    let (first, second, folder) = (Authority::new(), Authority::new(), crate::harness::TempDir::new());
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    first.write(&folder.path().join("first.pem"), "127.0.0.1");
+    second.write(&folder.path().join("second.pem"), "127.0.0.1");
+    second.write(&folder.path().join("other-host.pem"), "elsewhere");
+    std::fs::write(folder.path().join("half.pem"), second.issue("127.0.0.1").0).expect("writes");
+    let more = [
+        format!("listener.name.ssl.ssl.keystore.location={}", at("first.pem")),
+        "listener.name.ssl.ssl.keystore.password=".to_owned(),
+        format!("metrics.listener=127.0.0.1:{metrics}"),
+    ];
+    let (mut node, port) = node_with("none", &more);
+    let [of_first, of_second] = [&first, &second].map(|ca| tls(&[("ssl.truststore.certificates", ca.pem())]));
+    let mut open = Client::connect(port, &of_first).expect("connects");
+    let mut admin = node.client();
+    let mut alter = |value: Option<&str>| {
+        admin.alter_config(1, (4, "1"), "listener.name.ssl.ssl.keystore.location", value)
+    };
+    // Another host name, no file, a key without its certificate.
+    for name in ["other-host.pem", "none.pem", "half.pem"] {
+        assert_eq!(alter(Some(&at(name))), 42, "{name}");
+    }
+    assert!(is_served(port, &of_first) && !is_served(port, &of_second));
+    assert_eq!(alter(Some(&at("second.pem"))), 0);
+    eventually("the second is in use", || is_served(port, &of_second));
+    assert!(!is_served(port, &of_first));
+    open.call(ApiVersionsRequest::default(), 0).expect("a connection of before");
+    assert_eq!(alter(None), 0);
+    eventually("the file's is in use again", || is_served(port, &of_first));
+    let page = crate::harness::metrics_page(metrics).expect("a page");
+    let row = page.lines().find(|line| {
+        line.starts_with("barnabas_certificate_not_after_seconds{") && line.contains("store=\"keystore\"")
+    });
+    assert!(row.is_some_and(|row| row.contains("used_by=\"SSL\"")), "{page}");
+    assert!(node.stop().success());
+}
+
 /// What a node knows of the only partition of "t".
 fn partition(node: &TestNode) -> Option<MetadataResponsePartition> {
     // Without `topics: None` the request asks for no topic at all.

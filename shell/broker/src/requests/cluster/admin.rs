@@ -5,6 +5,7 @@ use crate::config::logging;
 use crate::node::peers::controller::NotTaken;
 use crate::node::workers::repeated::Repeated;
 use crate::requests::call::{Answer, Call, Started};
+use crate::requests::cluster::tls_changes;
 use crate::requests::quorum;
 use barnabas_api::{
     Plan, Refusal, k19_create_topics, k20_delete_topics, k33_alter_configs, k37_create_partitions,
@@ -18,7 +19,8 @@ use barnabas_wire::messages::create_topics_response::CreatableTopicResult;
 use barnabas_wire::messages::{
     AlterConfigsRequest, AlterPartitionReassignmentsRequest, CreatePartitionsRequest, CreateTopicsRequest,
     DeleteTopicsRequest, DescribeQuorumRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest,
-    UnregisterBrokerRequest, UnregisterControllerRequest, UpdateFeaturesRequest,
+    IncrementalAlterConfigsResponse, UnregisterBrokerRequest, UnregisterControllerRequest,
+    UpdateFeaturesRequest,
 };
 use barnabas_wire::{RequestBody, ResponseBody};
 
@@ -153,8 +155,18 @@ pub fn incremental_alter_configs(call: Call, mut request: IncrementalAlterConfig
             response.responses.extend(decided.responses);
             Started::reply(response)
         }
-        Plan::Work(work) => Started::wait(async move {
-            let answer = response_of!(ask(&call, work.request).await, IncrementalAlterConfigs);
+        Plan::Work(mut work) => Started::wait(async move {
+            let node = call.session.node.clone();
+            let refused = tls_changes::refuse(node, &mut work.request).await;
+            let answer = if work.request.resources.is_empty() {
+                Ok(IncrementalAlterConfigsResponse::default())
+            } else {
+                response_of!(ask(&call, work.request).await, IncrementalAlterConfigs)
+            };
+            let answer = answer.map(|mut answer| {
+                answer.responses.extend(refused);
+                answer
+            });
             let mut response = work.pending.respond(answer);
             response.responses.extend(decided.responses);
             Answer::Reply(response.into())

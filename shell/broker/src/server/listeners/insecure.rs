@@ -1,5 +1,5 @@
-//! Listeners that other machines can reach and that authenticate no client: they stop the start unless the operator says
-//! that they are meant.
+//! Listeners that other machines can reach and that authenticate no client: they stop the start unless the operator
+//! says that they are meant.
 //!
 //! Kafka has no such check. What counts is the address that was bound, not its name: `localhost` is a loopback address
 //! or is none.

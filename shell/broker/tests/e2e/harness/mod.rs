@@ -77,12 +77,18 @@ pub struct TestNode {
     working_directory: Option<PathBuf>,
 }
 
-/// A metric without labels of the node whose `metrics.listener` has this port.
-pub fn metric(port: u16, name: &str) -> Option<f64> {
+/// All metrics of the node whose `metrics.listener` has this port.
+pub fn metrics_page(port: u16) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
     let mut page = String::new();
     stream.read_to_string(&mut page).ok()?;
+    Some(page)
+}
+
+/// A metric without labels of the node whose `metrics.listener` has this port.
+pub fn metric(port: u16, name: &str) -> Option<f64> {
+    let page = metrics_page(port)?;
     let line = page.lines().find(|line| line.starts_with(&format!("{name} ")))?;
     line.split_once(' ')?.1.parse().ok()
 }

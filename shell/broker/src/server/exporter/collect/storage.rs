@@ -128,6 +128,10 @@ fn logins(page: &mut Page, node: &Node) {
     page.count("barnabas_reauthentications_total", &[("result", "success")], logins.succeeded_again.get());
     page.count("barnabas_reauthentications_total", &[("result", "failure")], logins.failed_again.get());
     page.value("barnabas_reauthentication_seconds_total", &[], seconds(logins.again_ns.get()));
+    for (used_by, end) in node.peers.tls.expiring() {
+        let labels = [("used_by", used_by.as_str()), ("store", end.store), ("subject", end.subject.as_str())];
+        page.value("barnabas_certificate_not_after_seconds", &labels, end.not_after_s as f64);
+    }
     page.count("barnabas_expired_connections_killed_total", &[], logins.expired.get());
     page.count("barnabas_revoked_connections_killed_total", &[], logins.revoked.get());
 }

@@ -1,0 +1,99 @@
+//! What new connections of one listener or client get, and how another takes its place.
+//!
+//! Always true: what is in use was complete; one that is refused changes nothing.
+
+use super::material::{Material, Reload};
+use crate::TlsError;
+use crate::settings::{TlsSettings, suites};
+use arc_swap::{ArcSwap, Guard};
+use rustls::crypto::CryptoProvider;
+use std::sync::Arc;
+
+/// Makes rustls' configuration, `C`.
+pub type Make<C> = fn(&TlsSettings, &Material, &Arc<CryptoProvider>) -> Result<C, TlsError>;
+
+#[derive(Debug)]
+pub struct Loaded<C> {
+    pub settings: TlsSettings,
+    pub config: Arc<C>,
+    pub material: Material,
+}
+
+impl<C> Loaded<C> {
+    /// # Errors
+    /// The key to change, and why.
+    pub fn read(settings: TlsSettings, make: Make<C>) -> Result<Self, TlsError> {
+        let provider = Arc::new(suites::provider(&settings)?);
+        let material = Material::read(&settings, &provider)?;
+        let config = make(&settings, &material, &provider)?;
+        Ok(Self { settings, config: Arc::new(config), material })
+    }
+
+    /// What may take its place, of `settings`.
+    ///
+    /// # Errors
+    /// What speaks against it, with the key.
+    pub fn next(&self, settings: TlsSettings, make: Make<C>, now_s: i64) -> Result<Self, TlsError> {
+        self.settings.check_stores_stay(&settings)?;
+        let next = Self::read(settings, make)?;
+        self.material.may_become(&next.material, &next.settings, now_s)?;
+        Ok(next)
+    }
+
+    /// What is worth a line in the log.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = suites::warnings(&self.settings);
+        warnings.extend(self.material.warnings.iter().cloned());
+        warnings
+    }
+}
+
+/// The one that is in use.
+#[derive(Debug)]
+pub struct Current<C>(ArcSwap<Loaded<C>>);
+
+impl<C> Current<C> {
+    pub fn new(loaded: Loaded<C>) -> Self {
+        Self(ArcSwap::from_pointee(loaded))
+    }
+
+    pub fn get(&self) -> Guard<Arc<Loaded<C>>> {
+        self.0.load()
+    }
+
+    /// Reads the stores again if they have changed; `next` judges them.
+    pub fn reload(
+        &self,
+        next: impl FnOnce(&Loaded<C>, TlsSettings) -> Result<Loaded<C>, TlsError>,
+    ) -> Reload {
+        let old = self.get();
+        if !old.material.has_changed(&old.settings) {
+            return Reload::Unchanged;
+        }
+        self.take(next(&old, old.settings.clone()))
+    }
+
+    /// Takes the stores of `settings` if they are others; `next` judges them. The other settings stay as they began.
+    pub fn reconfigure(
+        &self,
+        settings: &TlsSettings,
+        next: impl FnOnce(&Loaded<C>, TlsSettings) -> Result<Loaded<C>, TlsError>,
+    ) -> Reload {
+        let old = self.get();
+        let settings = old.settings.with_stores_of(settings);
+        if settings == old.settings {
+            return Reload::Unchanged;
+        }
+        self.take(next(&old, settings))
+    }
+
+    fn take(&self, checked: Result<Loaded<C>, TlsError>) -> Reload {
+        match checked {
+            Ok(next) => {
+                self.0.store(Arc::new(next));
+                Reload::Loaded
+            }
+            Err(error) => Reload::Kept(error),
+        }
+    }
+}

@@ -15,7 +15,7 @@
 //! | 7 | topic id in the answer (KIP-516) |
 //!
 //! ## Left out
-//! - Policies of `create.topic.policy.class.name`, and quotas.
+//! - Policies of `create.topic.policy.class.name`.
 //!
 //! Source: Kafka 4.4 `ControllerApis.createTopics`, `ReplicationControlManager.createTopics`.
 

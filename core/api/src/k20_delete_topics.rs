@@ -13,7 +13,7 @@
 //! | 6 | topic ids (KIP-516) |
 //!
 //! ## Left out
-//! - Quotas.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `ControllerApis.deleteTopics`.
 
@@ -26,17 +26,17 @@ use barnabas_wire::messages::delete_topics_response::{DeletableTopicResult, Dele
 use crate::access::refusal;
 use crate::{Context, Plan, Refusal};
 
-/// For the controller: in the form of [`FORM`] whatever the version, each topic by name or by id.
+/// For the controller: each topic by name or by id.
 #[derive(Debug)]
 pub struct Work {
     pub request: DeleteTopicsRequest,
-    /// The version that `request` is in the form of, and that its answer is to come in.
+    /// The version in which the controller is asked, and that its answer is to come in: Kafka 4's speaks no version 0.
     pub version: i16,
     pub pending: Pending,
 }
 
-/// The version in which the controller is asked: names and ids in one list.
-const FORM: i16 = 6;
+/// Before, topics are named in a list of names.
+const IDS_SINCE: i16 = 6;
 
 /// What was refused before the controller was asked.
 #[derive(Debug)]
@@ -69,8 +69,12 @@ pub fn plan(
         return Plan::Answer(pending.join(DeleteTopicsResponse::default()));
     }
     pending.asked = topics.clone();
-    request.topics = topics;
-    Plan::Work(Work { request, version: FORM, pending })
+    // Whether a quota refuses or only throttles depends on the version: it stays the client's.
+    match version < IDS_SINCE {
+        true => request.topic_names = topics.into_iter().filter_map(|topic| topic.name).collect(),
+        false => request.topics = topics,
+    }
+    Plan::Work(Work { request, version: version.max(1), pending })
 }
 
 impl Pending {

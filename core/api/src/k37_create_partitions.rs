@@ -10,7 +10,7 @@
 //! | 3 | THROTTLING_QUOTA_EXCEEDED (KIP-599) |
 //!
 //! ## Left out
-//! - Quotas.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `ControllerApis.createPartitions`.
 

@@ -84,6 +84,7 @@ impl Talk {
 
     fn act(&mut self, said: &Said<'_>) -> String {
         let version = |default: i64| said.or("v", default) as i16;
+        self.world.principal = said.word("as").map(|name| Text::from(format!("User:{name}")));
         match said.verb {
             "format" => {
                 self.world.static_voters = said.has("static");
@@ -120,10 +121,8 @@ impl Talk {
             "token" | "renew" | "expire" => {
                 let key = self.world.properties.get("delegation.token.secret.key").map_or("", |key| &**key);
                 let request = access::token_request(said.verb, &said.words, &self.world.image, key);
-                self.world.principal =
-                    Some(Text::from(format!("User:{}", said.word("as").unwrap_or("alice"))));
+                self.world.principal.get_or_insert_with(|| Text::from("User:alice"));
                 self.ask(request, version(2));
-                self.world.principal = None;
             }
             "create" => self.ask(create(said), version(7)),
             "delete" => {

@@ -19,7 +19,6 @@ const TIERED: Status = NotAvailable("tiered storage is not implemented yet");
 const LARGE_TARGETS: Status =
     Emulated("large assignments are computed on another thread, small ones at once");
 const WARMUP: Status = Ignored("no warm-up tasks are assigned: Kafka 4.4's own assignors assign none either");
-const QUOTAS: Status = NotAvailable("quotas are not implemented yet");
 const PURGATORY: Status = Ignored("an answered request leaves no entry behind, so there is nothing to purge");
 const WORKERS: Status = Emulated("one worker thread per core does this work, instead of thread pools");
 const COORDINATORS: Status = Emulated("coordinators run on the workers, one per core");
@@ -77,7 +76,7 @@ const BROKER: &[(&str, Status)] = &[
         "controller.quorum.fetch.snapshot.max.bytes",
         Emulated("8 MiB of the metadata log, or of a snapshot, in one answer at most"),
     ),
-    ("controller.quota.*", QUOTAS),
+    ("controller.quota.*", Applied),
     ("controller.socket.timeout.ms", Emulated("the broker looks for the active controller for 20 s")),
     ("cordoned.log.dirs", Applied),
     ("create.topic.policy.class.name", POLICY),

@@ -41,6 +41,7 @@ pub use refusal::Refusal;
 use refusal::Sentences;
 use refusal::limits::{self, Room};
 use replicas::balance::Balance;
+use topics::mutations::{Budget, Mutations};
 
 /// The broker that lives in this process.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,6 +79,8 @@ pub struct AskingClient {
     pub principal: Text,
     pub token_authenticated: bool,
     pub address: std::net::IpAddr,
+    /// As it came, not proved.
+    pub client_id: Option<Text>,
 }
 
 /// What a request comes to.
@@ -135,6 +138,8 @@ pub(crate) struct Case<'a> {
     /// Why the quorum cannot raise it now.
     pub kraft_kept: Option<&'a str>,
     pub asked: &'a Asked,
+    /// Partitions that the client may still create or delete.
+    pub budget: Budget,
     /// Where the request's first record will stand: a new broker epoch is this.
     pub next: Offset,
     pub random: &'a mut dyn FnMut() -> [u8; 16],
@@ -159,6 +164,7 @@ pub struct Controller {
     impaired: Impaired,
     balance: Balance,
     tokens: Tokens,
+    mutations: Mutations,
 }
 
 /// The configuration that results from the dynamic ones: computed again only when those have changed.
@@ -197,6 +203,7 @@ impl Controller {
         let sessions = Sessions::new(me, timeout, now.monotonic);
         let balance = Balance::new(&config, now.monotonic);
         let tokens = Tokens::new(&config, now.monotonic);
+        let mutations = Mutations::new(&config);
         let config = EffectiveConfig { config, of_all: None, of_me: None };
         Self {
             me,
@@ -209,6 +216,7 @@ impl Controller {
             impaired: Impaired::default(),
             balance,
             tokens,
+            mutations,
         }
     }
 
@@ -245,6 +253,7 @@ impl Controller {
             kraft_version: self.kraft_version,
             kraft_kept: self.kraft_kept.as_deref(),
             asked,
+            budget: self.mutations.budget(image, request, asked, now.monotonic),
             next,
             random,
         };
@@ -280,6 +289,7 @@ impl Controller {
             RequestBody::ExpireDelegationToken(request) => self.tokens.expire(&case, request, now.wall),
             _ => return None,
         };
+        self.mutations.settle(case.budget);
         if outcome.records.iter().any(configs::allows_unclean_elections) {
             self.balance.elect_uncleanly_soon(now.monotonic);
         }
@@ -311,6 +321,7 @@ impl Controller {
             kraft_version: self.kraft_version,
             kraft_kept: None,
             asked: &asked,
+            budget: Budget::default(),
             next,
             random,
         };

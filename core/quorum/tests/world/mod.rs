@@ -237,6 +237,7 @@ impl World {
             principal,
             token_authenticated: false,
             address: std::net::Ipv4Addr::LOCALHOST.into(),
+            client_id: None,
         });
         let asked = Asked { version, client, ..Asked::default() };
         let node = self.node.as_mut().unwrap();

@@ -220,46 +220,60 @@ pub(super) fn outcome(code: i16, message: Option<&Str>) -> String {
     }
 }
 
+/// An answer, and how long the client is throttled.
+fn throttled(ms: i32, answer: String) -> String {
+    if ms == 0 { answer } else { format!("{answer} throttle={ms}") }
+}
+
 pub fn response(response: &ResponseBody) -> String {
     let list = |items: Vec<String>| if items.is_empty() { "nothing".to_owned() } else { items.join("; ") };
     match response {
-        ResponseBody::CreateTopics(response) => list(
-            response
-                .topics
-                .iter()
-                .map(|topic| {
-                    let outcome = outcome(topic.error_code, topic.error_message.as_ref());
-                    match topic.error_code {
-                        0 => format!(
-                            "{}: {outcome} partitions={} replicas={} configs={}",
-                            topic.name,
-                            topic.num_partitions,
-                            topic.replication_factor,
-                            topic.configs.as_ref().map_or(0, Vec::len)
-                        ),
-                        _ => format!("{}: {outcome}", topic.name),
-                    }
-                })
-                .collect(),
+        ResponseBody::CreateTopics(response) => throttled(
+            response.throttle_time_ms,
+            list(
+                response
+                    .topics
+                    .iter()
+                    .map(|topic| {
+                        let outcome = outcome(topic.error_code, topic.error_message.as_ref());
+                        match topic.error_code {
+                            0 => format!(
+                                "{}: {outcome} partitions={} replicas={} configs={}",
+                                topic.name,
+                                topic.num_partitions,
+                                topic.replication_factor,
+                                topic.configs.as_ref().map_or(0, Vec::len)
+                            ),
+                            _ => format!("{}: {outcome}", topic.name),
+                        }
+                    })
+                    .collect(),
+            ),
         ),
-        ResponseBody::DeleteTopics(response) => list(
-            response
-                .responses
-                .iter()
-                .map(|topic| {
-                    let name = topic.name.as_ref().map_or("null", Str::as_str);
-                    format!("{name}: {}", outcome(topic.error_code, topic.error_message.as_ref()))
-                })
-                .collect(),
+        ResponseBody::DeleteTopics(response) => throttled(
+            response.throttle_time_ms,
+            list(
+                response
+                    .responses
+                    .iter()
+                    .map(|topic| {
+                        let name = topic.name.as_ref().map_or("null", Str::as_str);
+                        format!("{name}: {}", outcome(topic.error_code, topic.error_message.as_ref()))
+                    })
+                    .collect(),
+            ),
         ),
-        ResponseBody::CreatePartitions(response) => list(
-            response
-                .results
-                .iter()
-                .map(|topic| {
-                    format!("{}: {}", topic.name, outcome(topic.error_code, topic.error_message.as_ref()))
-                })
-                .collect(),
+        ResponseBody::CreatePartitions(response) => throttled(
+            response.throttle_time_ms,
+            list(
+                response
+                    .results
+                    .iter()
+                    .map(|topic| {
+                        format!("{}: {}", topic.name, outcome(topic.error_code, topic.error_message.as_ref()))
+                    })
+                    .collect(),
+            ),
         ),
         ResponseBody::AlterConfigs(response) => list(
             response

@@ -27,16 +27,19 @@ pub enum Kind {
     Fetch,
     /// Hundredths of one thread's time.
     Request,
+    /// Partitions that the controller creates or deletes, per second.
+    Mutation,
 }
 
 impl Kind {
-    pub const ALL: [Self; 3] = [Self::Produce, Self::Fetch, Self::Request];
+    pub const ALL: [Self; 4] = [Self::Produce, Self::Fetch, Self::Request, Self::Mutation];
 
     const fn key(self) -> &'static str {
         match self {
             Self::Produce => quota::PRODUCER_BYTE_RATE,
             Self::Fetch => quota::CONSUMER_BYTE_RATE,
             Self::Request => quota::REQUEST_PERCENTAGE,
+            Self::Mutation => quota::CONTROLLER_MUTATION_RATE,
         }
     }
 }

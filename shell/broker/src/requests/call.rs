@@ -136,6 +136,7 @@ impl Call {
             principal: self.client.principal.clone(),
             token_authenticated: self.client.token_authenticated,
             address: address.unwrap_or_else(|_| self.session.peer.ip().to_canonical()),
+            client_id: self.client.client_id.clone(),
         }
     }
 

@@ -176,6 +176,10 @@ async fn read_half(
                 return End::Closed;
             }
         };
+        // The answer that throttles its client was made while the frame was awaited.
+        if throttle::unmuted(session).await {
+            started = None;
+        }
         // Frames that came together: the clock has just been read for the one before.
         let read = started.unwrap_or_else(Stamp::now);
         let bytes = frame.len() as u32 + 4;

@@ -1,10 +1,12 @@
 //! Client quotas: a client's bytes per second stay near its quota, and its connection is muted meanwhile.
 
+use crate::harness::cluster::Cluster;
 use crate::harness::three_dirs::produce_batch;
 use crate::harness::{Client, TestNode, batch, binary, free_port, metric};
+use barnabas_wire::messages::create_topics_request::CreatableTopic;
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use barnabas_wire::messages::{FetchRequest, ProduceRequest, ResponseBody};
+use barnabas_wire::messages::{CreateTopicsRequest, FetchRequest, ProduceRequest, ResponseBody};
 use std::time::{Duration, Instant};
 
 const QUOTA: f64 = 400_000.0;
@@ -142,4 +144,52 @@ fn batch_larger_than_the_windows_hold_reaches_its_consumer() {
         first.throttle_time_ms
     );
     assert!(node.stop().success());
+}
+
+/// Creates or validates a topic. Returns its code and the time for which the answer says that the client is throttled.
+fn create(client: &mut Client, topic: &str, partitions: i32, version: i16) -> (i16, i32) {
+    let topic = CreatableTopic {
+        name: topic.into(),
+        num_partitions: partitions,
+        replication_factor: 1,
+        ..CreatableTopic::default()
+    };
+    let request = CreateTopicsRequest { topics: vec![topic], timeout_ms: 10_000, ..Default::default() };
+    let ResponseBody::CreateTopics(response) = client.call(request, version) else { panic!("another") };
+    (response.topics[0].error_code, response.throttle_time_ms)
+}
+
+#[test]
+fn client_past_its_mutation_rate_is_refused_and_muted() {
+    let mut node = TestNode::start_with(&["controller.quota.window.num=5"]);
+    set_quota(&node, "--client-defaults --add-config controller_mutation_rate=2");
+    let mut client = node.client();
+    // Five windows hold ten partitions; one topic may take more.
+    assert_eq!(create(&mut client, "a", 12, 7), (0, 0));
+    let (code, throttled) = create(&mut client, "b", 1, 7);
+    assert!(code == 89 && (1..=1000).contains(&throttled), "{code} {throttled}");
+    let began = Instant::now();
+    assert_eq!(create(&mut client, "b", 3, 7), (0, 0), "the connection was muted until there was room");
+    let waited = began.elapsed().as_millis() as i64;
+    assert!(waited >= i64::from(throttled) - 20, "{waited} of {throttled} ms");
+    // A version that does not know the error is throttled alone.
+    let (code, throttled) = create(&mut client, "c", 1, 5);
+    assert!(code == 0 && throttled > 0, "{code} {throttled}");
+    // Nobody else is concerned.
+    set_quota(&node, "--client-defaults --delete-config controller_mutation_rate");
+    assert_eq!(create(&mut node.client(), "d", 50, 7), (0, 0));
+    assert!(node.stop().success());
+}
+
+/// The active controller counts what all brokers forward for a client.
+#[test]
+fn mutation_rate_counts_over_all_brokers() {
+    let cluster = Cluster::start("controller.quota.window.num=5");
+    set_quota(&cluster.nodes[&1], "--client-defaults --add-config controller_mutation_rate=2");
+    assert_eq!(create(&mut cluster.nodes[&1].client(), "t", 60, 7), (0, 0));
+    for node in cluster.nodes.values() {
+        let (code, throttled) = create(&mut node.client(), "u", 1, 7);
+        assert!(code == 89 && throttled > 0, "{code} {throttled}");
+    }
+    cluster.stop();
 }

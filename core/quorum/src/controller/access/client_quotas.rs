@@ -28,7 +28,7 @@ use crate::controller::{Case, Outcome, Refusal, Sentences};
 const WHOLE: f64 = 1e-6;
 
 /// Such a quota would be stored and limit nothing.
-const NOT_ENFORCED: [&str; 2] = [quota::CONTROLLER_MUTATION_RATE, quota::CONNECTION_CREATION_RATE];
+const NOT_ENFORCED: [&str; 1] = [quota::CONNECTION_CREATION_RATE];
 
 /// An entity of the request, once, and why its quotas stay as they are.
 type Decided = (QuotaEntity, Option<Refusal>);

@@ -35,7 +35,9 @@ pub(crate) fn create(case: &mut Case<'_>, request: &CreatePartitionsRequest) -> 
         results.push(result(topic, created.err().as_ref(), &mut sentences));
     }
     let topics = request.topics.clone();
-    let response = CreatePartitionsResponse { results, ..CreatePartitionsResponse::default() };
+    let throttle_time_ms = case.budget.throttle_ms();
+    let response =
+        CreatePartitionsResponse { results, throttle_time_ms, ..CreatePartitionsResponse::default() };
     Outcome::atomic(records, response, move |why| {
         let refusal = Refusal::new(ErrorCode::PolicyViolation, why);
         let mut sentences = Sentences::default();
@@ -121,6 +123,7 @@ fn create_for(
     };
     limits::check_directory_name(&wanted.name, want)?;
     case.room.take_partitions(more)?;
+    case.budget.take(more)?;
     if validate_only {
         return Ok(());
     }

@@ -69,7 +69,9 @@ pub(crate) fn create(case: &mut Case<'_>, request: &CreateTopicsRequest) -> Outc
     }
     results.extend(last);
     let names: Vec<Str> = results.iter().map(|result| result.name.clone()).collect();
-    let response = CreateTopicsResponse { topics: results, ..CreateTopicsResponse::default() };
+    let throttle_time_ms = case.budget.throttle_ms();
+    let response =
+        CreateTopicsResponse { topics: results, throttle_time_ms, ..CreateTopicsResponse::default() };
     Outcome::atomic(records, response, move |why| {
         let refusal = Refusal::new(ErrorCode::PolicyViolation, why);
         let mut sentences = Sentences::default();
@@ -112,6 +114,7 @@ fn create_one(
     // Configs first: what they take is little, where partitions are then refused.
     case.room.take_configs(case.image, &Resource::topic(topic.name.text()), &values)?;
     case.room.take_partitions(partitions)?;
+    case.budget.take(partitions)?;
     let topic_id = Uuid::from_random((case.random)());
     let replicas = spread.replication_factor();
     if !validate_only {

@@ -77,9 +77,10 @@ pub(crate) fn delete(case: &Case<'_>, request: &DeleteTopicsRequest) -> Outcome 
         }
     }
     let all = responses.clone();
+    let throttle_time_ms = case.budget.throttle_ms();
     Outcome::atomic(
         records,
-        DeleteTopicsResponse { responses, ..DeleteTopicsResponse::default() },
+        DeleteTopicsResponse { responses, throttle_time_ms, ..DeleteTopicsResponse::default() },
         move |why| {
             let refusal = Refusal::new(ErrorCode::PolicyViolation, why);
             let mut sentences = Sentences::default();
@@ -165,6 +166,7 @@ fn find(case: &Case<'_>, topic: &Named, both: &Set<TopicId>) -> Result<(Str, Top
         let message = "The provided topic name maps to an ID that was already supplied.";
         return Err(Refusal::new(ErrorCode::InvalidRequest, message));
     }
+    case.budget.take(found.partition_count())?;
     Ok((Str::from(&found.name), found.id))
 }
 

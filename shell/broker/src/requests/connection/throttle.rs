@@ -37,13 +37,33 @@ pub(super) struct Charge {
 impl Charge {
     /// `None`: no client is limited, or brokers and controllers ask such things of each other.
     pub fn of(session: &Session, api: ApiKey, bytes: u32, worked_ns: u64) -> Option<Self> {
-        if !session.node.workers.quotas.is_any() || is_exempt(api) {
+        // What the controller throttles is told in the answer.
+        let is_throttled = session.node.workers.quotas.is_any() || is_mutation(api);
+        if !is_throttled || is_exempt(api) {
             return None;
         }
         let client = session.known_client()?;
         let is_follower = api == ApiKey::Fetch && session.follows.get();
         Some(Self { client, bytes, worked_ns, is_follower })
     }
+}
+
+fn is_mutation(api: ApiKey) -> bool {
+    matches!(api, ApiKey::CreateTopics | ApiKey::DeleteTopics | ApiKey::CreatePartitions)
+}
+
+/// How long the controller throttles the client.
+fn mutation_wait(answer: &Answer) -> Option<(Kind, DurationMs)> {
+    let ms = match answer {
+        Answer::Reply(body) | Answer::Held(body, _) => match body {
+            ResponseBody::CreateTopics(response) => response.throttle_time_ms,
+            ResponseBody::DeleteTopics(response) => response.throttle_time_ms,
+            ResponseBody::CreatePartitions(response) => response.throttle_time_ms,
+            _ => 0,
+        },
+        _ => 0,
+    };
+    (ms > 0).then(|| (Kind::Mutation, DurationMs(ms.into())))
 }
 
 fn is_exempt(api: ApiKey) -> bool {
@@ -83,7 +103,7 @@ pub(super) fn charge(session: &Session, charge: &Charge, answer: &mut Answer) {
         }
         Answer::Pieces(_) | Answer::Close => None,
     };
-    let mut longest: Option<(Kind, DurationMs)> = None;
+    let mut longest = mutation_wait(answer);
     let mut spend = |kind, used| {
         let wait = quotas.charge(&limited, kind, used, now);
         if wait.0 > longest.map_or(0, |(_, wait)| wait.0) {
@@ -164,14 +184,16 @@ pub fn bound_fetch(call: &Call, request: &mut FetchRequest) {
     }
 }
 
-/// Waits until the connection is no longer muted.
-pub(super) async fn unmuted(session: &Session) {
+/// Waits until the connection is no longer muted. Returns whether it was.
+pub(super) async fn unmuted(session: &Session) -> bool {
+    let mut is_muted = false;
     loop {
         let until = session.muted_until();
         let left = until.since(session.node.clock.monotonic()).0;
         if until == MonotonicMs(0) || left <= 0 {
-            return;
+            return is_muted;
         }
+        is_muted = true;
         tokio::time::sleep(Duration::from_millis(left.unsigned_abs())).await;
     }
 }

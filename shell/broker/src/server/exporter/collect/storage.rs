@@ -185,7 +185,7 @@ pub fn process(page: &mut Page, node: &Node) {
 
 /// What client quotas throttled.
 fn quotas(page: &mut Page, quotas: &Quotas) {
-    let named = || ["produce", "fetch", "request"].into_iter().zip(&quotas.figures);
+    let named = || ["produce", "fetch", "request", "controller_mutation"].into_iter().zip(&quotas.figures);
     for (name, figures) in named() {
         let requests = figures.requests.load(Ordering::Relaxed);
         page.count("barnabas_quota_throttled_requests_total", &[("quota", name)], requests);

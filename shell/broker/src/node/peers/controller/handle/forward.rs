@@ -154,7 +154,8 @@ fn envelope(body: &RequestBody, version: i16, client: &AskingClient) -> Result<E
         request_api_key: body.key().number(),
         request_api_version: version,
         correlation_id: 0,
-        client_id: Some(Str::from_static("forwarded")),
+        // The controller's quotas look at it.
+        client_id: client.client_id.as_ref().map(Str::from),
         ..RequestHeader::default()
     };
     let address = match client.address {

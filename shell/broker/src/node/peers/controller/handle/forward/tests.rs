@@ -18,11 +18,13 @@ fn a_request_goes_in_the_version_that_its_body_has() {
         principal: "User:alice".into(),
         token_authenticated: false,
         address: [10, 0, 0, 7].into(),
+        client_id: Some("c".into()),
     };
     let packed = envelope(&body, 6, &client).expect("version 6 names topics in this form");
     let (header, read) = RequestBody::decode_frame(packed.request_data, 1 << 20).expect("it can be read");
     assert_eq!((header.request_api_version, read), (6, body.clone()));
     assert_eq!(&*packed.client_host_address, [10, 0, 0, 7]);
+    assert_eq!(header.client_id.as_deref(), Some("c"), "the controller's quotas look at it");
     assert!(envelope(&body, 5, &client).is_err(), "version 5 does not");
 }
 

@@ -26,6 +26,8 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleProduceRequest`, `ReplicaManager.appendRecords`, `ProduceRequest`.
 
+pub mod forwarding;
+
 use std::sync::Arc;
 
 use barnabas_base::{

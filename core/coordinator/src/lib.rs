@@ -52,9 +52,10 @@ pub use records::GroupKind;
 pub use request::{Request, Response, StreamsHeartbeat};
 pub use settings::{ChangedTopics, changed_topics, group_config, share_state_config, transaction_config};
 pub use shard::{CommittedOffset, GroupLook, GroupShard, GroupStats};
+pub use share_state::messages as share_state_messages;
 pub use share_state::{
     SharePartitionKey, ShareState, ShareStateConfig, ShareStateEffect, ShareStateRefusal, ShareStateRequest,
-    ShareStateResponse, ShareStateShard, ShareStateStats, ShareStateSummary, StateBatch,
+    ShareStateResponse, ShareStateRetry, ShareStateShard, ShareStateStats, ShareStateSummary, StateBatch,
 };
 pub use transactions::{
     AddOffsets, AddPartitions, MarkerOrder, MarkerOutcome, MarkerTicket, TransactionCaller,

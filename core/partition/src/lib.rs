@@ -15,6 +15,7 @@
 //! | `fetchers/fetcher` | what is asked of one leader broker next, for many partitions |
 //! | `fetchers` | which fetcher a partition belongs to |
 //! | `isr_requests` | what the controller is asked next, for many partitions |
+//! | `key` | a partition's name, and which worker owns it |
 //! | `throttle` | how many bytes replication may take |
 //! | `share` | which record a share group's member gets next, and what became of it |
 //! | `waits` | who waits for what, until when |
@@ -26,6 +27,7 @@
 mod divergence;
 mod fetchers;
 mod isr_requests;
+mod key;
 mod leading;
 mod partition;
 mod producers;
@@ -39,10 +41,11 @@ pub use divergence::{diverging, truncation};
 pub use fetchers::fetcher::{FetchPlan, Fetcher, FetcherSettings, SessionRequest, Todo};
 pub use fetchers::{FetcherId, Fetchers};
 pub use isr_requests::IsrRequests;
+pub use key::{PartitionKey, ReplicaKey};
 pub use partition::{Partition, level};
 pub use replication::{
     Cut, FetchPosition, Follow, FollowerFetch, FollowerRead, FollowerState, IsrAnswer, IsrChange, IsrNext,
-    Leadership, PartitionAnswer, ReplicaKey,
+    Leadership, PartitionAnswer,
 };
 pub use share::{
     AckBatch, AckType, Acquire, AcquireMode, Acquired, BadState, DeadLetterCause, FetchedBatch, RecordState,

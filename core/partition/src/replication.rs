@@ -6,10 +6,9 @@
 
 use barnabas_base::{
     BrokerEpoch, BrokerId, DurationMs, ErrorCode, LeaderEpoch, MonotonicMs, Offset, PartitionEpoch,
-    PartitionIndex, TopicId,
 };
 
-use crate::Bounds;
+use crate::{Bounds, ReplicaKey};
 
 /// Who leads, and with whom: what the metadata log says of a partition that this broker leads.
 #[derive(Debug, Clone, Copy)]
@@ -146,13 +145,6 @@ pub enum Follow {
     Skip,
     /// It was written under a newer epoch than the one that is followed: it, and what comes after it, is for later.
     Stop,
-}
-
-/// One replica's name between brokers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ReplicaKey {
-    pub topic: TopicId,
-    pub partition: PartitionIndex,
 }
 
 /// What a leader says of one partition of a fetch.

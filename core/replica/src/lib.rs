@@ -28,6 +28,8 @@
 //! | `reads/queries` | bounds, offsets by time, ends of epochs, deletion of records |
 //! | `retention` | which segments go, what a checkpoint may vouch for |
 //! | `moving` | how a replica moves to another log directory |
+//! | `shares` | when share partitions are loaded, written and dropped; which answer belongs to which request |
+//! | `shares/fetched` | which bytes of what was read a share group's member gets |
 //!
 //! # The caller's duties
 //!
@@ -88,6 +90,7 @@ mod opening;
 mod reads;
 mod replica;
 mod retention;
+mod shares;
 #[cfg(test)]
 mod tests;
 
@@ -114,3 +117,7 @@ pub use replica::sync::{Flush, SyncState};
 pub use replica::truncation::{Truncated, Truncation, TruncationVerdict};
 pub use replica::{JournalState, LeaderHistory, Replica, Upkeep};
 pub use retention::Checkpoint;
+pub use shares::fetched::{Fetched, ShareRead};
+pub use shares::{
+    GivenUp, ShareAckItem, ShareAckOutcome, ShareDeclined, ShareKey, SharePartitions, SharesEffect,
+};

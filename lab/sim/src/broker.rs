@@ -4,6 +4,7 @@
 //! ([`fetch`]), coordinate ([`coordinators`]), look after transactions ([`transactional`]), mend what is damaged
 //! ([`damage`]), and what time brings. The replicas and their log directory are in [`crate::host`].
 
+mod asked;
 pub(crate) mod coordinators;
 mod damage;
 mod fetch;

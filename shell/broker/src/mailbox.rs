@@ -22,7 +22,6 @@ pub mod cleaning;
 mod connections;
 mod coordinators;
 pub mod fetch_wait;
-mod key;
 mod metadata;
 pub mod moves;
 mod queue;
@@ -31,6 +30,7 @@ pub mod replication;
 pub mod share;
 mod storage;
 
+pub use barnabas_partition::PartitionKey;
 pub use barnabas_replica::{Read, RequestError as Declined, Search, TxnVerification as Standing, Verified};
 pub use cleaning::CleanCommand;
 pub use connections::{LoggedIn, NewConnection};
@@ -39,7 +39,6 @@ pub use coordinators::{
     TransactionCommand,
 };
 pub use fetch_wait::Waiter;
-pub use key::PartitionKey;
 pub use metadata::ImageChange;
 pub use moves::{Copying, MoveCommand};
 pub use queue::{Inbox, Mailbox};

@@ -19,6 +19,8 @@
 //! - `state`: one share-partition's state, and how changes are merged into it
 //! - `entry`: the same, with what is on its way to disk
 //! - `record`: Kafka's records
+//! - `messages`: Kafka's messages between brokers about one share-partition
+//! - `retry`: how long a broker goes on asking
 //! - `shard`: requests, their checks in Kafka's order, timers, loading
 //!
 //! Not here: which records are acquired by whom (core/partition/src/share), who is in the group (share_group/).
@@ -28,8 +30,10 @@
 
 mod config;
 mod entry;
+pub mod messages;
 mod record;
 mod request;
+mod retry;
 mod shard;
 mod state;
 
@@ -38,5 +42,6 @@ pub use request::{
     SharePartitionKey, ShareStateEffect, ShareStateRefusal, ShareStateRequest, ShareStateResponse,
     ShareStateSummary,
 };
+pub use retry::ShareStateRetry;
 pub use shard::{ShareStateShard, ShareStateStats};
 pub use state::{ShareState, StateBatch};

@@ -13,14 +13,14 @@ use barnabas_base::{
 use barnabas_coordinator::{
     BatchId, Caller, Effect, EndTransaction, GroupConfig, GroupShard, MarkerOrder, Now, Producer, Record,
     Request, Response, Ticket, TransactionCaller, TransactionConfig, TransactionEffect, TransactionRequest,
-    TransactionShard, TransactionState, TransactionVersion,
+    TransactionShard, TransactionState, TransactionVersion, append_error,
 };
 use barnabas_partition::{Acks, Origin, ReplicaKey};
 use barnabas_replica::{TxnVerification, Verified};
 use barnabas_wire::messages::TransactionLogValue;
 use barnabas_wire::messages::{TransactionRecordKey, TransactionRecordValue};
 
-use super::transactional::Asked;
+use super::asked::Asked;
 use super::{APPEND_PATIENCE, Around, Process};
 use crate::batch::{Batch, Contents};
 use crate::host::{Handing, Waiter};
@@ -294,17 +294,6 @@ fn batch_of(producer: Option<Producer>, records: Vec<Record>) -> Batch {
 pub(super) fn marker_of(end: &EndTransaction) -> Batch {
     let EndTransaction { producer, commit, coordinator_epoch, .. } = *end;
     Batch::new(producer.id, producer.epoch, Contents::Marker { commit, coordinator_epoch })
-}
-
-/// As shell/broker's coordinator_worker/append.rs has it.
-fn append_error(code: ErrorCode) -> ErrorCode {
-    match code {
-        ErrorCode::UnknownTopicOrPartition | ErrorCode::NotEnoughReplicas | ErrorCode::RequestTimedOut => {
-            ErrorCode::CoordinatorNotAvailable
-        }
-        ErrorCode::NotLeaderOrFollower | ErrorCode::KafkaStorageError => ErrorCode::NotCoordinator,
-        other => other,
-    }
 }
 
 impl Process {

@@ -3,7 +3,7 @@
 //! written. What shell/broker's dispatch and markers.rs do.
 
 use barnabas_base::{
-    BrokerId, CoordinatorEpoch, DurationMs, ErrorCode, PartitionIndex, ProducerEpoch, ProducerId, Text,
+    BrokerId, CoordinatorEpoch, DurationMs, ErrorCode, PartitionIndex, ProducerEpoch, ProducerId,
     TopicPartition, name,
 };
 use barnabas_coordinator::{
@@ -16,6 +16,7 @@ use barnabas_wire::Str;
 use barnabas_wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use barnabas_wire::messages::{AllocateProducerIdsRequest, TransactionLogValue, TxnOffsetCommitRequest};
 
+use super::asked::Asked;
 use super::coordinators::{
     Standing, Work, marker_of, marker_version, state_of, transaction_of, verification,
 };
@@ -34,45 +35,6 @@ const ADD_PARTITIONS: i16 = 5;
 const OFFSET_FETCH: i16 = 9;
 /// EndTxn from this version on bumps the epoch.
 const END_BUMPS_SINCE: i16 = 5;
-
-/// What this broker has asked of another one.
-#[derive(Debug)]
-pub(crate) enum Asked {
-    /// Whether a batch may begin its transaction here.
-    Word {
-        reply: Reply,
-        key: ReplicaKey,
-        batch: Batch,
-        verified: Verified,
-    },
-    /// Likewise, offsets.
-    OffsetsWord {
-        reply: Reply,
-        shard: ReplicaKey,
-        version: i16,
-        request: TxnOffsetCommitRequest,
-        verified: Verified,
-    },
-    Marker {
-        shard: ReplicaKey,
-        ticket: MarkerTicket,
-        id: Text,
-        partition: TopicPartition,
-    },
-    ProducerIds {
-        shard: ReplicaKey,
-    },
-}
-
-impl Asked {
-    /// Who waits for what comes of it.
-    pub fn reply_to(&self) -> Option<Place> {
-        match self {
-            Self::Word { reply, .. } | Self::OffsetsWord { reply, .. } => Some(reply.to),
-            Self::Marker { .. } | Self::ProducerIds { .. } => None,
-        }
-    }
-}
 
 /// Who wants to begin what.
 struct Wish<'a> {

@@ -2,23 +2,16 @@
 
 mod waiters;
 
+pub use barnabas_replica::{ShareAckItem, ShareAckOutcome, ShareDeclined, ShareKey, ShareRead};
 pub use waiters::ShareWaiters;
 
-use super::{Declined, PartitionKey, Waiter};
+use super::{PartitionKey, Waiter};
 use barnabas_api::dead_letters::NoDestination;
 use barnabas_base::{ErrorCode, Offset, Text};
 use barnabas_coordinator::ShareState;
-use barnabas_partition::{AckBatch, AcquireMode, Acquired, Isolation, ShareRefusal, WriteId};
-use bytes::Bytes;
+use barnabas_partition::{AcquireMode, Isolation, WriteId};
 use std::sync::Arc;
 use tokio::sync::oneshot;
-
-/// A partition as one group sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ShareKey {
-    pub group: Text,
-    pub partition: PartitionKey,
-}
 
 #[derive(Debug)]
 pub enum ShareCommand {
@@ -90,50 +83,6 @@ pub struct ShareOutcome {
     pub result: Result<ShareRead, ShareDeclined>,
 }
 
-/// Whole batches that hold what was acquired; nothing of either, mostly.
-#[derive(Debug, Default)]
-pub struct ShareRead {
-    pub records: Bytes,
-    pub acquired: Vec<Acquired>,
-}
-
-/// Why nothing is fetched from a share partition, or nothing acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ShareDeclined {
-    /// The partition's own word.
-    Partition(Declined),
-    /// Its state could not be read.
-    NotLoaded(ErrorCode),
-    Refused(ShareRefusal),
-    /// No member of the group has fetched from it, as far as this leader knows.
-    Unknown,
-}
-
-impl ShareDeclined {
-    pub fn code(self) -> ErrorCode {
-        match self {
-            Self::Partition(declined) => declined.code(),
-            Self::NotLoaded(code) => ShareRefusal::NotWritten(code).code(),
-            Self::Refused(refusal) => refusal.code(),
-            Self::Unknown => ErrorCode::UnknownTopicOrPartition,
-        }
-    }
-
-    /// The error message beside the code.
-    pub fn message(self) -> Option<String> {
-        match self {
-            Self::Refused(refusal) => Some(refusal.to_string()),
-            Self::Partition(_) | Self::NotLoaded(_) | Self::Unknown => None,
-        }
-    }
-}
-
-impl From<Declined> for ShareDeclined {
-    fn from(declined: Declined) -> Self {
-        Self::Partition(declined)
-    }
-}
-
 /// One member's acknowledgements for partitions of one worker.
 #[derive(Debug)]
 pub struct ShareAckCommand {
@@ -141,19 +90,6 @@ pub struct ShareAckCommand {
     pub member: Text,
     pub items: Vec<ShareAckItem>,
     pub reply: oneshot::Sender<Vec<ShareAckOutcome>>,
-}
-
-#[derive(Debug)]
-pub struct ShareAckItem {
-    pub slot: u32,
-    pub partition: PartitionKey,
-    pub batches: Vec<AckBatch>,
-}
-
-#[derive(Debug)]
-pub struct ShareAckOutcome {
-    pub slot: u32,
-    pub result: Result<(), ShareDeclined>,
 }
 
 /// Why letters were not written. For the operator.

@@ -14,9 +14,10 @@ use crate::mailbox::{AppendItem, AppendOutcome, Declined, PartitionKey, Standing
 use crate::node::topic_settings;
 use crate::node::workers::unpacking::{Spare, TURN};
 use crate::requests::call::{Answer, Call, Moment, Started};
-use crate::requests::session::forwarding::Turn;
+use crate::requests::session::turns::Turn;
 use crate::requests::transactions::verification::{self, Wish};
 use crate::routing::owners;
+use barnabas_api::k00_produce::forwarding::{Kept, may_forward};
 use barnabas_api::k00_produce::{self, Acks as Wanted, Outcome, Part, Pending, Reply, Work};
 use barnabas_api::{Plan, Slot};
 use barnabas_base::{ErrorCode, Map, Offset, TimestampMs, TopicPartition};
@@ -28,14 +29,13 @@ use barnabas_wire::records::{
     AtOnce, Refusal, Rules, TimestampType, Validated, Verdict, validate_at_once, validate_produce,
 };
 use bytes::Bytes;
-use forwarding::Kept;
 use std::time::Instant;
 
 /// Starts a Produce request: when this is done, its batches are on their way to their owners.
 pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     let moment = call.moment();
     let plan = k00_produce::plan(request, call.version, &call.context(&moment));
-    let Work { acks, timeout, transaction, parts, elsewhere, mut pending } = match plan {
+    let Work { acks: wanted, timeout, transaction, parts, elsewhere, mut pending } = match plan {
         Plan::Answer(reply) => return Started::Answer(answer(reply)),
         Plan::Work(work) => work,
     };
@@ -46,10 +46,11 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     let mut slots = Vec::with_capacity(parts.len());
     let mut items = Vec::with_capacity(parts.len());
     let mut in_transaction = Vec::new();
-    let mut kept = match acks != Wanted::None && forwarding::may_forward(&call, &moment.image) {
-        true => parts.iter().chain(&elsewhere).filter_map(Kept::of).collect(),
-        false => Vec::new(),
-    };
+    let mut kept =
+        match wanted != Wanted::None && may_forward(call.client.client_id.as_deref(), &moment.image) {
+            true => parts.iter().chain(&elsewhere).filter_map(Kept::of).collect(),
+            false => Vec::new(),
+        };
     let elsewhere: Vec<Slot> = elsewhere.iter().map(|part| part.slot).collect();
     for part in parts {
         let slot = part.slot;
@@ -67,7 +68,7 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     if let Some(transaction) = transaction {
         verify(&call, transaction, in_transaction, &mut items, &slots, &mut pending).await;
     }
-    let acks = match acks {
+    let acks = match wanted {
         Wanted::None => Acks::None,
         Wanted::Leader => Acks::Leader,
         Wanted::All => Acks::All,
@@ -93,7 +94,7 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
         let refused = set_outcomes(&call, &mut pending, &slots, outcomes);
         kept.retain(|batch| refused.contains(&batch.slot()) || elsewhere.contains(&batch.slot()));
         if let Some(turn) = turn.filter(|_| !kept.is_empty()) {
-            forwarding::forward(&call, &turn, (acks, deadline), kept, &mut pending).await;
+            forwarding::forward(&call, &turn, (wanted, deadline), kept, &mut pending).await;
         }
         call.session.passed.set(slowest.map_or(Passed::Untold, Passed::Appended));
         drop(rebuilt);

@@ -6,9 +6,9 @@
 //! Neighbours: connection.rs, which makes progress with it; call.rs, which adds one request's surroundings.
 
 mod affinity;
-pub mod forwarding;
 mod open_transactions;
 pub mod share_members;
+pub mod turns;
 
 use crate::controller::broker_probe;
 use crate::mailbox::{LoggedIn, NewConnection};
@@ -17,6 +17,7 @@ use crate::node::workers::quotas::Limited;
 use crate::node::{Node, logins};
 use crate::requests::decode::{Beside, Unclaimed};
 use affinity::Foreign;
+use barnabas_api::k00_produce::forwarding::Forwarding;
 use barnabas_api::k01_fetch::FetchSessions;
 use barnabas_api::share::Connection as ShareConnection;
 use barnabas_api::{Client, k58_envelope};
@@ -26,7 +27,6 @@ use barnabas_metrics::{Passed, Recorder, Stamp, Track, Tracks};
 use barnabas_net::{Account, Claim};
 use barnabas_sasl::exchange::{Authenticated, SaslMechanism};
 use barnabas_wire::ApiKey;
-use forwarding::Forwarding;
 use open_transactions::OpenTransactions;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -88,7 +88,7 @@ pub struct Session {
     /// Bytes of answers that are ready, and not yet on their way to the socket.
     pub(super) unsent: Cell<usize>,
     pub open_transactions: RefCell<OpenTransactions>,
-    pub forwarding: Forwarding,
+    pub forwarding: RefCell<Forwarding>,
     /// The broker whose heartbeats come in by this connection.
     pub registered: Cell<Option<(BrokerId, BrokerEpoch)>>,
     /// As share sessions know it, once one was begun here: its end is theirs.
@@ -128,7 +128,7 @@ impl Session {
             is_scarce: Cell::new(false),
             client: RefCell::new(None),
             open_transactions: RefCell::default(),
-            forwarding: Forwarding::default(),
+            forwarding: RefCell::default(),
             registered: Cell::default(),
             share_connection: Cell::new(None),
             passed: Cell::default(),

@@ -9,7 +9,8 @@
 //! retried: callers that need an order send one after the other.
 //!
 //! Asked by: partition_worker/share (read, write), requests/share/groups.rs (initialize, delete, summaries).
-//! After: coordinator_worker.rs, core/coordinator/src/share_state/shard.rs.
+//! After: coordinator_worker.rs, core/coordinator/src/share_state/shard.rs. Retries:
+//! core/coordinator/src/share_state/retry.rs.
 //!
 //! # Source
 //! Kafka 4.4 `DefaultStatePersister`, `PersisterStateManager`.
@@ -24,22 +25,15 @@ use crate::node::Node;
 use barnabas_api::share_state;
 use barnabas_base::{BrokerId, ErrorCode, LeaderEpoch, Offset, name};
 use barnabas_coordinator::{
-    SharePartitionKey, ShareState, ShareStateDone, ShareStateOrder, ShareStateRefusal, ShareStateRequest,
-    ShareStateResponse, ShareStateSummary, ShareStateWork, StateBatch,
+    SharePartitionKey, ShareState, ShareStateDone, ShareStateOrder, ShareStateRequest, ShareStateResponse,
+    ShareStateRetry, ShareStateSummary, ShareStateWork, StateBatch,
 };
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Pauses between tries double from the first to the last.
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LAST_PAUSE: Duration = Duration::from_secs(2);
-
 /// Share-partitions that are asked about at the same time for one request.
 const AT_ONCE: usize = 100;
-
-/// Tries in all: about nine seconds.
-const TRIES: usize = 11;
 
 /// What a share-partition's leader writes down.
 #[derive(Debug, Clone, PartialEq)]
@@ -198,16 +192,12 @@ fn done(response: ShareStateResponse) -> Result<(), ErrorCode> {
 
 /// Asks until there is an answer that counts.
 async fn ask(node: &Node, request: ShareStateRequest) -> ShareStateResponse {
-    let mut pause = FIRST_PAUSE;
-    for _ in 1..TRIES {
+    let mut retry = ShareStateRetry::default();
+    loop {
         let response = ask_once(node, request.clone()).await;
-        if !may_pass(&response) {
-            return response;
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LAST_PAUSE);
+        let Some(pause) = retry.pause_after(&response) else { return response };
+        tokio::time::sleep(Duration::from_millis(pause.0.unsigned_abs())).await;
     }
-    ask_once(node, request).await
 }
 
 /// Sends the request to the shard's current leader, and returns any answer.
@@ -248,25 +238,4 @@ fn place(node: &Node, request: &ShareStateRequest) -> Result<(PartitionKey, Brok
     };
     let (partition, leader) = share_state::coordinated_by(&request.key().coordinator_key(), &image)?;
     Ok((PartitionKey { topic, partition }, leader))
-}
-
-/// Whether the same question may well be answered soon.
-///
-/// # Source
-/// Kafka 4.4 `PersisterStateManager`'s handlers.
-fn may_pass(response: &ShareStateResponse) -> bool {
-    let refusal: Option<&ShareStateRefusal> = match response {
-        ShareStateResponse::Done(result) => result.as_ref().err(),
-        ShareStateResponse::Read(result) => result.as_ref().err(),
-        ShareStateResponse::Summary(result) => result.as_ref().err(),
-    };
-    refusal.is_some_and(|refusal| {
-        matches!(
-            refusal.code,
-            ErrorCode::CoordinatorNotAvailable
-                | ErrorCode::CoordinatorLoadInProgress
-                | ErrorCode::NotCoordinator
-                | ErrorCode::NetworkException
-        )
-    })
 }

@@ -12,7 +12,7 @@ pub mod isr;
 #[cfg(test)]
 mod tests;
 
-pub use barnabas_replica::{Replica, batch_info, registered};
+pub use barnabas_replica::{Replica, registered};
 
 use crate::log_dirs::committer::{Covers, SyncRequest};
 use crate::mailbox::PartitionKey;
@@ -71,7 +71,7 @@ impl Hosted {
     }
 
     pub fn partition_key(&self) -> PartitionKey {
-        self.replica.key.into()
+        self.replica.key
     }
 
     /// What the committer has to sync for this partition; `None` where nothing is unsynced or a request is out already.

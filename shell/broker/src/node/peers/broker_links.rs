@@ -7,21 +7,15 @@
 //! Neighbours: broker_requests.rs, which opens links and sends.
 
 use crate::mailbox::PartitionKey;
+use barnabas_api::k00_produce::forwarding::FORWARDING_CLIENT_ID;
 use barnabas_api::k24_add_partitions_to_txn::Part;
 use barnabas_api::k27_write_txn_markers::Ask;
-use barnabas_base::{BrokerId, DurationMs, ErrorCode, Map, TopicPartition};
+use barnabas_base::{BrokerId, ErrorCode, Map, TopicPartition};
 use barnabas_net::links::{Awaited, Entry, Link};
 use barnabas_wire::messages::add_partitions_to_txn_response::AddPartitionsToTxnResult;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
-
-/// What the other broker sees as the client id where batches are forwarded.
-pub const FORWARDING_CLIENT_ID: &str = "batches-handed-on";
-
-/// How long a partition's batches are forwarded to its new leader: far longer than a producer takes to go where an
-/// acknowledgement sends it.
-pub const FORWARD_FOR: DurationMs = DurationMs(500);
 
 /// What a link is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -133,7 +133,7 @@ impl Following {
         replica.truncation = None;
         if replica.following.take().is_some() {
             self.behind.forget(key);
-            self.fetchers.unfollow(key.into());
+            self.fetchers.unfollow(key);
         }
     }
 
@@ -148,14 +148,14 @@ impl Following {
 
     /// A fetcher that has just taken over the partition does not know of its throttle.
     fn set_throttled(&mut self, key: PartitionKey, is_throttled: bool) {
-        if is_throttled && let Some(fetcher) = self.fetchers.of(key.into()) {
-            fetcher.set_throttled(key.into(), true);
+        if is_throttled && let Some(fetcher) = self.fetchers.of(key) {
+            fetcher.set_throttled(key, true);
         }
     }
 
     /// Who asks for it.
     pub fn fetcher_of(&mut self, key: PartitionKey) -> Option<&mut Fetcher> {
-        self.fetchers.of(key.into())
+        self.fetchers.of(key)
     }
 
     /// It is looked at in this turn what is to be asked for next.
@@ -171,7 +171,7 @@ impl Following {
 
     /// The partition is not open any more.
     pub fn forget(&mut self, key: PartitionKey) {
-        self.fetchers.unfollow(key.into());
+        self.fetchers.unfollow(key);
         self.arriving.set(key, false);
         self.behind.forget(key);
     }
@@ -324,11 +324,10 @@ impl PartitionWorker {
         match whom {
             Some((leader, epoch)) if was == whom => {
                 // It has caught up, or has fallen behind.
-                let turns =
-                    following.fetchers.is_in_bulk(key.into()) == in_sync && replica.truncation.is_none();
+                let turns = following.fetchers.is_in_bulk(key) == in_sync && replica.truncation.is_none();
                 if turns {
                     let position = replica.partition.fetch_position(replica.log.epochs());
-                    following.fetchers.follow(key.into(), leader, epoch, in_sync, position);
+                    following.fetchers.follow(key, leader, epoch, in_sync, position);
                     following.set_throttled(key, replica.throttled.as_follower);
                 }
             }
@@ -340,14 +339,14 @@ impl PartitionWorker {
                 }
                 replica.leader_start = Offset::ZERO;
                 let position = replica.partition.fetch_position(replica.log.epochs());
-                following.fetchers.follow(key.into(), leader, epoch, in_sync, position);
+                following.fetchers.follow(key, leader, epoch, in_sync, position);
                 following.set_throttled(key, replica.throttled.as_follower);
                 if must_cut != Cut::Nothing {
-                    following.fetchers.follow(key.into(), leader, epoch, in_sync, None);
+                    following.fetchers.follow(key, leader, epoch, in_sync, None);
                     self.truncate(key, must_cut);
                 }
             }
-            None if was.is_some() => following.fetchers.unfollow(key.into()),
+            None if was.is_some() => following.fetchers.unfollow(key),
             _ => {}
         }
         self.repair(key);
@@ -450,15 +449,15 @@ impl PartitionWorker {
         let Self { replicas, following, .. } = self;
         let Some(replica) = replicas.get(&key).filter(|replica| !replica.partition.is_failed()) else {
             // It met a full disk, and is opened again from its log.
-            following.fetchers.unfollow(key.into());
+            following.fetchers.unfollow(key);
             following.settle_later(key);
             return;
         };
         if replica.truncation.is_none()
             && let Some(position) = replica.partition.fetch_position(replica.log.epochs())
-            && let Some(fetcher) = following.fetchers.of(key.into())
+            && let Some(fetcher) = following.fetchers.of(key)
         {
-            fetcher.settled(key.into(), position);
+            fetcher.settled(key, position);
         }
     }
 
@@ -487,11 +486,11 @@ impl PartitionWorker {
             .find(|(at, _)| at.leader == leader)
             .map(|(_, connection)| connection);
         if let Some(connection) = connection {
-            connection.find_ends(&follower, key.into(), topic, *asked);
+            connection.find_ends(&follower, key, topic, *asked);
         }
         // Without an answer, the request is sent again.
-        if let Some(fetcher) = following.fetchers.of(key.into()) {
-            fetcher.delayed(key.into(), now);
+        if let Some(fetcher) = following.fetchers.of(key) {
+            fetcher.delayed(key, now);
         }
     }
 

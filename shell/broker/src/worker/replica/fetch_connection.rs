@@ -13,7 +13,7 @@ use crate::worker::replica::fetch_settings::FetchSettings;
 use barnabas_api::replication::{fetch, list_offsets};
 use barnabas_base::{DurationMs, ErrorCode, Offset, Text};
 use barnabas_net::links::{Address, Link, LinkError, LinkLogin, LinkSettings};
-use barnabas_partition::{FetchPlan, FetchPosition, FetcherId, ReplicaKey};
+use barnabas_partition::{FetchPlan, FetchPosition, FetcherId, PartitionKey};
 use barnabas_tls::ClientTls;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +83,13 @@ impl FetcherConnection {
     }
 
     /// Asks where the leader's log starts and ends; [`ReplicationEvent::Ends`] follows.
-    pub fn find_ends(&self, follower: &fetch::Follower, key: ReplicaKey, topic: Text, asked: FetchPosition) {
+    pub fn find_ends(
+        &self,
+        follower: &fetch::Follower,
+        key: PartitionKey,
+        topic: Text,
+        asked: FetchPosition,
+    ) {
         let (link, mailbox) = (self.link.clone(), self.mailbox.clone());
         let (broker, wait) = (follower.broker, DurationMs(0));
         let ask = move |end| {
@@ -95,7 +101,7 @@ impl FetcherConnection {
             let start = link.send(ask(list_offsets::End::Start)).await.map_or_else(lost, only);
             let end = link.send(ask(list_offsets::End::End)).await.map_or_else(lost, only);
             let ends = start.and_then(|start| Ok((start, end?)));
-            mailbox.report(Report::Replication(ReplicationEvent::Ends { key: key.into(), asked, ends }));
+            mailbox.report(Report::Replication(ReplicationEvent::Ends { key, asked, ends }));
         });
     }
 }
@@ -109,7 +115,7 @@ fn only(response: barnabas_wire::messages::ListOffsetsResponse) -> Result<Offset
     list_offsets::answers(response).next().map_or(Err(ErrorCode::UnknownServerError), |answer| answer.result)
 }
 
-fn ask(key: &ReplicaKey, at: &FetchPosition) -> fetch::Ask {
+fn ask(key: &PartitionKey, at: &FetchPosition) -> fetch::Ask {
     fetch::Ask {
         topic: key.topic,
         partition: key.partition,

@@ -18,7 +18,6 @@ use crate::node::Node;
 use crate::node::peers::replication::isr::Answers;
 use barnabas_api::replication::alter_partition::{self, Question};
 use barnabas_base::{ErrorCode, MonotonicMs};
-use barnabas_partition::ReplicaKey;
 use barnabas_quorum::controller::Asked;
 use barnabas_wire::ResponseBody;
 use barnabas_wire::messages::{AlterPartitionRequest, AlterPartitionResponse};
@@ -54,7 +53,7 @@ pub async fn run(node: Arc<Node>) {
 }
 
 /// Which partition was asked about, and the number of its question.
-type Numbers = Vec<(ReplicaKey, u32)>;
+type Numbers = Vec<(PartitionKey, u32)>;
 
 fn take(node: &Node, now: MonotonicMs) -> (AlterPartitionRequest, Numbers) {
     let mut requests = node.peers.replication.isr.lock();
@@ -101,9 +100,8 @@ fn hear(node: &Node, answer: Option<AlterPartitionResponse>, numbers: &Numbers) 
         return;
     }
     for answer in alter_partition::answers(response) {
-        let asked = ReplicaKey { topic: answer.topic, partition: answer.partition };
-        let Some((_, number)) = numbers.iter().find(|(key, _)| *key == asked) else { continue };
-        let key = PartitionKey::from(asked);
+        let key = PartitionKey { topic: answer.topic, partition: answer.partition };
+        let Some((_, number)) = numbers.iter().find(|(asked, _)| *asked == key) else { continue };
         let event = ReplicationEvent::Altered { key, number: *number, answer: answer.result };
         node.workers.owner(key).report(Report::Replication(event));
     }

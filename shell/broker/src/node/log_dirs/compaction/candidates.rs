@@ -41,7 +41,7 @@ impl Candidates {
     /// The replica was written to, or its settings have changed.
     pub fn note(&self, replica: &Replica) {
         if replica.log.config().cleanup.compact && replica.log.segment_count() > 1 {
-            self.add(replica.key.into());
+            self.add(replica.key);
         }
     }
 

@@ -52,14 +52,14 @@ impl Default for AlterPartitionQueue {
 impl AlterPartitionQueue {
     /// A partition asks, or asks again.
     pub fn ask(&self, key: PartitionKey, change: IsrChange) {
-        self.lock().ask(key.into(), change);
+        self.lock().ask(key, change);
         self.changed.notify_one();
     }
 
     /// As [`AlterPartitionQueue::ask`], after the backoff: the controller has refused for a reason that passes.
     pub fn ask_later(&self, key: PartitionKey, change: IsrChange, now: MonotonicMs) {
         let mut requests = self.lock();
-        requests.ask(key.into(), change);
+        requests.ask(key, change);
         requests.hold(now);
         drop(requests);
         self.changed.notify_one();
@@ -79,7 +79,7 @@ impl AlterPartitionQueue {
 
     /// A partition asks nothing any more.
     pub fn withdraw(&self, key: PartitionKey) {
-        self.lock().withdraw(key.into());
+        self.lock().withdraw(key);
     }
 
     pub fn lock(&self) -> MutexGuard<'_, IsrRequests> {

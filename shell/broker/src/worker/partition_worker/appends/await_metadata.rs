@@ -5,8 +5,8 @@
 //! core/replica/src/append/await_metadata.rs.
 
 use crate::mailbox::{AppendItem, Declined, ReadCommand, ReadOutcome};
-use crate::node::peers::broker_links::FORWARD_FOR;
 use crate::worker::partition_worker::PartitionWorker;
+use barnabas_api::k00_produce::forwarding::FORWARD_FOR;
 use barnabas_base::MonotonicMs;
 use barnabas_partition::{Append, Refusal};
 use barnabas_replica::{APPEND_TIMEOUT, AwaitMetadata, READ_TIMEOUT};
@@ -74,8 +74,8 @@ impl PartitionWorker {
         }
         let now = self.node.clock.monotonic();
         let Self { early, replicas, closed, .. } = self;
-        let epoch_of = |key: barnabas_partition::ReplicaKey| {
-            replicas.get(&key.into()).filter(|_| !*closed).and_then(|replica| replica.serving_epoch())
+        let epoch_of = |key: crate::mailbox::PartitionKey| {
+            replicas.get(&key).filter(|_| !*closed).and_then(|replica| replica.serving_epoch())
         };
         let appends = early.appends.take_due(now, epoch_of);
         let reads = early.reads.take_due(now, epoch_of);

@@ -110,7 +110,7 @@ impl PartitionWorker {
                 let TopicPartition { topic: name, partition } = &replica.name.topic_partition.clone();
                 replica.throttled = Throttled::of(self.node.identity.broker_id, image, name, *partition);
                 if let Some(fetcher) = self.following.fetcher_of(key) {
-                    fetcher.set_throttled(key.into(), replica.throttled.as_follower);
+                    fetcher.set_throttled(key, replica.throttled.as_follower);
                 }
                 let config = topic_settings::log_config(&self.node, image, name);
                 (replica.flush.messages_max, replica.flush.after) =

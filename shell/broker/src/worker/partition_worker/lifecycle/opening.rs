@@ -207,7 +207,7 @@ impl PartitionWorker {
         let producers_max = u32::try_from(producers_max).unwrap_or(u32::MAX);
         self.opened += 1;
         Opening {
-            key: key.into(),
+            key,
             number: self.opened,
             directory: index,
             place,

@@ -16,7 +16,7 @@ use crate::worker::replica::Hosted;
 use barnabas_api::replication::fetch;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
 use barnabas_net::links::LinkError;
-use barnabas_partition::{FetchPosition, FetcherId, PartitionAnswer, ReplicaKey, Todo};
+use barnabas_partition::{FetchPosition, FetcherId, PartitionAnswer, Todo};
 use barnabas_replica::{Misfit, NotApplied};
 use barnabas_storage::Writer;
 use barnabas_wire::messages::FetchResponse;
@@ -65,7 +65,7 @@ impl PartitionWorker {
         answer: fetch::Answer,
         now: MonotonicMs,
     ) {
-        let key = PartitionKey::from(key_of(&answer));
+        let key = key_of(&answer);
         let Some(replica) = self.replicas.get(&key) else { return self.following.forget(key) };
         if replica.truncation.is_some() {
             return;
@@ -81,7 +81,7 @@ impl PartitionWorker {
                     replica.partition.seen_behind();
                 }
                 if let Some(fetcher) = self.following.fetcher_of(key) {
-                    fetcher.delayed(key.into(), now);
+                    fetcher.delayed(key, now);
                 }
                 self.repair(key);
             }
@@ -124,14 +124,14 @@ impl PartitionWorker {
             Ok(()) => self.following.settle_soon(key),
             Err(Again::Later) => {
                 if let Some(fetcher) = self.following.fetcher_of(key) {
-                    fetcher.delayed(key.into(), now);
+                    fetcher.delayed(key, now);
                 }
                 // Part of it may have been applied.
                 self.following.settle_soon(key);
             }
             Err(Again::Never) => {
                 if let Some(fetcher) = self.following.fetcher_of(key) {
-                    fetcher.failed(key.into());
+                    fetcher.failed(key);
                 }
             }
         }
@@ -210,8 +210,8 @@ enum Again {
     Never,
 }
 
-fn key_of(answer: &fetch::Answer) -> ReplicaKey {
-    ReplicaKey { topic: answer.topic, partition: answer.partition }
+fn key_of(answer: &fetch::Answer) -> PartitionKey {
+    PartitionKey { topic: answer.topic, partition: answer.partition }
 }
 
 fn in_short(answer: &fetch::Answer) -> PartitionAnswer {

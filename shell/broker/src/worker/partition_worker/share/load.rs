@@ -1,9 +1,8 @@
 //! The beginning of a share partition: what the share coordinator has of it, or where the group's settings say that it
 //! begins.
 
-use super::{
-    Active, Letters, PartitionWorker, Share, ShareCommand, ShareDeclined, ShareKey, Stage, settings,
-};
+use super::{PartitionWorker, ShareCommand, ShareKey, settings};
+use crate::mailbox::share::ShareDeclined;
 use crate::mailbox::{Command, Declined};
 use crate::node::workers::repeated::Repeated;
 use crate::node::workers::unpacking::AT_ONCE;
@@ -12,20 +11,16 @@ use crate::worker::replica::Replica;
 use barnabas_api::share::{ShareGroupSettings, ShareReset};
 use barnabas_base::{ErrorCode, LeaderEpoch, Offset, TimestampMs};
 use barnabas_coordinator::ShareState;
-use barnabas_partition::{Isolation, RecordState, SharePartition, StateBatch, StateEpoch, WrittenState};
+use barnabas_partition::{
+    Isolation, RecordState, ShareEffect, SharePartition, StateBatch, StateEpoch, WrittenState,
+};
 use barnabas_storage::FilePool;
 use std::sync::Arc;
 
-/// What a record takes, until it is known better.
-const BYTES_PER_RECORD: usize = 1024;
-
 impl PartitionWorker {
     /// Has the state read.
-    pub(super) fn load_share(&mut self, key: &ShareKey, leader_epoch: LeaderEpoch) {
-        self.shares.made += 1;
-        let number = self.shares.made;
-        self.shares.map.insert(key.clone(), Share { number, stage: Stage::Loading });
-        let (node, me, key) = (self.node.clone(), self.id, key.clone());
+    pub(super) fn load_share(&mut self, key: ShareKey, number: u64, leader_epoch: LeaderEpoch) {
+        let (node, me) = (self.node.clone(), self.id);
         tokio::task::spawn_local(async move {
             let state = share_persister::read(&node, super::write::coordinator_key(&key), leader_epoch).await;
             let loaded = ShareCommand::Loaded { key, number, state };
@@ -39,32 +34,23 @@ impl PartitionWorker {
         number: u64,
         state: Result<Arc<ShareState>, ErrorCode>,
     ) {
-        if self.shares.map.get(key).is_none_or(|share| share.number != number) {
+        if !self.shares.partitions.has(key, number) {
             return;
         }
-        let mut effects = Vec::new();
         let state = state.map_err(ShareDeclined::NotLoaded);
-        let stage = match state.and_then(|state| self.begin_share(key, &state, &mut effects)) {
-            Ok(machine) => Stage::Active(Box::new(Active {
-                machine,
-                queue: Vec::new(),
-                is_writing: false,
-                letters: Letters::default(),
-                is_leaving: false,
-                bytes_per_record: BYTES_PER_RECORD,
-            })),
-            Err(declined) => {
-                tracing::debug!(group = %key.group, partition = ?key.partition, ?declined, "share partition is not loaded");
-                Stage::Failed(declined)
-            }
-        };
-        self.shares.map.insert(key.clone(), Share { number, stage });
-        self.carry_out_share(key, effects);
+        let begun = state.and_then(|state| self.begin_share(key, &state));
+        let is_loaded = begun.is_ok();
+        if let Err(declined) = &begun {
+            tracing::debug!(group = %key.group, partition = ?key.partition, ?declined, "share partition is not loaded");
+        }
+        let mut effects = Vec::new();
+        self.shares.partitions.loaded(key, number, begun, &mut effects);
+        self.carry_out_shares(effects);
         // Waiting fetches look again: one acquires what there is, or all get the error.
         if let Some(replica) = self.replicas.get_mut(&key.partition) {
-            match self.shares.map.get(key).map(|share| &share.stage) {
-                Some(Stage::Active(_)) => replica.share_waiters.wake_next(&key.group),
-                _ => replica.share_waiters.wake_all(),
+            match is_loaded {
+                true => replica.share_waiters.wake_next(&key.group),
+                false => replica.share_waiters.wake_all(),
             }
         }
     }
@@ -73,8 +59,7 @@ impl PartitionWorker {
         &mut self,
         key: &ShareKey,
         state: &ShareState,
-        effects: &mut Vec<barnabas_partition::ShareEffect>,
-    ) -> Result<SharePartition, ShareDeclined> {
+    ) -> Result<(SharePartition, Vec<ShareEffect>), ShareDeclined> {
         self.open(key.partition)?;
         let replica = self.replicas.get(&key.partition).ok_or(Declined::Unknown)?;
         let leader_epoch = replica.partition.leader_epoch();
@@ -91,7 +76,9 @@ impl PartitionWorker {
         let written =
             WrittenState { state_epoch: StateEpoch(state.state_epoch), start, batches: batches.collect() };
         let settings = settings(&key.group, &self.node.cluster.image.load(), &self.node);
-        SharePartition::load(&written, leader_epoch, settings, effects).map_err(|error| {
+        let mut effects = Vec::new();
+        let loaded = SharePartition::load(&written, leader_epoch, settings, &mut effects);
+        let machine = loaded.map_err(|error| {
             if let Some(unsaid) = self.node.workers.repeated.happened_to(Repeated::ShareState, &*key.group) {
                 tracing::error!(
                     group = %key.group, partition = %key.partition, %error,
@@ -100,7 +87,8 @@ impl PartitionWorker {
                 );
             }
             ShareDeclined::NotLoaded(ErrorCode::UnknownServerError)
-        })
+        })?;
+        Ok((machine, effects))
     }
 
     /// Where a group begins that was never here.

@@ -47,6 +47,7 @@ pub use framework::{
     BatchId, Caller, Closed, Committed, Contents, EndTransaction, Gathered, Held, LoadError, Now, PART_BYTES,
     Part, Pending, Producer, Record, Room, Ticket, Timers, Together, append_error, marker_batch,
 };
+pub use offsets::lag;
 pub use outbox::{Effect, GroupCounts, ShareStateDone, ShareStateOrder, ShareStateWork};
 pub use records::GroupKind;
 pub use request::{Request, Response, StreamsHeartbeat};

@@ -7,6 +7,7 @@ mod commit;
 mod delete;
 mod expire;
 mod fetch;
+pub mod lag;
 mod late;
 mod store;
 mod transactional;

@@ -5,12 +5,11 @@
 //! the timestamp of the batch that holds the next record to be read. Of a log that is not on this node its leader tells
 //! where it ends; ages are not known then.
 //!
-//! Bounded: [`GROUPS_SHOWN`] groups have series of their own, those with the largest lag; how many have none is
-//! counted, and their records are in the sums. One group is shown whole, up to [`PARTITIONS_SHOWN`] partitions, where
-//! it is asked for (`/metrics?group=NAME`).
+//! Bounded: 500 groups have series of their own, those with the largest lag. One group is shown whole, up to 10,000
+//! partitions, where it is asked for (`/metrics?group=NAME`).
 //!
 //! Neighbours: coordinator_worker/look.rs (what groups have committed), partition_worker/reading/asks.rs (ends, times),
-//! share_persister.rs (where share-partitions stand).
+//! share_persister.rs (where share-partitions stand), core/coordinator/src/offsets/lag.rs (what of it makes a lag).
 
 mod survey;
 mod times;
@@ -18,8 +17,8 @@ mod times;
 use crate::node::Node;
 use barnabas_base::Text;
 use barnabas_coordinator::GroupKind;
+use barnabas_coordinator::lag::{GroupLag, LagSample, PartitionLag};
 use barnabas_metrics::text::Page;
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use times::Times;
 use tokio::runtime::Runtime;
@@ -28,58 +27,12 @@ use tokio::runtime::Runtime;
 const AT_MOST_EVERY: Duration = Duration::from_secs(10);
 /// A worker that does not answer holds the page up for this long, no longer.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(4);
-const GROUPS_SHOWN: usize = 500;
-const PARTITIONS_SHOWN: usize = 10_000;
-/// Of a group's name. Whoever has a longer one is in the sums.
-const NAME_BYTES_MAX: usize = 255;
-
-/// One group's lag.
-#[derive(Debug, Clone, PartialEq)]
-struct GroupLag {
-    group: Text,
-    kind: GroupKind,
-    /// To the high watermarks, of all its partitions.
-    records: u64,
-    /// To the last stable offsets.
-    stable: u64,
-    /// The largest of one partition.
-    most: u64,
-    /// The age of the oldest record that is to be read; 0: there is none. `None`: not known.
-    age: Option<Duration>,
-}
-
-/// One partition of the group that was asked for.
-#[derive(Debug, Clone, PartialEq)]
-struct PartitionLag {
-    topic: Text,
-    partition: i32,
-    records: u64,
-    age: Option<Duration>,
-}
-
-/// What one look has found.
-#[derive(Debug, Default, PartialEq)]
-struct Sample {
-    states: BTreeMap<(GroupKind, &'static str), u64>,
-    offsets: u64,
-    /// Records that groups of a kind have before them.
-    records: BTreeMap<GroupKind, u64>,
-    lagging: BTreeMap<GroupKind, u64>,
-    shown: Vec<GroupLag>,
-    /// Groups with a lag, or none, that have no series.
-    left_out: u64,
-    /// Groups for which there was no time.
-    unseen: u64,
-    /// Partitions of groups whose log, or whose state, is not known here.
-    unknown: u64,
-    whole: Option<(Text, Vec<PartitionLag>)>,
-}
 
 /// Keeps the newest look. One for the node, on the reader's thread.
 #[derive(Debug)]
 pub struct Lags {
     runtime: Runtime,
-    newest: Option<(Instant, Sample)>,
+    newest: Option<(Instant, LagSample)>,
     times: Times,
 }
 
@@ -141,7 +94,7 @@ impl Lags {
 }
 
 /// Kafka's own figures of how many groups are in which state.
-fn write_states(page: &mut Page, sample: &Sample) {
+fn write_states(page: &mut Page, sample: &LagSample) {
     let of = |kind: GroupKind, state| sample.states.get(&(kind, state)).copied().unwrap_or(0);
     for kind in GroupKind::ALL {
         let all = kind.states().iter().map(|state| of(kind, state)).sum();

@@ -1,20 +1,4 @@
-use super::survey::Position;
 use super::*;
-use crate::mailbox::PartitionKey;
-use barnabas_base::{Offset, PartitionIndex, Uuid};
-
-fn position(offset: i64, done: u64) -> Position {
-    let at = PartitionKey { topic: Uuid([1; 16]), partition: PartitionIndex(0) };
-    Position { topic: "t".into(), at, offset: Offset(offset), done }
-}
-
-#[test]
-fn what_is_done_behind_the_start_is_no_lag_and_no_lag_is_below_zero() {
-    assert_eq!(position(10, 0).lag(Offset(15)), 5);
-    assert_eq!(position(10, 3).lag(Offset(15)), 2);
-    assert_eq!(position(10, 9).lag(Offset(15)), 0);
-    assert_eq!(position(20, 0).lag(Offset(15)), 0, "a log that was cut");
-}
 
 fn group(name: &str, records: u64) -> GroupLag {
     GroupLag {
@@ -29,7 +13,7 @@ fn group(name: &str, records: u64) -> GroupLag {
 
 #[test]
 fn the_page_says_what_is_known() {
-    let sample = Sample {
+    let sample = LagSample {
         states: [((GroupKind::Classic, "Empty"), 2), ((GroupKind::Share, "Stable"), 1)].into(),
         offsets: 7,
         records: [(GroupKind::Consumer, 9)].into(),
@@ -40,7 +24,7 @@ fn the_page_says_what_is_known() {
             "a".into(),
             vec![PartitionLag { topic: "t".into(), partition: 4, records: 8, age: None }],
         )),
-        ..Sample::default()
+        ..LagSample::default()
     };
     let mut lags = Lags::new().expect("a runtime");
     lags.newest = Some((barnabas_clock::now(), sample));

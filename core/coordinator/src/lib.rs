@@ -47,11 +47,11 @@ pub use framework::{
     BatchId, Caller, Closed, Committed, Contents, EndTransaction, Gathered, Held, LoadError, Now, PART_BYTES,
     Part, Pending, Producer, Record, Room, Ticket, Timers, Together, append_error, marker_batch,
 };
-pub use offsets::lag;
 pub use outbox::{Effect, GroupCounts, ShareStateDone, ShareStateOrder, ShareStateWork};
 pub use records::GroupKind;
 pub use request::{Request, Response, StreamsHeartbeat};
 pub use settings::{ChangedTopics, changed_topics, group_config, share_state_config, transaction_config};
+pub use shard::lag;
 pub use shard::{CommittedOffset, GroupLook, GroupShard, GroupStats};
 pub use share_state::messages as share_state_messages;
 pub use share_state::{

@@ -15,6 +15,7 @@ mod admin;
 mod commits;
 mod groups;
 mod invariants;
+pub mod lag;
 mod load;
 mod look;
 mod memory;

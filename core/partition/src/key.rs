@@ -18,7 +18,7 @@ pub type ReplicaKey = PartitionKey;
 impl PartitionKey {
     /// Which of `workers` owns it, from 0 on. Neighbours in a topic go to different workers. But the first few
     /// partitions of each topic are shared by two workers: a request that has something for each of them then wakes two
-    /// threads and not all (figures: lab/bench/JOURNAL.md), and what a small topic gets is less than two workers can do.
+    /// threads and not all (figures: lab/bench/JOURNAL.md). What a small topic gets is less than two workers can do.
     pub fn owner(&self, workers: usize) -> usize {
         let spread =
             self.topic.0.iter().fold(0usize, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));

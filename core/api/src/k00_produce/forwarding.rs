@@ -17,8 +17,8 @@
 //!    producer is refused, so that a client that looks for the leader only beside errors (KIP-951) goes there too
 //! 3. a forwarded batch is not forwarded again: no batch goes in circles ([`may_forward`])
 //!
-//! Neighbours: shell/broker/src/requests/produce/forwarding.rs, which sends; shell/broker/src/requests/session/turns.rs,
-//! which waits.
+//! Neighbours: shell/broker/src/requests/produce/forwarding.rs, which sends;
+//! shell/broker/src/requests/session/turns.rs, which waits.
 
 use std::collections::VecDeque;
 

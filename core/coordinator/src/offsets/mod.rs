@@ -7,7 +7,6 @@ mod commit;
 mod delete;
 mod expire;
 mod fetch;
-pub mod lag;
 mod late;
 mod store;
 mod transactional;

@@ -4,8 +4,9 @@
 //! Each request holds one share-partition, since each has a shard of its own. An answer that lacks that part is
 //! UNKNOWN_SERVER_ERROR.
 //!
-//! Not here: the coordinator's side of the same messages (core/api), the connection, retries
-//! (core/coordinator/src/share_state/retry.rs).
+//! Neighbours: shell/broker/src/routing/share_persister/remote.rs, which sends and reads them.
+//!
+//! Not here: the coordinator's side of the same messages (core/api), the connection, retries.
 //!
 //! Source: Kafka 4.4 `PersisterStateManager`.
 

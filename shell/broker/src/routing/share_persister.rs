@@ -9,8 +9,7 @@
 //! retried: callers that need an order send one after the other.
 //!
 //! Asked by: partition_worker/share (read, write), requests/share/groups.rs (initialize, delete, summaries).
-//! After: coordinator_worker.rs, core/coordinator/src/share_state/shard.rs. Retries:
-//! core/coordinator/src/share_state/retry.rs.
+//! After: coordinator_worker.rs, core/coordinator/src/share_state/shard.rs, core/coordinator/src/share_state/retry.rs.
 //!
 //! # Source
 //! Kafka 4.4 `DefaultStatePersister`, `PersisterStateManager`.

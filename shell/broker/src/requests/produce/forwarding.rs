@@ -1,8 +1,8 @@
 //! Sends batches to the new leaders of their partitions, and sets their outcomes: which and when is decided by core/api
 //! (`k00_produce::forwarding`).
 //!
-//! Neighbours: produce.rs, which asks; session/turns.rs, which waits; node/peers/broker_links.rs, the connections;
-//! server/stop.rs, which waits until producers have gone; core/api/src/k00_produce/forwarding.rs.
+//! Neighbours: produce.rs, which asks; session/turns.rs, which waits; server/stop.rs, which waits until producers have
+//! gone; core/api/src/k00_produce/forwarding.rs.
 
 use crate::node::Node;
 use crate::node::peers::broker_links::Purpose;

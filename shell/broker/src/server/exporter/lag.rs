@@ -9,7 +9,7 @@
 //! partitions, where it is asked for (`/metrics?group=NAME`).
 //!
 //! Neighbours: coordinator_worker/look.rs (what groups have committed), partition_worker/reading/asks.rs (ends, times),
-//! share_persister.rs (where share-partitions stand), core/coordinator/src/offsets/lag.rs (what of it makes a lag).
+//! share_persister.rs (where share-partitions stand), core/coordinator/src/shard/lag.rs (what of it makes a lag).
 
 mod survey;
 mod times;

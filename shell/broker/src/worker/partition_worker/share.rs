@@ -1,7 +1,7 @@
 //! Share partitions: each lives beside its partition, in the partition's owner.
 //!
-//! core/replica's `SharePartitions` decides when one is loaded and dropped, and when its state is written. Here its effects
-//! are carried out: the share coordinator is asked (share/load.rs, share/write.rs), dead letters are sent
+//! core/replica's `SharePartitions` decides when one is loaded and dropped, and when its state is written. Here its
+//! effects are carried out: the share coordinator is asked (share/load.rs, share/write.rs), dead letters are sent
 //! (share/letters.rs), members are answered and woken.
 //!
 //! Fetches read the log as every other fetch does (reads.rs) from where the share partition says, and acquire in the

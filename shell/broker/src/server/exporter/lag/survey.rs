@@ -1,7 +1,7 @@
 //! One look at all groups of the coordinators here: names first, some groups at a time after that, the ends of the logs
 //! that they read, once each, and the ages of what those have before them that are shown.
 //!
-//! What of it makes a lag: core/coordinator/src/offsets/lag.rs.
+//! What of it makes a lag: core/coordinator/src/shard/lag.rs.
 
 use super::times::Times;
 use crate::mailbox::{AskItem, Command, GroupAsk, PartitionKey, Question, Said};

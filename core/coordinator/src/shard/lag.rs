@@ -1,8 +1,8 @@
 //! How far groups are behind the ends of the logs that they read, in records and in time.
 //!
-//! A [`LagSurvey`] is told of groups and of logs' ends, and judges. It keeps [`GROUPS_SHOWN`] groups, those with the
-//! largest lag; how many it leaves out is counted, and their records are in the sums. A partition whose end is not known
-//! counts as unknown and not as lag.
+//! A [`LagSurvey`] takes groups and logs' ends, and judges. It keeps [`GROUPS_SHOWN`] groups, those with the largest
+//! lag. How many it leaves out is counted, and their records are in the sums. A partition whose end is not known counts
+//! as unknown and not as lag.
 //!
 //! Not here: who is asked for ends and times, and how long (shell/broker/src/server/exporter/lag/survey.rs).
 
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use barnabas_base::{Offset, PartitionIndex, Text, TimestampMs, TopicId};
 
+use super::look::GroupLook;
 use crate::records::GroupKind;
-use crate::shard::GroupLook;
 use crate::share_state::{ShareStateResponse, ShareStateSummary};
 
 /// Groups that have series of their own.

@@ -72,6 +72,7 @@ use crate::time_index::TimeEntries;
 
 pub use memory::TailMemory;
 pub use replace::{CleanBounds, CompactionDebt};
+pub use sound::mend::{DamagedPlace, Mend};
 pub use time_search::TimedBatch;
 pub use types::{
     Appended, BatchesRead, Dirty, FoundTimestamp, LogPlace, LogPosition, OpenFrom, Opened, Staged,

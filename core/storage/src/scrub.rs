@@ -106,6 +106,11 @@ impl KnownEpochs {
         Ok(Self { epochs, below: checkpointed })
     }
 
+    /// As the log itself knows them.
+    pub(crate) fn of(epochs: LeaderEpochs, below: Offset) -> Self {
+        Self { epochs, below }
+    }
+
     fn contradict(&self, walked: &Walked, behind: Option<LeaderEpoch>) -> bool {
         walked.header.last_offset < self.below && walked.has_wrong_epoch(&self.epochs, behind)
     }

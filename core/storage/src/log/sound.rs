@@ -5,6 +5,7 @@
 //! from being appended never was on a disk and is not checked. Forgotten whenever segments give way, and when the
 //! background check has found damage in the log.
 
+pub(super) mod mend;
 pub(super) mod misplaced;
 
 use barnabas_base::Offset;

@@ -7,6 +7,7 @@ mod damage;
 mod epochs;
 mod headers;
 mod kill;
+mod mend;
 mod retain_truncate;
 pub(in crate::log) mod staged;
 mod timestamps;

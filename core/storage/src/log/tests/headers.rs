@@ -7,32 +7,32 @@ use crate::scrub::{KnownEpochs, Scrubbed, SegmentScrub, segments};
 
 const HEADER_BYTES: usize = 61;
 /// Records of a batch, and batches of the log.
-const RECORDS: i32 = 5;
+pub(super) const RECORDS: i32 = 5;
 const BATCHES: i64 = 40;
-const END: Offset = Offset(RECORDS as i64 * BATCHES);
+pub(super) const END: Offset = Offset(RECORDS as i64 * BATCHES);
 
 /// Which batch of which segment is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Which {
+pub(super) enum Which {
     LastOfActive,
     LastOfSealed,
     MiddleOfActive,
     MiddleOfSealed,
 }
 
-const ALL: [Which; 4] =
+pub(super) const ALL: [Which; 4] =
     [Which::LastOfActive, Which::LastOfSealed, Which::MiddleOfActive, Which::MiddleOfSealed];
 
 /// Where a batch lies.
 #[derive(Debug)]
-struct Place {
-    file: PathBuf,
-    position: u64,
-    base: Offset,
+pub(super) struct Place {
+    pub file: PathBuf,
+    pub position: u64,
+    pub base: Offset,
 }
 
 /// A log of three leader epochs in several segments, after a clean stop; the batch in question, and all batches.
-fn stopped(which: Which) -> (Bench, Place, Vec<Bytes>) {
+pub(super) fn stopped(which: Which) -> (Bench, Place, Vec<Bytes>) {
     let mut bench = Bench::new(LogConfig { segment_bytes: 3000, ..small_segments() });
     for at in 0..BATCHES {
         let base = at * i64::from(RECORDS);
@@ -62,7 +62,7 @@ fn stopped(which: Which) -> (Bench, Place, Vec<Bytes>) {
     (bench, place, batches)
 }
 
-fn flip(bench: &Bench, place: &Place, byte: usize, mask: u8) {
+pub(super) fn flip(bench: &Bench, place: &Place, byte: usize, mask: u8) {
     bench.disk.corrupt(&place.file, |bytes| bytes[place.position as usize + byte] ^= mask);
 }
 

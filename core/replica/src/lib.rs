@@ -13,7 +13,8 @@
 //! | `replica/readers` | what readers may see by now, and what they were promised |
 //! | `replica/producer_snapshot` | when and where producers' state is written down |
 //! | `replica/truncation` | in which order a log is truncated |
-//! | `replica/repair` | when a damaged log may give up data |
+//! | `replica/repair` | what of a damaged log is mended in place, and when data may be given up |
+//! | `replica/repair/damages` | which places are damaged, and what became of each |
 //! | `replica/effects` | what the caller has to carry out |
 //! | `opening` | how a partition is opened, and what becomes of one that cannot be |
 //! | `opening/replay` | what a directory's journal holds after a crash, and what of it is replayed first |
@@ -111,7 +112,7 @@ pub use replica::effects::{
 };
 pub use replica::producer_snapshot::producer_entry;
 pub use replica::readers::Readers;
-pub use replica::repair::{Repair, RepairStep, RepairView};
+pub use replica::repair::{BothDamaged, Repair, RepairStep, RepairView};
 pub use replica::round::{BatchLists, Round};
 pub use replica::sync::{Flush, SyncState};
 pub use replica::truncation::{Truncated, Truncation, TruncationVerdict};

@@ -84,6 +84,10 @@ pub(crate) enum Event {
         key: ReplicaKey,
         cut: Cut,
     },
+    /// Damaged batches were overwritten with the leader's.
+    Mended {
+        key: ReplicaKey,
+    },
     GaveUp {
         key: ReplicaKey,
         to: Offset,
@@ -326,6 +330,12 @@ impl Broker {
                 self.damaged.remove(key);
                 self.before_cut.remove(key);
                 self.given_up.insert(*key);
+            }
+            Event::Mended { key } => {
+                let process = self.process.as_mut();
+                if process.is_some_and(|process| process.host.log(*key).is_whole) {
+                    self.damaged.remove(key);
+                }
             }
             Event::Left { key, is_gone } => {
                 self.durable.remove(key);

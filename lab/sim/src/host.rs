@@ -210,7 +210,7 @@ pub(crate) struct ReplicaHost {
     pub disk: MemoryDisk,
     dir: LogDir,
     config: Arc<LogConfig>,
-    files: FilePool,
+    pub(crate) files: FilePool,
     memory: TailMemory,
     entries: Vec<Entry>,
     lists: BatchLists,

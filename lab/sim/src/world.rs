@@ -48,7 +48,7 @@ pub struct Day {
     pub checks: Checks,
     pub metadata_changes: usize,
     pub cuts: usize,
-    /// Damaged segments that were given up.
+    /// Damaged segments that were given up, and logs that were mended.
     pub repairs: usize,
     pub simulated_ms: u64,
 }
@@ -422,6 +422,10 @@ impl World {
             Event::GaveUp { to, .. } => {
                 self.day.repairs += 1;
                 (6, *to)
+            }
+            Event::Mended { .. } => {
+                self.day.repairs += 1;
+                (0, Offset::ZERO)
             }
             Event::Opened { start, .. } => (7, *start),
             Event::Failed(_)

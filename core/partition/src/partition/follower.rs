@@ -5,11 +5,12 @@
 //! all of them.
 //!
 //! A replica whose log is damaged heals itself from its leader, in three steps. It *asks again* from where the damage
-//! begins ([`Partition::ask_again`]) and takes nothing of what comes: so every leader sees it behind, and lets it go.
-//! Meanwhile it keeps all that it has, because it counts and may be elected. Only when the metadata log says that it
-//! counts no more (neither in sync nor, by KIP-966, eligible to lead), and the leader has seen it behind, so that it
-//! does not let it join meanwhile, may the log be cut there ([`Partition::heal`]). It is then copied as that of any
-//! replica that was away.
+//! begins ([`Partition::ask_again`]) and appends nothing of what comes: so every leader sees it behind, and lets it go.
+//! What comes is written over the damaged batches alone, where it fits (core/replica's `repair`). Meanwhile it keeps
+//! all that it has, because it counts and may be elected. Only when the metadata log says that it counts no more
+//! (neither in sync nor, by KIP-966, eligible to lead), and the leader has seen it behind, so that it does not let it
+//! join meanwhile, may the log be cut there ([`Partition::heal`]). It is then copied as that of any replica that was
+//! away.
 //!
 //! Replication path 3 of 3. Before: `fetcher` (a leader's answer). After: core/storage (append, truncate).
 //!
@@ -62,6 +63,17 @@ impl Partition {
         }
     }
 
+    /// It goes on asking from another place: the leader has been seen to send from there, or is still to. What was seen
+    /// of it stays true, as long as the place is below the leader's high watermark.
+    pub fn ask_from(&mut self, from: Offset) {
+        let (start, end) = (self.log_start, self.log_end);
+        if let Role::AsksAgain(asking) = &mut self.role
+            && from < end
+        {
+            asking.from = from.max(start);
+        }
+    }
+
     /// Whether its leader has answered it: they agree on all that it has.
     pub fn has_agreed(&self) -> bool {
         self.role.told().is_some_and(|told| told > Offset::ZERO)
@@ -72,7 +84,7 @@ impl Partition {
         self.role.stop_asking_again();
     }
 
-    /// From where what it has is asked for again: what comes is not to be taken.
+    /// From where what it has is asked for again: what comes is not to be appended.
     pub fn asks_again_from(&self) -> Option<Offset> {
         match &self.role {
             Role::AsksAgain(asking) => Some(asking.from),

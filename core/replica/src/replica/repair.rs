@@ -1,18 +1,31 @@
-//! When a damaged replica may give up data and copy it again from the leader.
+//! How a damaged replica is repaired from its leader: what is mended in place, and when data may be given up to copy it
+//! again.
 //!
-//! Damage is found by the scrub or by a read. The replica then goes through three steps:
+//! Damage is found by the scrub or by a read. The replica then goes through these steps:
 //! 1. The broker asks the controller not to let it lead the partition ([`Replica::note_damage`]). Where another replica
 //!    is in sync, a leader becomes a follower.
-//! 2. The follower fetches again from the damaged offset and drops what comes. So the leader sees it behind and removes
-//!    it from the ISR. Local data stays.
-//! 3. Once the replica is known to be neither in the ISR nor in the ELR, the damaged segment and all that follow are
-//!    given up, and fetched as by any replica that was away.
+//! 2. The damaged segments are checked as a whole, so that each damaged place is known (`damages`).
+//! 3. The follower fetches again from a damaged place, and appends nothing of what comes. So the leader sees it behind
+//!    and removes it from the ISR. Local data stays.
+//! 4. *Mend*: what the leader sends is written over the damaged batches, where it fits ([`Replica::take_again`],
+//!    core/storage's `Log::mend`). Once all segments are whole, the replica is repaired.
+//! 5. *Sweep*: where something does not fit, the follower fetches everything that it would give up, from the base of the
+//!    first such segment to its end, checks it and drops it. A leader that is damaged there itself ends the repair: it
+//!    waits for another leader, and keeps its data.
+//! 6. *Give up*: once all of that was served, and the replica is known to be neither in the ISR nor in the ELR, the
+//!    segment and all that follow are given up, and fetched as by any replica that was away.
+//!
+//! So two replicas that are damaged at different places mend each other: the leader serves what is around its own
+//! damage, and is a follower once the other one is whole.
+//!
+//! A mend needs no more than the leader's answer: it overwrites bytes that were damaged anyway, with the batch that was
+//! there. So it is safe while the replica is in the ISR or the ELR, or about to be elected.
 //!
 //! An image may be older than the cluster's state: a broker that is cut off from the controllers sees none of what they
-//! decide, while its leader still answers it. So step 3 rests only on an image that is known to have been the newest at
+//! decide, while its leader still answers it. So step 6 rests only on an image that is known to have been the newest at
 //! some moment ([`RepairView::known_by`]), and by that moment the leader had seen the replica behind. From then on the
-//! replica cannot come into the ISR again, since it fetches from the damaged offset, nor from the ISR into the ELR:
-//! what the image shows stays true until the repair is over.
+//! replica cannot come into the ISR again, since it fetches from below the leader's high watermark, nor from the ISR
+//! into the ELR: what the image shows stays true until the repair is over.
 //!
 //! A replica in the ELR is promised to hold all that was acknowledged (KIP-966), and may be elected. So where removing
 //! it would leave fewer than `min.insync.replicas`, and the cluster has the ELR, it stays in the ISR until another
@@ -27,29 +40,46 @@
 //! Always true:
 //! 1. the only replica in sync gives up nothing
 //! 2. a replica in the ISR or the ELR gives up nothing
-//! 3. nothing is given up before the leader has sent records from the damaged offset, which shows that it sees the
-//!    replica behind
+//! 3. nothing is given up before the leader has sent all of those offsets with right checksums; which shows as well that
+//!    it sees the replica behind
 //! 4. nothing is given up before the image is known to hold all that was committed up to that moment
-//! 5. a replica that knows of damage, and is in neither ISR nor ELR, does not fetch from behind the damage
+//! 5. a replica that knows of damage, and is in neither ISR nor ELR, does not fetch from behind the damage, except for
+//!    the sweep, which stays below the leader's high watermark
+//! 6. only batches that are damaged are overwritten
 //!
 //! Neighbours: shell/broker/src/worker/partition_worker/replication/repair.rs, which carries it out; `truncation`;
-//! core/partition's `partition/follower`.
+//! core/partition's `partition/follower`; core/storage's `log/sound/mend`.
+
+mod damages;
 
 use barnabas_base::{BrokerId, DurationMs, MonotonicMs, Offset};
 use barnabas_metadata::Partition as Registration;
 use barnabas_partition::Cut;
+use barnabas_storage::{FilePool, Mend, StorageError};
+use barnabas_wire::records::batches;
+use bytes::Bytes;
 
 use crate::Replica;
+use damages::{Damages, Look};
 
 /// Damage in the log, where other brokers have replicas of the partition.
 #[derive(Debug, Default)]
 pub struct Repair {
-    /// The first offset that is damaged.
-    damaged_from: Option<Offset>,
+    damages: Damages,
     refetch: Option<Refetch>,
+    /// Up to where the leader has served what would be given up.
+    sweep: Option<Offset>,
+    /// It has served all of it.
+    is_served: bool,
+    /// Where the leader's own records were last found to be damaged.
+    leader_damage: Option<Offset>,
+    /// As in [`RepairView::has_no_holes`].
+    has_no_holes: bool,
+    /// What the leader has deleted is not looked at.
+    start: Offset,
 }
 
-/// Data that is fetched again, to be dropped.
+/// Data that is fetched again.
 #[derive(Debug, Clone, Copy)]
 struct Refetch {
     since: MonotonicMs,
@@ -59,9 +89,25 @@ struct Refetch {
     seen_behind_at: Option<MonotonicMs>,
 }
 
+/// A replica that cannot be repaired from its leader, as that is damaged too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BothDamaged {
+    /// The first offset that is damaged here.
+    pub own: Offset,
+    pub leaders: Offset,
+}
+
 impl Repair {
+    /// The first offset that is damaged.
     pub fn damaged_from(&self) -> Option<Offset> {
-        self.damaged_from
+        self.damages.first()
+    }
+
+    /// The leader's records are damaged at `at`. Returns whether that is news.
+    fn note_leader(&mut self, at: Offset) -> Option<BothDamaged> {
+        let own = self.damages.first()?;
+        let is_news = self.leader_damage.replace(at) != Some(at);
+        is_news.then_some(BothDamaged { own, leaders: at })
     }
 }
 
@@ -79,6 +125,8 @@ pub struct RepairView<'a> {
     pub elr_enabled: bool,
     /// `replica.lag.time.max.ms`.
     pub lag_max: DurationMs,
+    /// Nothing was compacted in the log: offsets follow one another.
+    pub has_no_holes: bool,
     pub now: MonotonicMs,
 }
 
@@ -87,10 +135,14 @@ pub struct RepairView<'a> {
 pub enum RepairStep {
     /// Nothing yet.
     Wait,
-    /// The damage is gone: it was deleted, or truncated.
-    Repaired,
+    /// A piece of a segment was checked: the next step may follow at once.
+    Check,
+    /// The damage is gone: it was deleted, truncated, or mended from one offset up to another.
+    Repaired { mended: Option<(Offset, Offset)> },
     /// It begins to fetch again from here.
     Refetch { from: Offset },
+    /// It goes on fetching again, from another place.
+    Ask,
     /// It fetches from its end again: the cluster needs it in the ISR.
     FetchOn,
     /// It gives up what lies from `to` on: whole segments.
@@ -101,57 +153,190 @@ impl Replica {
     /// Damage was found at `offset`. Returns where it begins now, if that is news.
     pub fn note_damage(&mut self, offset: Offset, has_other_replicas: bool) -> Option<Offset> {
         let from = offset.max(self.partition.log_start());
-        let is_known = self.repair.damaged_from.is_some_and(|known| known <= from);
-        if self.partition.is_failed() || is_known || !has_other_replicas {
+        if self.partition.is_failed() || !has_other_replicas {
             return None;
         }
-        self.repair.damaged_from = Some(from);
-        Some(from)
+        let is_known = self.repair.damages.first().is_some_and(|known| known <= from);
+        self.repair.damages.note(from, self.log.segment_base_of(from));
+        (!is_known).then_some(from)
     }
 
     /// Goes on with the repair, if there is one. To be called whenever the image, the leader or the replica has
     /// something new.
-    pub fn repair_step(&mut self, view: &RepairView<'_>) -> RepairStep {
-        let Some(from) = self.repair.damaged_from.filter(|_| self.truncation.is_none()) else {
-            return RepairStep::Wait;
-        };
-        if from < self.partition.log_start() || from >= self.partition.log_end() {
-            return RepairStep::Repaired;
+    ///
+    /// # Errors
+    /// The log was mended, and its state cannot be read again: as [`Replica::finish_truncation`].
+    pub fn repair_step(
+        &mut self,
+        view: &RepairView<'_>,
+        files: &mut FilePool,
+    ) -> Result<RepairStep, StorageError> {
+        if self.repair.damaged_from().is_none() || self.truncation.is_some() {
+            return Ok(RepairStep::Wait);
         }
-        let Some((_, epoch)) = self.following else { return RepairStep::Wait };
+        let start = self.partition.log_start().max(self.repair.start);
+        self.repair.damages.keep(start, self.partition.log_end());
+        let Some(from) = self.repair.damaged_from() else { return self.is_repaired(files) };
+        let Some((_, epoch)) = self.following else { return Ok(RepairStep::Wait) };
         let is_current = view.row.leader_epoch == epoch && self.partition.leader_epoch() == epoch;
         if !is_current {
-            return RepairStep::Wait;
+            return Ok(RepairStep::Wait);
+        }
+        self.repair.has_no_holes = view.has_no_holes;
+        let counts = view.is_in_sync() || view.is_needed();
+        if !counts && self.partition.asks_again_from().is_none() {
+            // It is not to catch up while the log is checked.
+            return Ok(self.begin_asking(from, view));
+        }
+        let looked = self.repair.damages.look(&self.log, files, view.has_no_holes, start);
+        match looked {
+            Look::Goes => return Ok(RepairStep::Check),
+            Look::Later => return Ok(RepairStep::Wait),
+            Look::Done if self.repair.damages.unfit().is_none() => return self.is_repaired(files),
+            Look::Done | Look::Try(_) => {}
         }
         if view.is_needed() {
-            return self.fetch_on();
+            return Ok(self.fetch_on());
         }
-        if self.partition.asks_again_from().is_none() {
-            if view.is_in_sync() && !self.partition.has_agreed() {
-                // The leader may wait for what it has.
-                return RepairStep::Wait;
-            }
-            self.partition.ask_again(from);
-            if self.partition.asks_again_from().is_none() {
-                return RepairStep::Wait;
-            }
-            let (since, was_in_sync) = (view.now, view.is_in_sync());
-            self.repair.refetch = Some(Refetch { since, was_in_sync, seen_behind_at: None });
-            return RepairStep::Refetch { from };
+        let from = match looked {
+            Look::Try(place) => place.offset.max(start),
+            _ => self.swept_to(from, start),
+        };
+        Ok(self.ask(from, view))
+    }
+
+    /// From where what would be given up is to be fetched.
+    fn swept_to(&mut self, damaged: Offset, start: Offset) -> Offset {
+        let unfit = self.repair.damages.unfit().unwrap_or(damaged);
+        if self.repair.is_served {
+            return unfit;
         }
-        let is_counted_on = false;
-        if self.partition.heal(is_counted_on) == Cut::Nothing {
-            // This leader has not seen it behind.
+        let swept = self.repair.sweep.get_or_insert(self.log.segment_base_of(unfit));
+        *swept = (*swept).max(start);
+        *swept
+    }
+
+    fn begin_asking(&mut self, from: Offset, view: &RepairView<'_>) -> RepairStep {
+        if view.is_in_sync() && !self.partition.has_agreed() {
+            // The leader may wait for what it has.
             return RepairStep::Wait;
         }
-        if let Some(refetch) = &mut self.repair.refetch {
+        self.partition.ask_again(from);
+        if self.partition.asks_again_from().is_none() {
+            return RepairStep::Wait;
+        }
+        let (since, was_in_sync) = (view.now, view.is_in_sync());
+        let Repair { damages, refetch, sweep, is_served, leader_damage, .. } = &mut self.repair;
+        *refetch = Some(Refetch { since, was_in_sync, seen_behind_at: None });
+        // What another leader has served, or has not, says nothing of this one.
+        (*sweep, *is_served, *leader_damage) = (None, false, None);
+        damages.try_again();
+        RepairStep::Refetch { from }
+    }
+
+    /// It fetches again from `from`, and gives up what does not fit once it may.
+    fn ask(&mut self, from: Offset, view: &RepairView<'_>) -> RepairStep {
+        let Some(asked) = self.partition.asks_again_from() else { return self.begin_asking(from, view) };
+        let is_counted_on = false;
+        if self.partition.heal(is_counted_on) != Cut::Nothing
+            && let Some(refetch) = &mut self.repair.refetch
+        {
             refetch.seen_behind_at.get_or_insert(view.now);
         }
+        self.partition.ask_from(from);
+        if self.partition.asks_again_from() != Some(asked) {
+            return RepairStep::Ask;
+        }
         let is_settled = self.partition.fetch_position(self.log.epochs()).is_some();
-        if self.is_counted_on(view) || !is_settled {
+        if !self.repair.is_served || self.is_counted_on(view) || !is_settled {
             return RepairStep::Wait;
         }
         self.give_up(from)
+    }
+
+    /// Takes what the leader has sent to a replica that asks again, from `asked` on: over what is damaged, or for what
+    /// it shows. `leaders_end`: the leader's high watermark. Returns where the leader itself is damaged, if that is
+    /// news.
+    ///
+    /// # Errors
+    /// The log could not be mended. Where that is not passing ([`StorageError::is_passing`]), it takes no more writes.
+    pub fn take_again(
+        &mut self,
+        asked: Offset,
+        records: Bytes,
+        leaders_end: Offset,
+        files: &mut FilePool,
+    ) -> Result<Option<BothDamaged>, StorageError> {
+        self.partition.seen_behind();
+        if records.is_empty() || self.truncation.is_some() {
+            return Ok(None);
+        }
+        let sound = sound_front(&records);
+        let Some(place) = self.repair.damages.place() else {
+            return Ok(self.sweep(asked, &records[..sound], leaders_end));
+        };
+        if place.offset.max(self.partition.log_start()) != asked {
+            return Ok(None);
+        }
+        if sound == 0 {
+            return Ok(self.leader_is_damaged(asked));
+        }
+        let committed = self.partition.high_watermark();
+        let done = self.log.mend(files, place, &records[..sound], committed)?;
+        self.repair.damages.tried(match done {
+            Mend::Done { end } => Some(end),
+            Mend::Sound | Mend::Unfit => None,
+        });
+        Ok(None)
+    }
+
+    /// The leader says that it is damaged at `asked`, where it was asked again. Returns that if it is news.
+    pub fn leader_is_damaged(&mut self, asked: Offset) -> Option<BothDamaged> {
+        self.partition.asks_again_from().filter(|from| *from == asked)?;
+        let is_tried = self.repair.damages.place().is_some_and(|place| place.offset <= asked);
+        if self.repair.is_served {
+            // Not any more.
+            (self.repair.is_served, self.repair.sweep) = (false, None);
+        }
+        let news = self.repair.note_leader(asked);
+        if is_tried {
+            self.repair.damages.tried(None);
+        }
+        news
+    }
+
+    /// Notes how much of what would be given up the leader has served.
+    fn sweep(&mut self, asked: Offset, sound: &[u8], leaders_end: Offset) -> Option<BothDamaged> {
+        let swept = self.repair.sweep.filter(|swept| *swept == asked && !self.repair.is_served)?;
+        let mut end = swept;
+        for batch in batches(Bytes::copy_from_slice(sound)).map_while(Result::ok) {
+            let header = batch.header();
+            if self.repair.has_no_holes && header.base_offset > end {
+                break;
+            }
+            end = end.max(header.last_offset().plus(1));
+        }
+        if end == swept {
+            return self.repair.note_leader(asked);
+        }
+        self.repair.is_served = end >= self.partition.log_end();
+        if end < leaders_end {
+            self.repair.sweep = Some(end);
+        }
+        None
+    }
+
+    /// No damage is left. What was mended counts for producers, too.
+    fn is_repaired(&mut self, files: &mut FilePool) -> Result<RepairStep, StorageError> {
+        let mended = self.repair.damages.mended();
+        if mended.is_some() && !self.partition.is_leader() {
+            if self.partition.fetch_position(self.log.epochs()).is_none() || !self.round.is_empty() {
+                return Ok(RepairStep::Wait);
+            }
+            self.reload(files)?;
+        }
+        self.partition.stop_asking_again();
+        Ok(RepairStep::Repaired { mended })
     }
 
     fn fetch_on(&mut self) -> RepairStep {
@@ -190,10 +375,11 @@ impl Replica {
         self.repair = Repair::default();
     }
 
-    /// The leader starts behind the place that was fetched: what it has deleted need not be repaired.
-    pub fn follow_damage(&mut self) {
-        let known = self.repair.damaged_from;
-        self.repair.damaged_from = known.map(|from| self.partition.asks_again_from().unwrap_or(from));
+    /// The leader's log starts at `leaders_start`: what it has deleted need not be repaired.
+    pub fn follow_damage(&mut self, leaders_start: Offset) {
+        if self.repair.damaged_from().is_some() {
+            self.repair.start = self.repair.start.max(leaders_start);
+        }
     }
 }
 
@@ -214,4 +400,10 @@ impl RepairView<'_> {
         let needed = usize::from(self.min_in_sync).min(self.row.replicas().len());
         is_in_sync && (others == 0 || self.elr_enabled && others < needed)
     }
+}
+
+/// How many bytes at the front are whole batches with right checksums.
+fn sound_front(records: &Bytes) -> usize {
+    let sound = batches(records.clone()).map_while(|batch| batch.ok().filter(|batch| batch.check_crc().is_ok()));
+    sound.map(|batch| batch.bytes().len()).sum()
 }

@@ -1,4 +1,5 @@
-//! A damaged replica gives data up only when the cluster does not count on it.
+//! A damaged replica takes over what is damaged from its leader. It gives data up only when the leader has served it and
+//! the cluster does not count on it.
 
 use std::sync::Arc;
 
@@ -7,7 +8,9 @@ use barnabas_metadata::{Partition as Registration, Placement};
 use barnabas_partition::{Acks, Cut};
 
 use super::Bench;
-use crate::{RepairStep, RepairView};
+use super::bench::{ROOT, batch};
+use crate::{BothDamaged, RepairStep, RepairView};
+use bytes::Bytes;
 
 const ME: BrokerId = BrokerId(1);
 const LEADER: BrokerId = BrokerId(2);
@@ -40,10 +43,51 @@ fn view(row: &Registration) -> RepairView<'_> {
 /// By an image that is the newest.
 fn at(row: &Registration, ms: u64) -> RepairView<'_> {
     let now = MonotonicMs(ms);
-    RepairView { me: ME, row, known_by: Some(now), min_in_sync: 2, elr_enabled: true, lag_max: LAG_MAX, now }
+    RepairView {
+        me: ME,
+        row,
+        known_by: Some(now),
+        min_in_sync: 2,
+        elr_enabled: true,
+        lag_max: LAG_MAX,
+        has_no_holes: true,
+        now,
+    }
 }
 
-/// A follower with three segments, damaged in the second at offset 13, whose leader has answered it.
+/// The next step that is not one of the check.
+fn step(bench: &mut Bench, view: &RepairView<'_>) -> RepairStep {
+    loop {
+        match bench.replica.repair_step(view, &mut bench.files).unwrap() {
+            RepairStep::Check => {}
+            step => return step,
+        }
+    }
+}
+
+/// What the leader has from the segment at offset 10 on, which is damaged here.
+fn leaders(bases: &[i64]) -> Bytes {
+    bases.iter().flat_map(|base| batch(*base, 10, None)).collect()
+}
+
+fn answer(bench: &mut Bench, asked: i64, records: Bytes) -> Option<BothDamaged> {
+    bench.replica.take_again(Offset(asked), records, Offset(30), &mut bench.files).unwrap()
+}
+
+/// The leader has another batch where this log is damaged, and serves all that follows.
+fn serve_all(bench: &mut Bench, view: &RepairView<'_>) {
+    assert!(matches!(step(bench, view), RepairStep::Ask | RepairStep::Wait));
+    assert_eq!(answer(bench, 10, batch(10, 9, None)), None);
+    step(bench, view);
+    assert_eq!(answer(bench, 10, leaders(&[10, 20])), None);
+}
+
+fn flip(bench: &Bench, segment: i64, at: usize) {
+    let path = std::path::Path::new(ROOT).join(format!("orders-0/{segment:020}.log"));
+    bench.disk.corrupt(&path, |bytes| bytes[at] ^= 0x41);
+}
+
+/// A follower with three segments, damaged in the second, whose leader has answered it. A reader met it at offset 13.
 fn damaged() -> Bench {
     let mut bench = Bench::leader();
     for _ in 0..3 {
@@ -52,6 +96,7 @@ fn damaged() -> Bench {
     }
     bench.durable();
     bench.effects();
+    flip(&bench, 10, 100);
     let Bench { replica, outbox, .. } = &mut bench;
     assert_eq!(replica.log.segment_count(), 3);
     replica.partition.become_follower(EPOCH, &mut outbox.decisions);
@@ -88,10 +133,111 @@ fn replica_stays_in_sync_where_leaving_costs_more() {
     ];
     for (isr, elr_enabled, min_in_sync, refetches) in table {
         let (mut bench, row) = (damaged(), row(isr, &[]));
-        let step = bench.replica.repair_step(&RepairView { elr_enabled, min_in_sync, ..view(&row) });
-        let expected = if refetches { RepairStep::Refetch { from: Offset(13) } } else { RepairStep::Wait };
+        let step = step(&mut bench, &RepairView { elr_enabled, min_in_sync, ..view(&row) });
+        let expected = if refetches { RepairStep::Refetch { from: Offset(10) } } else { RepairStep::Wait };
         assert_eq!(step, expected, "isr={isr:?} elr={elr_enabled} min={min_in_sync}");
     }
+}
+
+#[test]
+fn damaged_batch_is_mended_whether_or_not_it_counts() {
+    for (isr, elr) in [(&[1, 2, 3][..], &[][..]), (&[2, 3], &[]), (&[1, 2], &[3])] {
+        let mut bench = damaged();
+        let (all, now) = (row(&[1, 2, 3], &[]), row(isr, elr));
+        assert_eq!(step(&mut bench, &view(&all)), RepairStep::Refetch { from: Offset(10) });
+        assert_eq!(answer(&mut bench, 10, leaders(&[10])), None);
+        let mended = Some((Offset(10), Offset(20)));
+        assert_eq!(step(&mut bench, &view(&now)), RepairStep::Repaired { mended }, "isr={isr:?}");
+        bench.replica.forget_damage();
+        let position = bench.replica.partition.fetch_position(bench.replica.log.epochs()).unwrap();
+        assert_eq!(position.offset, Offset(30), "it fetches from its end again");
+        let read = bench.replica.log.read(&mut bench.files, Offset(10), 1, Offset(30), true).unwrap();
+        assert_eq!(read.records, batch(10, 10, None));
+    }
+}
+
+#[test]
+fn two_damaged_segments_are_mended_one_after_the_other() {
+    let (mut bench, all) = (damaged(), row(&[1, 2, 3], &[]));
+    flip(&bench, 0, 70);
+    assert_eq!(bench.replica.note_damage(Offset(4), true), Some(Offset(4)));
+    assert_eq!(step(&mut bench, &view(&all)), RepairStep::Refetch { from: Offset(0) });
+    // The leader is damaged there itself: the other segment is mended even so.
+    let both = BothDamaged { own: Offset(0), leaders: Offset(0) };
+    assert_eq!(bench.replica.leader_is_damaged(Offset(0)), Some(both));
+    assert_eq!(step(&mut bench, &view(&all)), RepairStep::Ask);
+    answer(&mut bench, 10, leaders(&[10, 20]));
+    assert_eq!(step(&mut bench, &view(&all)), RepairStep::Ask);
+    assert_eq!(bench.replica.repair.damaged_from(), Some(Offset(0)));
+    assert_eq!(bench.replica.partition.asks_again_from(), Some(Offset(0)), "the sweep begins");
+    assert_eq!(bench.replica.leader_is_damaged(Offset(0)), None, "it was said");
+    // Another leader has it.
+    let epoch = LeaderEpoch(3);
+    let Bench { replica, outbox, .. } = &mut bench;
+    replica.partition.become_follower(epoch, &mut outbox.decisions);
+    replica.partition.follow_high_watermark(Offset(30), &mut outbox.decisions);
+    replica.following = Some((BrokerId(3), epoch));
+    let all = Registration { leader_epoch: epoch, ..all };
+    assert_eq!(step(&mut bench, &view(&all)), RepairStep::Refetch { from: Offset(0) });
+    assert_eq!(step(&mut bench, &view(&all)), RepairStep::Wait);
+    answer(&mut bench, 0, leaders(&[0]));
+    let mended = Some((Offset(0), Offset(20)));
+    assert_eq!(step(&mut bench, &view(&all)), RepairStep::Repaired { mended });
+}
+
+#[test]
+fn nothing_is_given_up_before_the_leader_has_served_it() {
+    let out = row(&[2, 3], &[]);
+    // What the leader sends in place of the batch at offset 20.
+    let mut rotten = batch(20, 10, None).to_vec();
+    rotten[80] ^= 1;
+    for bad in [Bytes::new(), rotten.into()] {
+        let mut bench = damaged();
+        step(&mut bench, &view(&out));
+        assert_eq!(step(&mut bench, &view(&out)), RepairStep::Ask);
+        answer(&mut bench, 10, batch(10, 9, None));
+        let late = at(&out, 1_000_000);
+        assert_eq!(step(&mut bench, &late), RepairStep::Wait, "the sweep begins where it asks");
+        let news = answer(&mut bench, 10, [batch(10, 10, None), bad.clone()].concat().into());
+        assert_eq!(news, None);
+        assert_eq!(step(&mut bench, &late), RepairStep::Ask);
+        let both = BothDamaged { own: Offset(10), leaders: Offset(20) };
+        let news = match bad.is_empty() {
+            true => bench.replica.leader_is_damaged(Offset(20)),
+            false => answer(&mut bench, 20, bad.clone()),
+        };
+        assert_eq!(news, Some(both));
+        for _ in 0..3 {
+            assert_eq!(step(&mut bench, &late), RepairStep::Wait);
+            assert_eq!(bench.replica.leader_is_damaged(Offset(20)), None);
+        }
+        answer(&mut bench, 20, leaders(&[20]));
+        assert_eq!(step(&mut bench, &late), RepairStep::Ask, "back to where the damage is");
+        assert!(matches!(step(&mut bench, &late), RepairStep::GiveUp { .. }));
+    }
+}
+
+#[test]
+fn sweep_stays_below_the_leaders_high_watermark() {
+    let (mut bench, out) = (damaged(), row(&[2, 3], &[]));
+    step(&mut bench, &view(&out));
+    step(&mut bench, &view(&out));
+    answer(&mut bench, 10, batch(10, 9, None));
+    assert_eq!(step(&mut bench, &view(&out)), RepairStep::Wait);
+    bench.replica.take_again(Offset(10), leaders(&[10]), Offset(20), &mut bench.files).unwrap();
+    assert_eq!(step(&mut bench, &view(&out)), RepairStep::Wait);
+    assert_eq!(bench.replica.partition.asks_again_from(), Some(Offset(10)), "it would catch up at 20");
+    bench.replica.take_again(Offset(10), leaders(&[10]), Offset(21), &mut bench.files).unwrap();
+    assert_eq!(step(&mut bench, &view(&out)), RepairStep::Ask);
+    assert_eq!(bench.replica.partition.asks_again_from(), Some(Offset(20)));
+}
+
+#[test]
+fn damage_that_is_not_there_is_repaired() {
+    let mut bench = damaged();
+    flip(&bench, 10, 100);
+    let mended = None;
+    assert_eq!(step(&mut bench, &view(&row(&[1, 2, 3], &[]))), RepairStep::Repaired { mended });
 }
 
 #[test]
@@ -100,15 +246,14 @@ fn data_is_given_up_only_out_of_isr_and_elr() {
         [(&[1, 2, 3], &[], false), (&[2, 3], &[1], false), (&[2, 3], &[], true)];
     for (isr, elr, gives_up) in table {
         let mut bench = damaged();
-        let replica = &mut bench.replica;
         let all = row(&[1, 2, 3], &[]);
-        assert_eq!(replica.repair_step(&view(&all)), RepairStep::Refetch { from: Offset(13) });
-        replica.partition.seen_behind();
+        assert_eq!(step(&mut bench, &view(&all)), RepairStep::Refetch { from: Offset(10) });
+        serve_all(&mut bench, &view(&all));
         let now = row(isr, elr);
-        let step = replica.repair_step(&view(&now));
-        let base = replica.log.segment_base_of(Offset(13));
+        let step = step(&mut bench, &view(&now));
+        let base = bench.replica.log.segment_base_of(Offset(13));
         let expected = if gives_up {
-            RepairStep::GiveUp { from: Offset(13), to: base, cut: Cut::To(base) }
+            RepairStep::GiveUp { from: Offset(10), to: base, cut: Cut::To(base) }
         } else if elr.is_empty() {
             RepairStep::Wait
         } else {
@@ -120,22 +265,12 @@ fn data_is_given_up_only_out_of_isr_and_elr() {
 }
 
 #[test]
-fn data_is_kept_until_the_leader_sees_the_replica_behind() {
-    let (mut bench, out) = (damaged(), row(&[2, 3], &[]));
-    let late = at(&out, 100_000);
-    assert_eq!(bench.replica.repair_step(&view(&out)), RepairStep::Refetch { from: Offset(13) });
-    assert_eq!(bench.replica.repair_step(&late), RepairStep::Wait);
-    bench.replica.partition.seen_behind();
-    assert!(matches!(bench.replica.repair_step(&late), RepairStep::GiveUp { .. }));
-}
-
-#[test]
 fn replica_that_was_not_in_sync_waits_for_the_lag_time() {
     let (mut bench, out) = (damaged(), row(&[2, 3], &[]));
-    bench.replica.repair_step(&view(&out));
-    bench.replica.partition.seen_behind();
-    assert_eq!(bench.replica.repair_step(&at(&out, 30_099)), RepairStep::Wait);
-    assert!(matches!(bench.replica.repair_step(&at(&out, 30_100)), RepairStep::GiveUp { .. }));
+    assert_eq!(step(&mut bench, &view(&out)), RepairStep::Refetch { from: Offset(13) });
+    serve_all(&mut bench, &view(&out));
+    assert_eq!(step(&mut bench, &at(&out, 30_099)), RepairStep::Wait);
+    assert!(matches!(step(&mut bench, &at(&out, 30_100)), RepairStep::GiveUp { .. }));
 }
 
 #[test]
@@ -144,16 +279,16 @@ fn data_is_kept_until_the_image_is_known_to_be_new_enough() {
     // Whether it was in sync, and by when the image must be known: the leader has seen it behind at 200.
     for (was_in_sync, needed) in [(true, 200), (false, 30_100)] {
         let mut bench = damaged();
-        let replica = &mut bench.replica;
         let first = if was_in_sync { &all } else { &out };
-        assert_eq!(replica.repair_step(&view(first)), RepairStep::Refetch { from: Offset(13) });
-        replica.partition.seen_behind();
-        assert_eq!(replica.repair_step(&RepairView { known_by: None, ..at(&out, 200) }), RepairStep::Wait);
+        assert!(matches!(step(&mut bench, &view(first)), RepairStep::Refetch { .. }));
+        serve_all(&mut bench, &at(&out, 200));
+        let unknown = RepairView { known_by: None, ..at(&out, 200) };
+        assert_eq!(step(&mut bench, &unknown), RepairStep::Wait);
         let known = |ms: u64| RepairView { known_by: Some(MonotonicMs(ms)), ..at(&out, 1_000_000) };
         for old in [0, 100, needed - 1] {
-            assert_eq!(replica.repair_step(&known(old)), RepairStep::Wait, "known by {old}");
+            assert_eq!(step(&mut bench, &known(old)), RepairStep::Wait, "known by {old}");
         }
-        assert!(matches!(replica.repair_step(&known(needed)), RepairStep::GiveUp { .. }));
+        assert!(matches!(step(&mut bench, &known(needed)), RepairStep::GiveUp { .. }));
     }
 }
 
@@ -161,9 +296,9 @@ fn data_is_kept_until_the_image_is_known_to_be_new_enough() {
 fn old_image_or_a_leader_without_an_answer_changes_nothing() {
     let (mut bench, row) = (damaged(), row(&[2, 3], &[]));
     let newer = Registration { leader_epoch: LeaderEpoch(3), ..row.clone() };
-    assert_eq!(bench.replica.repair_step(&view(&newer)), RepairStep::Wait);
+    assert_eq!(step(&mut bench, &view(&newer)), RepairStep::Wait);
     bench.replica.following = None;
-    assert_eq!(bench.replica.repair_step(&view(&row)), RepairStep::Wait);
+    assert_eq!(step(&mut bench, &view(&row)), RepairStep::Wait);
     assert_eq!(bench.replica.partition.asks_again_from(), None);
 }
 
@@ -172,9 +307,9 @@ fn damage_that_was_deleted_is_repaired() {
     let (mut bench, row) = (damaged(), row(&[2, 3], &[]));
     let Bench { replica, outbox, .. } = &mut bench;
     replica.partition.advance_log_start(Offset(20), &mut outbox.decisions);
-    assert_eq!(replica.repair_step(&view(&row)), RepairStep::Repaired);
-    replica.forget_damage();
-    assert_eq!(replica.repair_step(&view(&row)), RepairStep::Wait);
+    assert_eq!(step(&mut bench, &view(&row)), RepairStep::Repaired { mended: None });
+    bench.replica.forget_damage();
+    assert_eq!(step(&mut bench, &view(&row)), RepairStep::Wait);
 }
 
 #[test]
@@ -187,10 +322,10 @@ fn replica_out_of_sync_never_looks_caught_up() {
     replica.following = Some((LEADER, epoch));
     let [out, all] = [out, all].map(|row| Registration { leader_epoch: epoch, ..row });
     // One that is in sync may be waited for.
-    assert_eq!(replica.repair_step(&view(&all)), RepairStep::Wait);
-    assert_eq!(replica.repair_step(&view(&out)), RepairStep::Refetch { from: Offset(13) });
-    let position = replica.partition.fetch_position(replica.log.epochs()).unwrap();
-    assert_eq!(position.offset, Offset(13));
+    assert_eq!(step(&mut bench, &view(&all)), RepairStep::Wait);
+    assert!(matches!(step(&mut bench, &view(&out)), RepairStep::Refetch { .. }));
+    let position = bench.replica.partition.fetch_position(bench.replica.log.epochs()).unwrap();
+    assert!(position.offset < Offset(14), "{position:?}");
 }
 
 #[test]
@@ -198,16 +333,15 @@ fn replica_that_is_needed_fetches_on() {
     // ISR and ELR: one of two in sync, and one that may be elected.
     for (isr, elr) in [(&[1, 2][..], &[][..]), (&[2], &[1, 3])] {
         let (mut bench, out, needed) = (damaged(), row(&[2, 3], &[]), row(isr, elr));
-        let replica = &mut bench.replica;
-        assert_eq!(replica.repair_step(&view(&out)), RepairStep::Refetch { from: Offset(13) });
-        replica.partition.seen_behind();
-        assert_eq!(replica.repair_step(&at(&needed, 40_000)), RepairStep::FetchOn, "isr={isr:?} elr={elr:?}");
-        let position = replica.partition.fetch_position(replica.log.epochs()).unwrap();
+        assert!(matches!(step(&mut bench, &view(&out)), RepairStep::Refetch { .. }));
+        serve_all(&mut bench, &view(&out));
+        assert_eq!(step(&mut bench, &at(&needed, 40_000)), RepairStep::FetchOn, "isr={isr:?} elr={elr:?}");
+        let position = bench.replica.partition.fetch_position(bench.replica.log.epochs()).unwrap();
         assert_eq!(position.offset, Offset(30), "it may come into the ISR");
-        assert_eq!(replica.repair_step(&at(&needed, 40_000)), RepairStep::Wait);
+        assert_eq!(step(&mut bench, &at(&needed, 40_000)), RepairStep::Wait);
         // It is needed no more, and begins from the start.
         let late = at(&out, 50_000);
-        assert_eq!(replica.repair_step(&late), RepairStep::Refetch { from: Offset(13) });
-        assert_eq!(replica.repair_step(&late), RepairStep::Wait, "this leader has yet to see it behind");
+        assert_eq!(step(&mut bench, &late), RepairStep::Refetch { from: Offset(10) });
+        assert_eq!(step(&mut bench, &late), RepairStep::Wait, "this leader has yet to see it behind");
     }
 }

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use barnabas_api::replication::fetch;
 use barnabas_base::Offset;
-use barnabas_partition::ReplicaKey;
+use barnabas_partition::{FetchPosition, ReplicaKey};
 use barnabas_replica::{RepairStep, RepairView};
 
-use super::{Around, LAG_MAX, Process};
+use super::{Around, Event, LAG_MAX, Process};
 
 impl Process {
     pub(super) fn host_is_damaged(&self, key: ReplicaKey) -> bool {
@@ -54,16 +55,55 @@ impl Process {
             min_in_sync: 2,
             elr_enabled: image.features.elr_enabled(),
             lag_max: LAG_MAX,
+            has_no_holes: true,
             now: around.now,
         };
-        match hosted.replica.repair_step(&view) {
-            RepairStep::Wait => {}
-            RepairStep::Refetch { .. } | RepairStep::FetchOn => self.tell_position(key),
-            RepairStep::Repaired => {
+        let step = loop {
+            match hosted.replica.repair_step(&view, &mut self.host.files) {
+                Ok(RepairStep::Check) => {}
+                step => break step,
+            }
+        };
+        match step {
+            Ok(RepairStep::Wait | RepairStep::Check) => {}
+            Ok(RepairStep::Refetch { .. } | RepairStep::Ask | RepairStep::FetchOn) => self.tell_position(key),
+            Ok(RepairStep::Repaired { mended }) => {
                 hosted.replica.forget_damage();
                 self.hindered.remove(&key);
+                if mended.is_some() {
+                    around.events.push(Event::Mended { key });
+                }
+                self.tell_position(key);
             }
-            RepairStep::GiveUp { cut, .. } => self.host.note_truncation(key, cut, true, &around.time()),
+            Ok(RepairStep::GiveUp { cut, .. }) => {
+                self.host.note_truncation(key, cut, true, &around.time());
+            }
+            Err(error) => self.host.truncation_failed(key, error),
+        }
+    }
+
+    /// Takes what the leader has sent to a replica that fetches again what it has.
+    pub(super) fn take_again(
+        &mut self,
+        key: ReplicaKey,
+        asked: &FetchPosition,
+        answer: fetch::Answer,
+        around: &mut Around<'_>,
+    ) {
+        let Some(hosted) = self.host.replicas.get_mut(&key) else { return };
+        let fetch::Answer { records, high_watermark, .. } = answer;
+        let replica = &mut hosted.replica;
+        match replica.take_again(asked.offset, records, high_watermark, &mut self.host.files) {
+            Ok(_) => {}
+            Err(error) => return self.host.truncation_failed(key, error),
+        }
+        self.repair(key, around);
+        let position = self
+            .host
+            .replica(key)
+            .and_then(|replica| replica.partition.fetch_position(replica.log.epochs()));
+        if position.is_none_or(|position| position.offset == asked.offset) {
+            self.delay(key, around);
         }
     }
 }

@@ -121,10 +121,7 @@ impl Process {
         }
         match todo {
             Todo::Append if replica.partition.asks_again_from().is_some() => {
-                // Its leader has seen it behind. What came comes again once there is a place for it.
-                replica.partition.seen_behind();
-                self.delay(key, around);
-                self.repair(key, around);
+                self.take_again(key, asked, answer, around);
             }
             Todo::Append | Todo::Marks => self.take_answer(key, answer, around),
             Todo::Cut { epoch, end } => {
@@ -142,11 +139,15 @@ impl Process {
                 // Without an answer it is sent again.
                 self.delay(key, around);
             }
+            Todo::Later if answer.error == ErrorCode::CorruptMessage => {
+                replica.leader_is_damaged(asked.offset);
+                self.repair(key, around);
+            }
             Todo::Later | Todo::AwaitMetadata => {}
         }
     }
 
-    fn delay(&mut self, key: ReplicaKey, around: &Around<'_>) {
+    pub(super) fn delay(&mut self, key: ReplicaKey, around: &Around<'_>) {
         if let Some(fetcher) = self.fetchers.of(key) {
             fetcher.delayed(key, around.now);
         }
@@ -195,7 +196,7 @@ impl Process {
             && replica.partition.may_take(asked, replica.log.epochs())
         {
             let cut = replica.partition.out_of_range(start, end);
-            replica.follow_damage();
+            replica.follow_damage(start);
             self.host.truncate(key, cut, &around.time());
         }
     }

@@ -93,7 +93,7 @@ impl ReplicaHost {
     }
 
     /// The replica waits, or is of no use any more, or its directory.
-    fn truncation_failed(&mut self, key: ReplicaKey, error: StorageError) {
+    pub fn truncation_failed(&mut self, key: ReplicaKey, error: StorageError) {
         match TruncationVerdict::of(&error) {
             TruncationVerdict::Retry => {}
             TruncationVerdict::DirectoryFailed => self.fail(Failure::from(error)),

@@ -125,6 +125,7 @@ impl Judge {
             Event::Durable { .. }
             | Event::WillCut { .. }
             | Event::GaveUp { .. }
+            | Event::Mended { .. }
             | Event::Left { .. }
             | Event::Failed(Failure::Disk(_)) => Ok(()),
         }

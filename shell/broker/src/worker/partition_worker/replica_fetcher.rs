@@ -211,7 +211,7 @@ impl PartitionWorker {
         self.ask_leaders();
         // What was cut, or opened, may have something for the journals.
         self.submit();
-        has_more
+        has_more || !self.following.to_settle.is_empty()
     }
 
     /// When [`PartitionWorker::replicate`] or [`PartitionWorker::check_replicas`] is to be called though nothing has
@@ -507,7 +507,7 @@ impl PartitionWorker {
             && replica.partition.may_take(asked, replica.log.epochs())
         {
             let cut = replica.partition.out_of_range(start, end);
-            replica.follow_damage();
+            replica.follow_damage(start);
             self.truncate(key, cut);
         }
     }

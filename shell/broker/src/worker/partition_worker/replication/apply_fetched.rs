@@ -76,14 +76,7 @@ impl PartitionWorker {
         }
         match todo {
             Todo::Append if replica.partition.asks_again_from().is_some() => {
-                // Its leader has seen it behind. What came comes again once there is a place for it.
-                if let Some(replica) = self.replicas.get_mut(&key) {
-                    replica.partition.seen_behind();
-                }
-                if let Some(fetcher) = self.following.fetcher_of(key) {
-                    fetcher.delayed(key, now);
-                }
-                self.repair(key);
+                self.take_again(key, asked, answer, now);
             }
             Todo::Append | Todo::Marks => self.take_answer(key, answer, now),
             Todo::Cut { epoch, end } => {
@@ -94,7 +87,7 @@ impl PartitionWorker {
             Todo::Later => {
                 let error = answer.error;
                 if error == ErrorCode::CorruptMessage {
-                    self.warn_of_leader(key, asked.offset, error.name());
+                    self.leader_is_damaged(key, asked.offset, error.name());
                     return;
                 }
                 tracing::debug!(partition = %replica.name.topic_partition, %leader, %error, "asked for again later");

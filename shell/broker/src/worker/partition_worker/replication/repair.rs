@@ -1,5 +1,5 @@
-//! Repair of damaged replicas, carried out: damage is noted, the controller asked, the log truncated. core/replica's
-//! `repair` decides.
+//! Repair of damaged replicas, carried out: damage is noted, the controller asked, damaged batches are overwritten, the
+//! log is truncated. core/replica's `repair` decides.
 //!
 //! Neighbours: scrub.rs and reads.rs, which find damage; truncation.rs, which truncates;
 //! node/log_dirs/impaired_partitions.rs, which asks the controller; node/cluster/known_by.rs, which knows how new the
@@ -7,9 +7,13 @@
 
 use crate::mailbox::PartitionKey;
 use crate::node::topic_settings;
+use crate::upkeep::scrub::name_damage;
 use crate::worker::partition_worker::PartitionWorker;
-use barnabas_base::{BrokerId, DurationMs, Offset};
-use barnabas_replica::{RepairStep, RepairView};
+use barnabas_api::replication::fetch;
+use barnabas_base::{BrokerId, DurationMs, MonotonicMs, Offset};
+use barnabas_partition::FetchPosition;
+use barnabas_replica::{BothDamaged, RepairStep, RepairView, TruncationVerdict};
+use barnabas_storage::StorageError;
 
 impl PartitionWorker {
     /// The scrub found damage, maybe where no reader has met it yet.
@@ -54,7 +58,7 @@ impl PartitionWorker {
 
     /// Goes on with a replica that is damaged and follows. Costs nothing where none is.
     pub fn repair(&mut self, key: PartitionKey) {
-        let Self { replicas, node, .. } = self;
+        let Self { replicas, node, files, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let Some(leader) = replica.repair.damaged_from().map(|_| replica.following) else { return };
         // Before the image: what is known holds of that one and of all after it.
@@ -62,41 +66,143 @@ impl PartitionWorker {
         let image = node.cluster.image.load();
         let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
         let Some(row) = row else { return };
+        let (name, directory) = (&replica.name.topic_partition, replica.directory);
+        let was_compacted = || node.log_dirs.directories[directory].lock().cleaner_point(name).is_some();
+        let has_no_holes = !replica.log.config().cleanup.compact && !was_compacted();
         let view = RepairView {
             me: node.identity.broker_id,
             row,
             known_by,
-            min_in_sync: topic_settings::min_in_sync(node, &image, &replica.name.topic_partition.topic),
+            min_in_sync: topic_settings::min_in_sync(node, &image, &name.topic),
             elr_enabled: image.features.elr_enabled(),
             lag_max: DurationMs(node.cluster.config.load().long("replica.lag.time.max.ms")),
+            has_no_holes,
             now: node.clock.monotonic(),
         };
-        let step = replica.repair_step(&view);
-        let (partition, broker) = (&replica.name.topic_partition, node.identity.broker_id);
+        let step = replica.repair_step(&view, &mut files[directory]);
         let leader = leader.map_or(BrokerId::NONE, |(leader, _)| leader);
         match step {
+            Ok(step) => self.carry_out_repair(key, leader, step),
+            Err(error) => self.mend_failed(key, &error),
+        }
+    }
+
+    fn carry_out_repair(&mut self, key: PartitionKey, leader: BrokerId, step: RepairStep) {
+        let Some(replica) = self.replicas.get(&key) else { return };
+        let (partition, broker) = (&replica.name.topic_partition, self.node.identity.broker_id);
+        match step {
             RepairStep::Wait => {}
-            RepairStep::Repaired => self.repaired(key),
+            RepairStep::Check => self.following.settle_soon(key),
+            RepairStep::Repaired { mended } => {
+                if let Some((from, to)) = mended {
+                    tracing::info!(
+                        %partition, %broker, %leader,
+                        "replica repaired: the corrupt batches from offset {from} up to {to} were copied \
+                         from the leader"
+                    );
+                }
+                self.repaired(key);
+                self.following.settle_soon(key);
+            }
             RepairStep::Refetch { from } => {
                 tracing::warn!(
                     %partition, %broker, %leader,
-                    "replica is corrupt from offset {from}. It will be fetched again from the leader once \
-                     this replica has left the ISR and ELR; local data is kept until then"
+                    "replica is corrupt from offset {from}. Corrupt batches are fetched again from the \
+                     leader; local data is kept"
                 );
                 // The fetcher has the place from before.
                 self.following.settle_soon(key);
             }
-            RepairStep::FetchOn => self.following.settle_soon(key),
+            RepairStep::Ask | RepairStep::FetchOn => self.following.settle_soon(key),
             RepairStep::GiveUp { from, to, cut } => {
                 let end = replica.partition.log_end();
                 tracing::warn!(
                     %partition, %broker, %leader,
-                    "replica is corrupt from offset {from}: offsets {to} up to {end} in {} are deleted \
+                    "replica is corrupt from offset {from}, and the leader's batches do not fit there: \
+                     offsets {to} up to {end} in {}, all of which the leader has served, are deleted \
                      (whole segments, kept as *.deleted for file.delete.delay.ms) and fetched again from \
                      the leader",
                     replica.log.place().dir().display()
                 );
                 self.note_truncation(key, cut, true);
+            }
+        }
+    }
+
+    /// Takes what the leader has sent to a replica that fetches again what it has.
+    pub fn take_again(
+        &mut self,
+        key: PartitionKey,
+        asked: &FetchPosition,
+        answer: fetch::Answer,
+        now: MonotonicMs,
+    ) {
+        let Self { replicas, files, node, .. } = self;
+        let Some(replica) = replicas.get_mut(&key) else { return };
+        if replica.throttled.as_follower {
+            node.peers.replication.throttles.follower.record(answer.records.len(), now);
+        }
+        let files = &mut files[replica.directory];
+        let taken = replica.take_again(asked.offset, answer.records, answer.high_watermark, files);
+        match taken {
+            Ok(both) => self.warn_of_both(key, both),
+            Err(error) => return self.mend_failed(key, &error),
+        }
+        self.repair(key);
+        let Some(replica) = self.replicas.get(&key) else { return };
+        let goes_on = replica.partition.fetch_position(replica.log.epochs());
+        if goes_on.is_none_or(|position| position.offset == asked.offset) {
+            // What came comes again.
+            if let Some(fetcher) = self.following.fetcher_of(key) {
+                fetcher.delayed(key.into(), now);
+            }
+        }
+    }
+
+    /// The leader says that it cannot read what was asked for.
+    pub fn leader_is_damaged(&mut self, key: PartitionKey, offset: Offset, what: &str) {
+        let Some(replica) = self.replicas.get_mut(&key) else { return };
+        let asks_again = replica.partition.asks_again_from().is_some();
+        let both = replica.leader_is_damaged(offset);
+        if !asks_again {
+            return self.warn_of_leader(key, offset, what);
+        }
+        self.node.workers.meter.fetches_damaged.one();
+        self.warn_of_both(key, both);
+        self.repair(key);
+    }
+
+    fn warn_of_both(&self, key: PartitionKey, both: Option<BothDamaged>) {
+        let Some((replica, BothDamaged { own, leaders })) = self.replicas.get(&key).zip(both) else { return };
+        let leader = replica.following.map_or(BrokerId::NONE, |(leader, _)| leader);
+        tracing::warn!(
+            partition = %replica.name.topic_partition, broker = %self.node.identity.broker_id, %leader,
+            "this replica is corrupt at offset {own} and its leader at offset {leaders}: nothing is deleted. \
+             What the leader can serve is copied; the rest waits until another replica leads"
+        );
+    }
+
+    /// The log could not be mended. Any part of what was damaged may be overwritten.
+    fn mend_failed(&mut self, key: PartitionKey, error: &StorageError) {
+        let Some(replica) = self.replicas.get(&key) else { return };
+        let directory = replica.directory;
+        match TruncationVerdict::of(error) {
+            TruncationVerdict::Retry => {
+                self.node.write_failed(directory, error);
+                self.following.settle_later(key);
+            }
+            TruncationVerdict::Offline => {
+                name_damage(&self.node, error);
+                tracing::error!(
+                    partition = %replica.name.topic_partition, %error,
+                    "the log was repaired from the leader's, and cannot be read; the replica stays offline \
+                     until the next start"
+                );
+                self.goes_offline(key);
+            }
+            TruncationVerdict::DirectoryFailed => {
+                self.node.directory_failed(directory, error);
+                self.directory_failed(directory);
             }
         }
     }

@@ -80,8 +80,8 @@ impl PartitionWorker {
     /// The log could not be truncated: the replica waits, or is of no use. Nothing false was acknowledged, as it led
     /// nothing.
     fn truncation_failed(&mut self, key: PartitionKey, error: &StorageError) {
-        let Self { replicas, effects, following, node, .. } = self;
-        let Some(replica) = replicas.get_mut(&key) else { return };
+        let Self { replicas, following, node, .. } = self;
+        let Some(replica) = replicas.get(&key) else { return };
         let (directory, name) = (replica.directory, &replica.name.topic_partition);
         match TruncationVerdict::of(error) {
             TruncationVerdict::Retry => {
@@ -95,18 +95,25 @@ impl PartitionWorker {
                 }
                 tracing::error!(partition = %name, %error, "the log could not be truncated to the \
                     leader's; the replica stays offline until the next start");
-                replica.log.fail();
-                replica.partition.fail(&mut effects.decisions);
-                replica.wake_all();
-                following.fail(replica, key);
-                self.apply_effects(key);
-                self.stays_offline(key);
+                self.goes_offline(key);
             }
             TruncationVerdict::DirectoryFailed => {
                 self.node.directory_failed(directory, error);
                 self.directory_failed(directory);
             }
         }
+    }
+
+    /// The replica is of no use until the next start.
+    pub fn goes_offline(&mut self, key: PartitionKey) {
+        let Self { replicas, effects, following, .. } = self;
+        let Some(replica) = replicas.get_mut(&key) else { return };
+        replica.log.fail();
+        replica.partition.fail(&mut effects.decisions);
+        replica.wake_all();
+        following.fail(replica, key);
+        self.apply_effects(key);
+        self.stays_offline(key);
     }
 }
 

@@ -67,7 +67,8 @@ pub use file_pool::{FilePool, HeldFile};
 pub use last_life::LastLife;
 pub use log::{
     Appended, BatchesRead, CleanBounds, CompactionDebt, DamagedPlace, Dirty, FoundTimestamp, Log, LogPlace,
-    LogPosition, Mend, OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut, TailMemory, TimedBatch, WrittenBack,
+    LogPosition, Mend, OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut, TailMemory, TimedBatch,
+    WrittenBack,
 };
 pub use log_config::{CleanupPolicy, CompactionConfig, LogConfig};
 pub use log_dir::{LOCK, LogDir, read_meta, remove_dir};

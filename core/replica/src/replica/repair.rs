@@ -48,7 +48,7 @@
 //! 6. only batches that are damaged are overwritten
 //!
 //! Neighbours: shell/broker/src/worker/partition_worker/replication/repair.rs, which carries it out; `truncation`;
-//! core/partition's `partition/follower`; core/storage's `log/sound/mend`.
+//! core/partition's `partition/follower`; core/storage/src/log/sound/mend.rs.
 
 mod damages;
 
@@ -404,6 +404,7 @@ impl RepairView<'_> {
 
 /// How many bytes at the front are whole batches with right checksums.
 fn sound_front(records: &Bytes) -> usize {
-    let sound = batches(records.clone()).map_while(|batch| batch.ok().filter(|batch| batch.check_crc().is_ok()));
+    let sound =
+        batches(records.clone()).map_while(|batch| batch.ok().filter(|batch| batch.check_crc().is_ok()));
     sound.map(|batch| batch.bytes().len()).sum()
 }

@@ -98,10 +98,8 @@ impl Process {
             Err(error) => return self.host.truncation_failed(key, error),
         }
         self.repair(key, around);
-        let position = self
-            .host
-            .replica(key)
-            .and_then(|replica| replica.partition.fetch_position(replica.log.epochs()));
+        let position =
+            self.host.replica(key).and_then(|replica| replica.partition.fetch_position(replica.log.epochs()));
         if position.is_none_or(|position| position.offset == asked.offset) {
             self.delay(key, around);
         }

@@ -110,8 +110,8 @@ fn is_named_and_repaired(back: usize, at: u64, mask: u8) {
     let log = || cluster.nodes[&damaged].log();
     let named = format!("{} is damaged at byte {position} (offset {base})", segment.display());
     eventually("the batch is named", || log().contains(&named));
-    eventually("the segment is given up", || log().contains("are deleted (whole segments"));
-    eventually("it is copied again", || in_sync(&cluster, leader) == 3);
+    eventually("the batch is mended", || log().contains("replica repaired: "));
+    eventually("it is back in the ISR", || in_sync(&cluster, leader) == 3);
     // A stop of all nodes may leave a controller with metadata records that no majority has.
     let log = log();
     let of_partitions: Vec<&str> = log.lines().filter(|line| !line.contains("the metadata log")).collect();

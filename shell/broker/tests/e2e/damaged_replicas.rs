@@ -76,7 +76,7 @@ fn heals(at_leader: bool) -> (i32, i32) {
     let producers = Producers::start(&cluster, topic);
     damage(&cluster, damaged);
     let log = || cluster.nodes[&damaged].log();
-    eventually("what is damaged is given up", || log().contains("are deleted (whole segments"));
+    eventually("what is damaged is mended", || log().contains("replica repaired: "));
     std::thread::sleep(Duration::from_secs(1));
     cluster.await_in_sync(TOPIC, 3);
     let all = producers.stop();

@@ -105,10 +105,8 @@ fn read_all(cluster: &Cluster, node: i32, topic: TopicId) -> Option<i64> {
 
 /// Nothing is produced, and in the end all three have all of it.
 fn await_repair(cluster: Cluster, topic: TopicId, node: i32) {
-    eventually("the damaged segment is given up", || {
-        cluster.nodes[&node].log().contains("are deleted (whole segments")
-    });
-    eventually("it is copied again", || state(&cluster, node).1.len() == 3 && !is_damaged(&cluster, node));
+    eventually("the damaged batch is mended", || cluster.nodes[&node].log().contains("replica repaired: "));
+    eventually("it is back in the ISR", || state(&cluster, node).1.len() == 3 && !is_damaged(&cluster, node));
     for node in 1..=3 {
         until("all records", || read_all(&cluster, node, topic).is_none().then_some(()));
     }

@@ -54,6 +54,7 @@ mod long_names;
 mod long_texts;
 mod lost_segments;
 mod memory;
+mod mended_replicas;
 mod metrics;
 mod moves;
 mod moves_and_kills;

@@ -10,7 +10,7 @@
 //!
 //! A batch has the same length in both logs, so positions do not change: the indexes of the segment stay as they are.
 //!
-//! Neighbours: scrub.rs, which finds the places; core/replica's `repair`, which asks the leader.
+//! Neighbours: core/replica/src/replica/repair.rs, which asks the leader.
 
 use barnabas_base::Offset;
 
@@ -22,8 +22,8 @@ use crate::scrub::{KnownEpochs, Listed, SegmentScrub};
 use crate::segment::{LOG, parse_offset_name};
 use crate::walker::Step;
 
-/// Where a batch is damaged, by [`StorageError::Damaged`]. Behind a batch whose length has changed, a place may be wrong:
-/// the leader's batches do not fit there, and it is gone once that batch is mended.
+/// Where a batch is damaged, by [`StorageError::Damaged`]. Behind a batch whose length has changed, a place may be
+/// wrong: the leader's batches do not fit there, and it is gone once that batch is mended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DamagedPlace {
     /// The base offset of the segment.
@@ -76,13 +76,8 @@ impl Log {
         let Some(at) = self.segment_of(offset).filter(|_| offset < self.segment_end) else { return Ok(None) };
         let next = self.segments.get(at + 1).map(|segment| segment.base);
         let listed = Listed { base: self.segments[at].base, next };
-        let walk = SegmentScrub::open(
-            files.disk(),
-            &self.place.dir(),
-            listed,
-            self.segment_end,
-            has_no_holes,
-        )?;
+        let walk =
+            SegmentScrub::open(files.disk(), &self.place.dir(), listed, self.segment_end, has_no_holes)?;
         let epochs = KnownEpochs::of(self.epochs.clone(), self.segment_end);
         Ok(walk.map(|walk| walk.with_epochs(epochs)))
     }

@@ -96,7 +96,11 @@ fn several_batches_under_one_hole_are_mended_together() {
         });
         bench.reopen().unwrap();
         let found = places(&bench, place.base)[0];
-        assert_eq!(mend(&mut bench, found, &answer(&batches, found.offset, 1)), Ok(Mend::Unfit), "too little");
+        assert_eq!(
+            mend(&mut bench, found, &answer(&batches, found.offset, 1)),
+            Ok(Mend::Unfit),
+            "too little"
+        );
         mend_all(&mut bench, &batches, place.base, "a hole");
         assert_eq!(bench.disk.contents(&place.file).unwrap(), whole);
     }

@@ -1,0 +1,140 @@
+//! A byte changes in the only sealed segment of each replica, elsewhere on each of them: together they have everything,
+//! and each is made whole with what the others have. Nothing is discarded.
+
+use crate::harness::TestNode;
+use crate::harness::replicas::{Cluster, append_patiently, eventually, leaders, signal};
+use barnabas_base::TopicId;
+use barnabas_wire::messages::create_topics_request::{
+    CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig,
+};
+use barnabas_wire::messages::{CreateTopicsRequest, ResponseBody};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+const TOPIC: &str = "mended";
+const SETTINGS: &str = "auto.leader.rebalance.enable=false\nlog.segment.bytes=2000000";
+/// What the nodes say at WARN and ERROR: of the damage, and that they stop and start together.
+const EXPECTED: &[&str] = &["corrupt", "in-sync replicas shrank", "below min.insync.replicas"];
+const BATCHES: usize = 25;
+
+fn create(cluster: &Cluster, nodes: &[i32]) -> TopicId {
+    let broker_ids = nodes.iter().map(|node| (*node).into()).collect();
+    let assignment = CreatableReplicaAssignment { partition_index: 0, broker_ids, ..Default::default() };
+    let config = CreatableTopicConfig {
+        name: "min.insync.replicas".into(),
+        value: Some("1".into()),
+        ..Default::default()
+    };
+    let topic = CreatableTopic {
+        name: TOPIC.into(),
+        num_partitions: -1,
+        replication_factor: -1,
+        assignments: vec![assignment],
+        configs: vec![config],
+        ..Default::default()
+    };
+    let request = CreateTopicsRequest { topics: vec![topic], timeout_ms: 20_000, ..Default::default() };
+    match cluster.client(1).call(request, 7) {
+        ResponseBody::CreateTopics(response) => {
+            assert_eq!(response.topics[0].error_code, 0, "{response:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    for node in cluster.nodes.values() {
+        eventually("the topic is known", || leaders(&mut node.client(), TOPIC).len() == 1);
+    }
+    cluster.client(1).topic_id(TOPIC)
+}
+
+/// The names in partition 0's directory that end like this, in their order.
+fn files(cluster: &Cluster, node: i32, suffix: &str) -> Vec<PathBuf> {
+    let folder = cluster.nodes[&node].dir.path().join("data").join(format!("{TOPIC}-0"));
+    let names = std::fs::read_dir(folder).expect("a folder").flatten();
+    let mut paths: Vec<PathBuf> = names.map(|entry| entry.path()).collect();
+    paths.retain(|path| path.to_str().is_some_and(|path| path.ends_with(suffix)));
+    paths.sort();
+    paths
+}
+
+fn bytes(cluster: &Cluster, node: i32) -> Vec<u8> {
+    let segments = files(cluster, node, ".log");
+    segments.iter().flat_map(|path| std::fs::read(path).expect("a segment")).collect()
+}
+
+fn flip(cluster: &Cluster, node: i32, position: u64) {
+    let segment = &files(cluster, node, ".log")[0];
+    let file = std::fs::File::options().read(true).write(true).open(segment).expect("a segment");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, position).expect("a byte");
+    file.write_all_at(&[byte[0] ^ 0x55], position).expect("written");
+}
+
+/// Stops all nodes, and starts them all; `between` comes in between.
+fn restart_all(cluster: &mut Cluster, between: impl FnOnce(&Cluster)) {
+    cluster.nodes.values().for_each(|node| signal(node, "-TERM"));
+    for node in cluster.nodes.values_mut() {
+        assert!(node.wait().success(), "{}", node.log());
+    }
+    between(cluster);
+    cluster.nodes.values_mut().for_each(TestNode::launch_unawaited);
+    cluster.nodes.values_mut().for_each(TestNode::await_answer);
+}
+
+/// Damages the first segment at these nodes' positions.
+fn mend_each_other(places: &[(i32, u64)]) {
+    let nodes: Vec<i32> = places.iter().map(|(node, _)| *node).collect();
+    let mut cluster = Cluster::start_with(None, &["data"], SETTINGS);
+    let topic = create(&cluster, &nodes);
+    cluster.await_in_sync(TOPIC, nodes.len());
+    let value = "x".repeat(99_000);
+    (0..BATCHES).for_each(|_| append_patiently(&cluster, topic, 0, &value));
+    // All of it is in segments.
+    restart_all(&mut cluster, |_| ());
+    cluster.await_in_sync(TOPIC, nodes.len());
+    let whole = bytes(&cluster, nodes[0]);
+    assert!(whole.len() > BATCHES * 99_000);
+    restart_all(&mut cluster, |cluster| {
+        for (node, position) in places {
+            assert!(bytes(cluster, *node) == whole, "node {node} has other bytes");
+            assert_eq!(files(cluster, *node, ".log").len(), 2);
+            flip(cluster, *node, *position);
+        }
+    });
+    for node in &nodes {
+        eventually("each is repaired", || cluster.nodes[node].log().contains("replica repaired: "));
+        eventually("it is whole", || bytes(&cluster, *node) == whole);
+        assert_eq!(files(&cluster, *node, ".deleted"), <[PathBuf; 0]>::default(), "nothing is discarded");
+    }
+    cluster.await_in_sync(TOPIC, nodes.len());
+    append_patiently(&cluster, topic, 0, "behind it");
+    let logs = |node: &i32| bytes(&cluster, *node);
+    eventually("all have the same", || {
+        let first = logs(&nodes[0]);
+        first.starts_with(&whole) && nodes.iter().all(|node| logs(node) == first)
+    });
+    cluster.stop_expecting(EXPECTED);
+}
+
+#[test]
+fn two_replicas_with_different_damage_are_mended() {
+    mend_each_other(&[(1, 350_050), (2, 1_250_050)]);
+}
+
+/// The leader is damaged in front of what the other one lacks.
+#[test]
+fn damage_in_the_order_of_the_other_replica_is_mended() {
+    mend_each_other(&[(2, 1_250_050), (1, 350_050)]);
+}
+
+#[test]
+fn three_replicas_with_different_damage_are_mended() {
+    mend_each_other(&[(1, 350_050), (2, 1_250_050), (3, 750_050)]);
+}
+
+/// A byte of the magic: nothing shows how long the batch is.
+#[test]
+fn replicas_with_unreadable_headers_are_mended() {
+    // Each batch is as long as the first: the header of the eighth and of the third one.
+    let len = 99_000 + 61 + 11;
+    mend_each_other(&[(1, 7 * len + 16), (2, 2 * len + 16)]);
+}

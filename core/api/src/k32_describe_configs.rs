@@ -46,6 +46,15 @@ pub fn answer(request: &DescribeConfigsRequest, version: i16, ctx: &Context<'_>)
     DescribeConfigsResponse { results: results.collect(), ..DescribeConfigsResponse::default() }
 }
 
+/// The refusal for a client that may not read this node's metrics through DescribeConfigs (a resource type of our own,
+/// outside Kafka's). They show all clients' names and the node's paths, so they want what a broker's configuration wants.
+///
+/// # Source
+/// Kafka 4.4 `ConfigHelper.handleDescribeConfigsRequest`, for `BROKER`.
+pub fn metrics_refusal(ctx: &Context<'_>) -> Option<Refusal> {
+    denied(Operation::DescribeConfigs, ResourceType::Broker, "", ctx).map(refusal)
+}
+
 /// What of an entry goes into the answer.
 #[derive(Debug, Clone, Copy)]
 struct Shape {

@@ -157,7 +157,8 @@ impl Refusal {
         Self { code, message: Some(sentence(message.into()).into_owned()) }
     }
 
-    fn text(&self) -> Option<Str> {
+    /// The sentence, for the field of an answer.
+    pub fn text(&self) -> Option<Str> {
         self.message.as_ref().map(Str::from)
     }
 }

@@ -47,7 +47,8 @@ const BROKER: &[(ApiKey, &str)] = &[
     (ApiKey::DeleteAcls, "ALTER CLUSTER:kafka-cluster → 31"),
     (
         ApiKey::DescribeConfigs,
-        "DESCRIBE_CONFIGS TOPIC:orders, DESCRIBE_CONFIGS GROUP:g, DESCRIBE_CONFIGS CLUSTER:kafka-cluster → 29 30 31",
+        "DESCRIBE_CONFIGS TOPIC:orders, DESCRIBE_CONFIGS GROUP:g, DESCRIBE_CONFIGS CLUSTER:kafka-cluster → 29 30 31; \
+         DESCRIBE_CONFIGS CLUSTER:kafka-cluster → 31",
     ),
     (
         ApiKey::AlterConfigs,

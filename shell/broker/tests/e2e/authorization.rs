@@ -4,10 +4,11 @@
 use crate::harness::{Client, TestNode, batch};
 use barnabas_wire::messages::create_acls_request::AclCreation;
 use barnabas_wire::messages::create_topics_request::CreatableTopic;
+use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::{
-    CreateAclsRequest, CreateTopicsRequest, DefaultPrincipalData, DescribeAclsRequest, EnvelopeRequest,
-    MetadataRequest, ProduceRequest, RequestHeader, ResponseBody,
+    CreateAclsRequest, CreateTopicsRequest, DefaultPrincipalData, DescribeAclsRequest,
+    DescribeConfigsRequest, EnvelopeRequest, MetadataRequest, ProduceRequest, RequestHeader, ResponseBody,
 };
 use barnabas_wire::{ApiKey, Message, RequestBody, Writer, decode_response, encode_request};
 use bytes::Bytes;
@@ -20,6 +21,7 @@ const READ: i8 = 3;
 const WRITE: i8 = 4;
 const CREATE: i8 = 5;
 const ALL: i8 = 2;
+const ALTER: i8 = 7;
 
 /// (resource type, name, pattern, principal, operation), all of them ALLOW.
 type Allowed<'a> = (i8, &'a str, i8, &'a str, i8);
@@ -118,6 +120,40 @@ fn super_user_may_do_everything() {
     assert_eq!(produce(&mut client, "t"), 0);
     assert!(node.stop_expecting_trouble().success());
     assert!(node.log().contains("super.users names User:ANONYMOUS"), "{}", node.log());
+}
+
+/// The code and the number of configs of the metrics that a broker gives through DescribeConfigs.
+fn metrics(client: &mut Client) -> (i16, usize) {
+    let resource = DescribeConfigsResource { resource_type: 98, ..Default::default() };
+    let request = DescribeConfigsRequest { resources: vec![resource], ..Default::default() };
+    let ResponseBody::DescribeConfigs(response) = client.call(request, 4) else { panic!("another response") };
+    (response.results[0].error_code, response.results[0].configs.len())
+}
+
+#[test]
+fn metrics_in_band_need_describe_configs_on_the_cluster() {
+    const DESCRIBE: i8 = 8;
+    const DESCRIBE_CONFIGS: i8 = 10;
+    let mut node = TestNode::start_with(&[AUTHORIZER, "super.users=User:admin"]);
+    let mut controller = Client::try_connect(node.controller_port).expect("connects");
+    for client in [&mut node.client(), &mut controller] {
+        assert_eq!(metrics(client), (31, 0));
+    }
+    assert!(node.stop_expecting_trouble().success());
+
+    let mut node = TestNode::start_with(&OPEN);
+    let mut client = node.client();
+    for (operation, expected) in [(DESCRIBE, false), (DESCRIBE_CONFIGS, true)] {
+        allow(
+            &mut client,
+            &[
+                (4, "kafka-cluster", 3, "User:ANONYMOUS", operation),
+                (4, "kafka-cluster", 3, "User:ANONYMOUS", ALTER),
+            ],
+        );
+        assert_eq!(metrics(&mut client).0 == 0, expected);
+    }
+    assert!(node.stop_expecting_trouble().success());
 }
 
 /// What a controller answers to a broker's Envelope: the code of the Envelope, and of the topic in it.

@@ -418,6 +418,9 @@ fn of_administrators(key: ApiKey, asking: &mut Asking) -> bool {
             let resources = RESOURCES.map(resource).into();
             let request = of!(DescribeConfigsRequest { resources });
             asking.ask(|ctx| Plan::<(), _>::Answer(k32_describe_configs::answer(&request, version, ctx)));
+            // The metrics, which are no resource of Kafka's.
+            let refusal = k32_describe_configs::metrics_refusal(&asking.0.ctx()).expect("a refusal");
+            asking.said(&refusal.code.code().to_string());
         }
         ApiKey::AlterConfigs => {
             let resource = |(resource_type, resource_name)| {

@@ -9,10 +9,11 @@
 //! it.
 //!
 //! The answer is the page of the endpoint with all buckets ([`Detail::is_fine`]), cut into configs of some lines each,
-//! since a value is at most 32 KiB long; their order is the page's. When ACLs are there it wants what describing the
-//! cluster's configuration wants.
+//! since a value is at most 32 KiB long; their order is the page's. It needs DESCRIBE_CONFIGS on the cluster
+//! ([`metrics_refusal`]).
 
 use crate::requests::call::{Answer, Call, Started};
+use barnabas_api::k32_describe_configs::metrics_refusal;
 use barnabas_base::ErrorCode;
 use barnabas_metrics::Detail;
 use barnabas_wire::messages::describe_configs_response::{
@@ -31,11 +32,20 @@ pub fn describe(call: &Call, request: &DescribeConfigsRequest) -> Option<Started
     if resource.resource_type != RESOURCE {
         return None;
     }
-    let (call, resource_name) = (call.clone(), resource.resource_name.clone());
+    let mut result = DescribeConfigsResult {
+        resource_type: RESOURCE,
+        resource_name: resource.resource_name.clone(),
+        ..Default::default()
+    };
+    let moment = call.moment();
+    if let Some(refusal) = metrics_refusal(&call.context(&moment)) {
+        result.error_code = refusal.code.code();
+        result.error_message = refusal.text();
+        return Some(Started::reply(answer(result)));
+    }
+    let call = call.clone();
     Some(Started::wait(async move {
         let detail = Detail { is_fine: true, ..Detail::default() };
-        let mut result =
-            DescribeConfigsResult { resource_type: RESOURCE, resource_name, ..Default::default() };
         // Its share of the memory budget, as a Fetch's answer has one: who does not take it gets no second one.
         let mut claim = call.session.claim();
         match call.session.node.workers.metering.reader().ask(detail).await {
@@ -58,8 +68,12 @@ pub fn describe(call: &Call, request: &DescribeConfigsRequest) -> Option<Started
                 result.error_message = Some("too many ask for the metrics, or the node is stopping".into());
             }
         }
-        Answer::Held(DescribeConfigsResponse { results: vec![result], ..Default::default() }.into(), claim)
+        Answer::Held(answer(result).into(), claim)
     }))
+}
+
+fn answer(result: DescribeConfigsResult) -> DescribeConfigsResponse {
+    DescribeConfigsResponse { results: vec![result], ..Default::default() }
 }
 
 /// Whole lines, as many as fit. A line is never as long as a piece: names are ours, and labels are bounded.

@@ -186,6 +186,12 @@ impl Forwarding {
             ErrorCode::NotLeaderOrFollower
             | ErrorCode::UnknownTopicOrPartition
             | ErrorCode::UnknownTopicId => Verdict::Early,
+            ErrorCode::TopicAuthorizationFailed
+            | ErrorCode::ClusterAuthorizationFailed
+            | ErrorCode::TransactionalIdAuthorizationFailed => {
+                self.give_up(batch.key, now);
+                Verdict::Denied
+            }
             code => {
                 self.give_up(batch.key, now);
                 Verdict::Refused(Outcome::refused(code))
@@ -203,6 +209,9 @@ pub enum Verdict {
     Early,
     /// The answer does not name it: its producer keeps the refusal.
     Silent,
+    /// The new leader does not let this broker write. The producer was authorised here: it keeps its refusal, which names
+    /// the leader, and goes there itself.
+    Denied,
 }
 
 /// The request that forwards batches, at most one of each partition.

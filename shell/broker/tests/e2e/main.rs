@@ -7,6 +7,7 @@
 mod harness;
 
 mod access_records;
+mod acl_cluster;
 mod all_killed;
 mod all_restarted;
 mod any_node;

@@ -18,14 +18,12 @@ const ATTEMPTS: i32 = 8;
 fn one_that_produces() -> (Cluster, TopicId, Producer) {
     let cluster = Cluster::start();
     let topic = cluster.create("t");
-    led_by(&cluster, &[1, 2, 3]);
-    let mut client = cluster.client(1);
-    let id = client.producer_id();
-    (cluster, topic, Producer { client, topic, id, next: 0 })
+    let producer = Producer::of(&cluster, topic);
+    (cluster, topic, producer)
 }
 
 /// A producer that names itself, on one connection.
-struct Producer {
+pub struct Producer {
     client: Client,
     topic: TopicId,
     id: ProducerId,
@@ -33,8 +31,21 @@ struct Producer {
 }
 
 impl Producer {
+    /// To a topic "t", which broker 1 leads from now on.
+    pub fn of(cluster: &Cluster, topic: TopicId) -> Self {
+        led_by(cluster, &[1, 2, 3]);
+        let mut client = cluster.client(1);
+        let id = client.producer_id();
+        Self { client, topic, id, next: 0 }
+    }
+
+    /// The refused record is the next one.
+    pub fn back(&mut self) {
+        self.next -= 1;
+    }
+
     /// Sends one record whose value is its number.
-    fn send(&mut self) {
+    pub fn send(&mut self) {
         let options = BatchOptions {
             producer_id: self.id,
             producer_epoch: ProducerEpoch(0),
@@ -53,7 +64,7 @@ impl Producer {
         self.next += 1;
     }
 
-    fn answer(&mut self) -> PartitionProduceResponse {
+    pub fn answer(&mut self) -> PartitionProduceResponse {
         let Some((_, ResponseBody::Produce(response))) = self.client.try_receive(ApiKey::Produce, 13) else {
             panic!("no answer")
         };
@@ -62,7 +73,7 @@ impl Producer {
 }
 
 /// All partitions get these replicas, and the first of them leads, as all brokers know.
-fn led_by(cluster: &Cluster, replicas: &[i32]) {
+pub fn led_by(cluster: &Cluster, replicas: &[i32]) {
     reassign(cluster, &[1, 2, 3], "t", replicas);
     cluster.await_in_sync("t", 3);
     let is_led = |node: i32| {

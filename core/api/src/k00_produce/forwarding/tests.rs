@@ -165,3 +165,12 @@ fn request_names_topics_as_its_version_does() {
     assert_eq!(named(13), [(String::new(), ORDERS, vec![0, 1]), (String::new(), COMPACTED, vec![0])]);
     assert_eq!(request(&batches, Acks::Leader, 0, 9).acks, 1);
 }
+
+#[test]
+fn denial_of_the_broker_leaves_the_producers_refusal() {
+    let (fixture, mut forwarding) = (Fixture::new(), Forwarding::default());
+    assert!(forwarding.next(&mut vec![order(1, b"a")], &fixture.image, at(0)).is_some());
+    let denied = answer(1, ErrorCode::TopicAuthorizationFailed, -1);
+    assert_eq!(forwarding.verdict(&denied, &order(1, b"a"), at(0)), Verdict::Denied);
+    assert!(forwarding.next(&mut vec![order(1, b"b")], &fixture.image, at(0)).is_none());
+}

@@ -62,6 +62,9 @@ pub async fn forward(
                     left.push(batch);
                 }
                 Verdict::Silent => {}
+                Verdict::Denied => {
+                    tracing::debug!(%leader, "the new leader does not let this broker write batches of others");
+                }
             }
         }
         if is_early {

@@ -76,6 +76,11 @@ impl Cluster {
         cluster
     }
 
+    /// Nodes that run, formatted for this cluster.
+    pub fn of(nodes: BTreeMap<i32, TestNode>, id: String) -> Self {
+        Self { nodes, id }
+    }
+
     /// Another disk in the place of this one of a node that does not run, made ready as an operator does it.
     pub fn replace_disk(&self, node: i32, dir: &str) {
         let node = &self.nodes[&node];

@@ -8,7 +8,7 @@
 //! | 1 | subscription by a regular expression; the member chooses its own id (KIP-1082) |
 //!
 //! ## Left out
-//! - Nothing.
+//! - Nothing. Expressions match only topics that the client may describe whose heartbeat has them resolved.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleConsumerGroupHeartbeat`.
 

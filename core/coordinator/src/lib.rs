@@ -38,7 +38,7 @@ mod shard;
 mod share_state;
 mod transactions;
 
-pub use assignment::{Done, Job};
+pub use assignment::{Describable, Done, Job};
 pub use config::{
     ConsumerConfig, GroupConfig, GroupTimes, MigrationPolicy, PerGroup, ShareConfig, StreamsConfig,
     StreamsSettings,

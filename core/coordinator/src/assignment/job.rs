@@ -6,7 +6,7 @@
 
 use barnabas_base::Text;
 
-use super::{NewTarget, Partitions, PartitionsJob, Resolving, Tasks, TasksJob, Topics};
+use super::{Describable, NewTarget, Partitions, PartitionsJob, Resolving, Tasks, TasksJob, Topics};
 
 /// To be run away from the shard; costs up to seconds.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +41,13 @@ impl Job {
             Work::Partitions(job) => &job.group,
             Work::Tasks(job) => &job.group,
             Work::Resolve(resolving) => &resolving.group,
+        }
+    }
+
+    /// Has expressions match only topics that the client may describe. Other jobs name no topics to it.
+    pub fn show_only(&mut self, describable: Describable) {
+        if let Work::Resolve(resolving) = &mut self.0 {
+            resolving.describable = Some(describable);
         }
     }
 

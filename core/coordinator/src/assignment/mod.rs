@@ -24,6 +24,7 @@ use barnabas_base::{Text, TopicId};
 pub(crate) use consumer::{PartitionsJob, Subscriber};
 pub use job::{Done, Job};
 pub(crate) use job::{Outcome, Work};
+pub use resolve::Describable;
 pub(crate) use resolve::{Resolved, Resolving, Topics};
 pub(crate) use streams::{Target as Tasks, TasksJob};
 

@@ -21,12 +21,30 @@ pub(crate) struct Resolved {
     pub timestamp: i64,
 }
 
+/// Which topics the client may describe whose heartbeat had the expressions resolved. This crate knows no authorizer.
+#[derive(Clone)]
+pub struct Describable(Arc<dyn Fn(&str) -> bool + Send + Sync>);
+
+impl Describable {
+    pub fn new(may_describe: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(may_describe))
+    }
+}
+
+impl std::fmt::Debug for Describable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Describable")
+    }
+}
+
 /// What is to be resolved, as it was at one moment.
 #[derive(Debug, Clone)]
 pub(crate) struct Resolving {
     pub group: Text,
     pub patterns: Vec<Text>,
     pub image: Image,
+    /// `None`: all topics.
+    pub describable: Option<Describable>,
 }
 
 impl PartialEq for Resolving {
@@ -48,12 +66,12 @@ impl Resolving {
     }
 
     /// An expression for whose names there is no room stays unresolved: who subscribes by it gets nothing of it.
-    pub fn run_within(self, names_max: usize) -> Topics {
+    pub fn run_within(mut self, names_max: usize) -> Topics {
         let mut by_pattern = BTreeMap::new();
         let mut sets: Vec<Arc<BTreeSet<Text>>> = Vec::new();
         let mut names_left = names_max;
-        for wanted in self.patterns {
-            let matched = matched(&wanted, &self.image);
+        for wanted in std::mem::take(&mut self.patterns) {
+            let matched = self.matched(&wanted);
             if let Some(known) = sets.iter().find(|known| ***known == matched) {
                 by_pattern.insert(wanted, Arc::clone(known));
             } else if let Some(left) = names_left.checked_sub(matched.len()) {
@@ -65,14 +83,19 @@ impl Resolving {
         }
         Topics { version: self.image.provenance.end.get() - 1, by_pattern }
     }
-}
 
-/// The names that an expression matches.
-fn matched(wanted: &str, image: &Image) -> BTreeSet<Text> {
-    // One that was found sound when it came cannot have become otherwise, unless another build wrote it.
-    let Ok(regex) = pattern::of_topics(wanted) else { return BTreeSet::new() };
-    let names = image.topics.iter().map(|topic| &topic.name);
-    names.filter(|name| regex.is_match(name.as_bytes())).cloned().collect()
+    /// The names that an expression matches, of topics that the client may describe.
+    ///
+    /// # Source
+    /// Kafka 4.4 `TopicRegexResolver.filterTopicDescribeAuthorizedTopics`.
+    fn matched(&self, wanted: &str) -> BTreeSet<Text> {
+        // One that was found sound when it came cannot have become otherwise, unless another build wrote it.
+        let Ok(regex) = pattern::of_topics(wanted) else { return BTreeSet::new() };
+        let may_describe =
+            |name: &str| self.describable.as_ref().is_none_or(|describable| describable.0(name));
+        let names = self.image.topics.iter().map(|topic| &topic.name);
+        names.filter(|name| regex.is_match(name.as_bytes()) && may_describe(name)).cloned().collect()
+    }
 }
 
 #[cfg(test)]

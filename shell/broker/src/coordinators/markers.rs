@@ -91,6 +91,7 @@ async fn ask_group_shard(node: &Node, marker: &Marker) -> oneshot::Receiver<Resp
         client_id: empty.clone(),
         client_host: empty,
         connection: None,
+        describable: None,
         standing: Standing::Waived,
         room: None,
         reply,

@@ -2,7 +2,7 @@
 
 use super::{PartitionKey, Standing};
 use barnabas_base::{ConnectionNumber, ErrorCode, ProducerId, Text, TopicPartition};
-use barnabas_coordinator::{MarkerOutcome, MarkerTicket};
+use barnabas_coordinator::{Describable, MarkerOutcome, MarkerTicket};
 use tokio::sync::oneshot;
 
 /// A request for one shard of the group coordinator.
@@ -17,6 +17,8 @@ pub struct GroupCommand {
     pub client_host: Text,
     /// `None`: no client asks.
     pub connection: Option<ConnectionNumber>,
+    /// Which topics the client may describe, where its request may name an expression and an authorizer decides.
+    pub describable: Option<Describable>,
     /// Of the records of a TxnOffsetCommit.
     pub standing: Standing,
     /// Bytes that the answer may take; `None`: as many as it takes.

@@ -12,7 +12,8 @@ use barnabas_api::{
     k68_consumer_group_heartbeat, k69_consumer_group_describe,
 };
 use barnabas_base::{ErrorCode, PartitionIndex, Text, name};
-use barnabas_coordinator::{Part, Request, Response};
+use barnabas_coordinator::{Describable, Part, Request, Response};
+use barnabas_security::Operation;
 use barnabas_wire::ResponseBody;
 use barnabas_wire::messages::{
     ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, DeleteGroupsRequest, DescribeGroupsRequest,
@@ -102,6 +103,7 @@ fn hand_over(
     let shard = PartitionKey { topic, partition: shard };
     // A consumer asks its coordinator by a connection of its own, which had better be where the shard is.
     call.session.worked_for(std::iter::once(shard.owner(node.workers.count)));
+    let names_topics = matches!(request, Request::ConsumerGroupHeartbeat(_));
     let command = GroupCommand {
         shard,
         request,
@@ -109,12 +111,20 @@ fn hand_over(
         client_id: call.client.client_id.clone().unwrap_or_else(|| Text::from("")),
         client_host: call.client.host.clone(),
         connection: Some(call.session.number),
+        describable: names_topics.then(|| describable(call)).flatten(),
         standing,
         room,
         reply,
     };
     let left = node.workers.owner(shard).offer(Command::Group(command)).err();
     (asked, left.map(|command| (shard, command)))
+}
+
+/// What the client may describe, for expressions that are resolved on another thread; `None`: all topics.
+fn describable(call: &Call) -> Option<Describable> {
+    let client = call.caller.elsewhere(call.api, &call.session.node);
+    let may_describe = move |topic: &str| client.access().sees_topic(Operation::Describe, topic);
+    (!call.access().is_open()).then(|| Describable::new(may_describe))
 }
 
 /// One request, one shard, one answer.

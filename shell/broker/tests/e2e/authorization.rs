@@ -1,32 +1,36 @@
 //! ACLs in force: what a client without authentication may do where an authorizer is configured, from the moment on at
 //! which an ACL was made; and clients for which a broker asks, by Envelope.
 
+use crate::harness::patience::{eventually, until};
 use crate::harness::{Client, TestNode, batch};
+use barnabas_base::TopicId;
 use barnabas_wire::messages::create_acls_request::AclCreation;
 use barnabas_wire::messages::create_topics_request::CreatableTopic;
 use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::{
-    CreateAclsRequest, CreateTopicsRequest, DefaultPrincipalData, DescribeAclsRequest,
-    DescribeConfigsRequest, EnvelopeRequest, MetadataRequest, ProduceRequest, RequestHeader, ResponseBody,
+    ConsumerGroupHeartbeatRequest, CreateAclsRequest, CreateTopicsRequest, DefaultPrincipalData,
+    DescribeAclsRequest, DescribeConfigsRequest, EnvelopeRequest, FindCoordinatorRequest, MetadataRequest,
+    ProduceRequest, RequestHeader, ResponseBody,
 };
 use barnabas_wire::{ApiKey, Message, RequestBody, Writer, decode_response, encode_request};
 use bytes::Bytes;
 
-const AUTHORIZER: &str = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer";
+pub const AUTHORIZER: &str = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer";
 /// Resources without ACLs are open, so that the first ACLs can be made.
-const OPEN: [&str; 2] = [AUTHORIZER, "allow.everyone.if.no.acl.found=true"];
+pub const OPEN: [&str; 2] = [AUTHORIZER, "allow.everyone.if.no.acl.found=true"];
 
 const READ: i8 = 3;
 const WRITE: i8 = 4;
 const CREATE: i8 = 5;
 const ALL: i8 = 2;
 const ALTER: i8 = 7;
+const DESCRIBE: i8 = 8;
 
 /// (resource type, name, pattern, principal, operation), all of them ALLOW.
-type Allowed<'a> = (i8, &'a str, i8, &'a str, i8);
+pub type Allowed<'a> = (i8, &'a str, i8, &'a str, i8);
 
-fn allow(client: &mut Client, acls: &[Allowed<'_>]) {
+pub fn allow(client: &mut Client, acls: &[Allowed<'_>]) {
     let creation = |(resource_type, name, pattern, principal, operation): &Allowed<'_>| AclCreation {
         resource_type: *resource_type,
         resource_name: (*name).into(),
@@ -122,6 +126,45 @@ fn super_user_may_do_everything() {
     assert!(node.log().contains("super.users names User:ANONYMOUS"), "{}", node.log());
 }
 
+/// The topics that a group's only member is assigned, by its next heartbeats.
+fn assigned(client: &mut Client, request: &ConsumerGroupHeartbeatRequest) -> Option<Vec<TopicId>> {
+    let find = FindCoordinatorRequest { key: request.group_id.clone(), ..Default::default() };
+    let ResponseBody::FindCoordinator(_) = client.call(find, 2) else { panic!("another response") };
+    let ResponseBody::ConsumerGroupHeartbeat(response) = client.call(request.clone(), 1) else {
+        panic!("another response")
+    };
+    let topics = response.assignment?.topic_partitions;
+    let ids: Vec<TopicId> = topics.iter().map(|topic| topic.topic_id).collect();
+    (!ids.is_empty()).then_some(ids)
+}
+
+#[test]
+fn expression_matches_only_topics_that_its_member_may_describe() {
+    let settings = [AUTHORIZER, OPEN[1], "group.consumer.regex.refresh.interval.ms=10000"];
+    let mut node = TestNode::start_with(&settings);
+    let mut client = node.client();
+    client.create_topic("hidden", 1, &[]);
+    client.create_topic("seen", 1, &[]);
+    let (hidden, seen) = (client.topic_id("hidden"), client.topic_id("seen"));
+    allow(&mut client, &[(2, "hidden", 3, "User:alice", READ), (2, "__", 4, "User:alice", READ)]);
+    let join = ConsumerGroupHeartbeatRequest {
+        group_id: "g".into(),
+        member_id: "m".into(),
+        rebalance_timeout_ms: 10_000,
+        topic_partitions: Some(Vec::new()),
+        subscribed_topic_regex: Some(".*".into()),
+        ..Default::default()
+    };
+    // Each heartbeat joins again: its answer has the whole assignment.
+    assert_eq!(until("an assignment", || assigned(&mut client, &join)), [seen]);
+    allow(&mut client, &[(2, "hidden", 3, "User:ANONYMOUS", DESCRIBE)]);
+    eventually("the other topic is matched after the interval", || {
+        let ids = assigned(&mut client, &join).unwrap_or_default();
+        ids.contains(&hidden) && ids.contains(&seen)
+    });
+    assert!(node.stop_expecting_trouble().success());
+}
+
 /// The code and the number of configs of the metrics that a broker gives through DescribeConfigs.
 fn metrics(client: &mut Client) -> (i16, usize) {
     let resource = DescribeConfigsResource { resource_type: 98, ..Default::default() };
@@ -132,7 +175,6 @@ fn metrics(client: &mut Client) -> (i16, usize) {
 
 #[test]
 fn metrics_in_band_need_describe_configs_on_the_cluster() {
-    const DESCRIBE: i8 = 8;
     const DESCRIBE_CONFIGS: i8 = 10;
     let mut node = TestNode::start_with(&[AUTHORIZER, "super.users=User:admin"]);
     let mut controller = Client::try_connect(node.controller_port).expect("connects");

@@ -20,7 +20,7 @@ fn image(names: &[&str]) -> Image {
 
 fn resolving(patterns: &[&str]) -> Resolving {
     let patterns = patterns.iter().map(|pattern| Text::from(*pattern)).collect();
-    Resolving { group: "g".into(), patterns, image: image(&["a", "b", "c"]) }
+    Resolving { group: "g".into(), patterns, image: image(&["a", "b", "c"]), describable: None }
 }
 
 #[test]
@@ -28,6 +28,14 @@ fn expressions_that_match_the_same_hold_it_once() {
     let topics = resolving(&["[a-c]", "a|b|c", "a"]).run();
     assert!(Arc::ptr_eq(&topics.by_pattern["[a-c]"], &topics.by_pattern["a|b|c"]));
     assert_eq!(topics.by_pattern["a"].len(), 1);
+}
+
+#[test]
+fn topics_that_the_client_may_not_describe_are_not_matched() {
+    let describable = Some(Describable::new(|name| name != "b"));
+    let topics = Resolving { describable, ..resolving(&[".*", "b", "a|b"]) }.run();
+    let names = |pattern: &str| topics.by_pattern[pattern].iter().map(Text::as_str).collect::<Vec<_>>();
+    assert_eq!((names(".*"), names("b"), names("a|b")), (vec!["a", "c"], vec![], vec!["a"]));
 }
 
 #[test]

@@ -102,6 +102,7 @@ pub(super) fn resolve_if_due(group: &mut ConsumerGroup, world: &World, out: &mut
             group: group.id.clone(),
             patterns: group.patterns().keys().cloned().collect(),
             image: world.image.clone(),
+            describable: None,
         };
         out.compute(Effect::Compute(Box::new(Job(Work::Resolve(resolving)))));
     }

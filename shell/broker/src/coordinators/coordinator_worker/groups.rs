@@ -78,7 +78,14 @@ impl Hosted for GroupShard {
             random: RANDOMS.with_borrow_mut(Randoms::next),
             room: command.room,
         };
-        let effects = self.handle(&caller, command.request, ticket, now);
+        let mut effects = self.handle(&caller, command.request, ticket, now);
+        if let Some(describable) = command.describable {
+            for effect in &mut effects {
+                if let Effect::Compute(job) = effect {
+                    job.show_only(describable.clone());
+                }
+            }
+        }
         Handled { effects, reply: command.reply, standing: command.standing }
     }
 

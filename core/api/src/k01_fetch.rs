@@ -81,6 +81,8 @@ pub enum Reader {
 #[derive(Debug)]
 pub struct Work {
     pub reader: Reader,
+    /// The client says that it is a follower, and may be one.
+    pub is_follower: bool,
     /// Any replica may answer: the client knows of near ones (KIP-392).
     pub from_any: bool,
     /// Where the client stands, if its leader is to name a near replica.
@@ -196,9 +198,17 @@ pub fn plan(
     };
     let bytes_max = if version >= 3 { request.max_bytes.min(ctx.config.fetch_bytes_max) } else { i32::MAX };
     let bytes_max = usize::try_from(bytes_max).unwrap_or(0);
+    let mut readable = Readable::by(reader, ctx);
+    // A client that may not be a follower takes no session's place: followers' sessions replace consumers'.
+    let session = if readable.follower == Some(false) && matches!(session, Session::New) {
+        Session::None
+    } else {
+        session
+    };
+    let is_follower = readable.follower == Some(true);
     let mut pending = Pending {
         version,
-        is_follower: matches!(reader, Reader::Follower { .. }),
+        is_follower,
         session,
         entries: Vec::with_capacity(wanted.len()),
         endpoints: Vec::new(),
@@ -206,12 +216,12 @@ pub fn plan(
         must_hurry: false,
     };
     let mut parts = Vec::with_capacity(wanted.len());
-    let mut readable = Readable::by(reader, ctx);
     for wanted in wanted {
         pending.add(wanted, &mut readable, ctx, &mut parts);
     }
     Plan::Work(Work {
         reader,
+        is_follower,
         from_any,
         rack,
         // With nothing to read, the answer is due at once.

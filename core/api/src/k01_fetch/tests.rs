@@ -2,6 +2,7 @@ use super::*;
 use crate::Unlimited;
 use crate::testing::{Fixture, Memory, ORDERS, UNKNOWN, carried, versions};
 use barnabas_base::{TopicId, Uuid};
+use barnabas_security::ResourceType;
 use barnabas_wire::messages::fetch_request::{ForgottenTopic, ReplicaState};
 use barnabas_wire::records::{BatchBuilder, BatchOptions, Codec, Compression};
 
@@ -182,6 +183,26 @@ fn followers_say_who_they_are_in_two_ways() {
     assert_eq!(reader(new, 15), Reader::Follower { id: BrokerId(2), epoch: BrokerEpoch(12) });
     let committed = FetchRequest { isolation_level: 1, ..request(orders(4, &[0])) };
     assert_eq!(reader(committed, 4), Reader::Consumer { read_committed: true });
+}
+
+#[test]
+fn denied_follower_gets_no_session_and_no_followers_place() {
+    let mut fixture = Fixture::new();
+    let state = ReplicaState { replica_id: 2, replica_epoch: 12, ..ReplicaState::default() };
+    let asked = |fixture: &Fixture| {
+        let begin = FetchRequest { replica_state: state.clone(), ..in_session(0, 0, orders(15, &[0])) };
+        let work = work(plan(begin, 15, &mut sessions(), &fixture.ctx()));
+        (work.is_follower, work.pending.wants_session(), work.parts.len())
+    };
+    assert_eq!(asked(&fixture), (true, true, 1));
+    fixture.allow(&[]);
+    assert_eq!(asked(&fixture), (false, false, 0));
+    fixture.allow(&[(Operation::ClusterAction, ResourceType::Cluster, "kafka-cluster")]);
+    assert_eq!(asked(&fixture), (true, true, 1));
+    // A consumer's partitions are denied one by one: it keeps its session.
+    fixture.allow(&[]);
+    let consumer = work(plan(in_session(0, 0, orders(15, &[0])), 15, &mut sessions(), &fixture.ctx()));
+    assert!(!consumer.is_follower && consumer.pending.wants_session());
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub async fn fetch(call: Call, mut request: FetchRequest) -> Started {
         let mut sessions = call.session.fetch_sessions(request.session_id);
         k01_fetch::plan(request, call.version, &mut sessions, &call.context(&moment))
     };
-    let Work { reader, from_any, rack, wait, bytes_min, budget, parts, pending } = match plan {
+    let Work { reader, is_follower, from_any, rack, wait, bytes_min, budget, parts, pending } = match plan {
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
@@ -49,9 +49,11 @@ pub async fn fetch(call: Call, mut request: FetchRequest) -> Started {
         }
     };
     drop(moment);
-    call.session.follows.set(follower.is_some());
-    // One that the cluster knows, in its present life: another's word does not give the room that followers have.
-    let is_known = follower.as_ref().is_some_and(|follower| follower.registered == Some(follower.epoch));
+    call.session.follows.set(is_follower);
+    // One that the cluster knows, in its present life, with CLUSTER_ACTION: another's word does not give the room that
+    // followers have.
+    let is_known =
+        is_follower && follower.as_ref().is_some_and(|follower| follower.registered == Some(follower.epoch));
     call.session.is_follower.set(is_known);
     // A follower's worker asks for its own partitions, which one worker owns here too: it is served there.
     let workers = call.session.node.workers.count;

@@ -109,7 +109,11 @@ impl<'a> Access<'a> {
     /// as in Kafka: the request names no resource.
     pub fn any(&self, operation: Operation, resource_type: ResourceType) -> bool {
         let Some(judge) = &self.judge else { return true };
-        judge.authorizer.allows_any(judge.caller, operation, resource_type)
+        let decide = || judge.authorizer.allows_any(judge.caller, operation, resource_type);
+        match judge.granted {
+            Some(granted) if (operation, resource_type) == Decisions::ANY => granted.any(decide),
+            _ => decide(),
+        }
     }
 
     /// As [`Self::sees`].

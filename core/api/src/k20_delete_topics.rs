@@ -128,7 +128,11 @@ impl Pending {
     }
 
     /// Refuses topics that the client may not delete. An unknown id goes on to the controller: ids are no secret. The
-    /// name that belongs to an id goes only to a client that may describe the topic.
+    /// name that belongs to an id goes only to a client that may describe the topic. So does an unknown name: the
+    /// controller says that it is unknown.
+    ///
+    /// # Source
+    /// Kafka 4.4 `ControllerApis.deleteTopics`.
     fn deny(&mut self, topics: &mut Vec<DeleteTopicState>, ctx: &Context<'_>) {
         if ctx.access.sees_cluster(Operation::Delete) {
             return;
@@ -137,10 +141,13 @@ impl Pending {
             let by_id = topic.name.is_none();
             let known = if by_id { ctx.image.topics.by_id(topic.topic_id) } else { None };
             let name = known.map(|known| Str::from(&known.name)).or_else(|| topic.name.clone());
-            let Some(name) = name.filter(|name| !ctx.access.topic(Operation::Delete, name)) else {
+            let Some(name) = name else { return true };
+            let may_describe = || ctx.access.sees_topic(Operation::Describe, &name);
+            let is_unknown = !by_id && ctx.image.topics.id_of(&name).is_none();
+            if is_unknown && may_describe() || ctx.access.topic(Operation::Delete, &name) {
                 return true;
-            };
-            let is_told = !by_id || ctx.access.sees_topic(Operation::Describe, &name);
+            }
+            let is_told = !by_id || may_describe();
             let refused = result(topic.clone(), &refusal(ErrorCode::TopicAuthorizationFailed));
             self.refused.push(DeletableTopicResult { name: is_told.then_some(name), ..refused });
             false

@@ -45,12 +45,23 @@ impl ScramMechanism {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// `Debug` hides the keys: with the stored key and one recorded login a client logs in as the user (RFC 5802 §9).
+#[derive(Clone, PartialEq, Eq)]
 pub struct ScramCredential {
     pub salt: Bytes,
     pub stored_key: Bytes,
     pub server_key: Bytes,
     pub iterations: i32,
+}
+
+impl std::fmt::Debug for ScramCredential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("ScramCredential");
+        for hidden in ["salt", "stored_key", "server_key"] {
+            shown.field(hidden, &"[hidden]");
+        }
+        shown.field("iterations", &self.iterations).finish()
+    }
 }
 
 pub type Scram = OrdMap<(ScramMechanism, Text), ScramCredential>;
@@ -113,4 +124,21 @@ pub mod quota {
         CONTROLLER_MUTATION_RATE,
         CONNECTION_CREATION_RATE,
     ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scram_credential_in_debug_output_is_hidden() {
+        let secret = || Bytes::from_static(b"s3cret");
+        let credential =
+            ScramCredential { salt: secret(), stored_key: secret(), server_key: secret(), iterations: 4096 };
+        let mut image = crate::Image::default();
+        image.scram.insert((ScramMechanism::Sha256, Text::from("alice")), credential);
+        let shown = format!("{:?}", image.scram);
+        assert!(shown.contains("alice") && shown.contains("4096") && !shown.contains("s3cret"), "{shown}");
+        assert!(!format!("{image:?}").contains("s3cret"));
+    }
 }

@@ -1,9 +1,10 @@
 //! What was granted to one caller before: a producer that writes to a few topics has each decided once.
 //!
-//! Valid for one caller and one authorizer; its owner drops it with them. Denials are not kept: they are rare, and each
-//! is logged. A place holds one grant, and a newer one replaces it, so that the size is fixed.
+//! Valid for one caller and one authorizer; its owner drops it with them. Denials of names are not kept: they are rare,
+//! and each is logged. The answer for [`Decisions::ANY`] is kept either way: it costs a pass over all names that have
+//! ACLs. A place holds one grant, and a newer one replaces it, so that the size is fixed.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 
 use barnabas_security::{Operation, ResourceType};
 
@@ -16,6 +17,7 @@ const NAME_BYTES_MAX: usize = 249;
 #[derive(Debug, Default)]
 pub struct Decisions {
     places: RefCell<Vec<Option<Grant>>>,
+    any: OnceCell<bool>,
 }
 
 #[derive(Debug, Clone)]
@@ -26,6 +28,14 @@ struct Grant {
 }
 
 impl Decisions {
+    /// The one question about all resources of a type that a request asks (InitProducerId, KIP-679).
+    pub const ANY: (Operation, ResourceType) = (Operation::Write, ResourceType::Topic);
+
+    /// The answer to [`Self::ANY`], decided once.
+    pub fn any(&self, decide: impl FnOnce() -> bool) -> bool {
+        *self.any.get_or_init(decide)
+    }
+
     /// Whether this was granted. Allocates nothing.
     pub fn contains(&self, operation: Operation, resource_type: ResourceType, name: &str) -> bool {
         let places = self.places.borrow();
@@ -70,6 +80,19 @@ mod tests {
         assert!(!granted.contains(Operation::Write, ResourceType::Group, "orders"));
         assert!(!granted.contains(Operation::Write, ResourceType::Topic, "orders2"));
         assert!(!granted.contains(Operation::Write, ResourceType::Topic, ""));
+    }
+
+    #[test]
+    fn question_about_all_topics_is_decided_once() {
+        for answer in [true, false] {
+            let (granted, asked) = (Decisions::default(), std::cell::Cell::new(0));
+            let decide = || {
+                asked.set(asked.get() + 1);
+                answer
+            };
+            assert_eq!([(); 3].map(|()| granted.any(decide)), [answer; 3]);
+            assert_eq!(asked.get(), 1);
+        }
     }
 
     #[test]

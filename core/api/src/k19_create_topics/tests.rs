@@ -123,3 +123,14 @@ fn configurations_beyond_the_answers_limit_are_left_out() {
     assert!(response.topics[19].configs.as_ref().is_none_or(Vec::is_empty));
     assert_eq!(response.topics[19].topic_config_error_code, invalid);
 }
+
+#[test]
+fn creation_without_describe_configs_is_no_denial() {
+    let mut fixture = Fixture::new();
+    fixture.allow(&[(Operation::Create, barnabas_security::ResourceType::Topic, "new")]);
+    let Plan::Work(work) = plan(request(&["new"]), 7, &fixture.ctx()) else { panic!("no work") };
+    assert_eq!(fixture.judged.as_ref().unwrap().denied.take(), "");
+    let of_controller = CreateTopicsResponse { topics: vec![made("new")], ..Default::default() };
+    let response = work.pending.respond(Ok(of_controller), &fixture.ctx());
+    assert_eq!(response.topics[0].topic_config_error_code, 29);
+}

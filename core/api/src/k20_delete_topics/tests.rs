@@ -112,3 +112,21 @@ fn without_a_controller_every_topic_is_refused() {
     let response = carried(work.pending.respond(Err(ErrorCode::NotController.into())), 6);
     assert_eq!(code(&response.responses[0]), (Some("orders"), TopicId::ZERO, 41));
 }
+
+/// Source: Kafka `ControllerApis.deleteTopics`.
+#[test]
+fn denied_name_is_unknown_only_to_clients_that_may_describe_it() {
+    let (describe, delete) = (Operation::Describe, Operation::Delete);
+    let topic = barnabas_security::ResourceType::Topic;
+    let mut fixture = Fixture::new();
+    fixture.allow(&[(describe, topic, "orders"), (describe, topic, "missing"), (delete, topic, "other")]);
+    let Plan::Work(work) = plan(by_name(&["missing", "hidden", "orders", "other"]), 6, &fixture.ctx()) else {
+        panic!("no work")
+    };
+    let reached: Vec<_> = work.request.topics.iter().map(|topic| topic.name.as_deref()).collect();
+    assert_eq!(reached, [Some("missing"), Some("other")], "the controller says that they are unknown");
+    let response = work.pending.respond(Ok(DeleteTopicsResponse::default()));
+    let zero = TopicId::ZERO;
+    let refused: Vec<_> = response.responses.iter().map(code).collect();
+    assert_eq!(refused, [(Some("hidden"), zero, 29), (Some("orders"), zero, 29)]);
+}

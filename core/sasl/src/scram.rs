@@ -24,7 +24,7 @@ mod tests;
 mod token;
 
 pub use client::{Client, ClientChallenged, ClientFault};
-pub use credential::{CredentialError, Decoy, ScramCredential};
+pub use credential::{CredentialError, Decoy, ScramCredential, digest, fresh_salt};
 pub use mechanism::{ITERATIONS_MAX, ITERATIONS_MIN, Mechanism};
 pub use server::{Challenged, Identity, Received};
 pub use token::{Fingerprint, TokenKey};

@@ -1,5 +1,8 @@
 //! What the metadata log keeps of a password (UserScramCredentialRecord), and its stand-in for unknown users.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use subtle::Choice;
 
 use super::mechanism::{ITERATIONS_MAX, ITERATIONS_MIN, Mechanism};
@@ -109,25 +112,31 @@ impl ScramCredential {
 pub struct Decoy {
     secret: Secret,
     iterations: u32,
+    /// How many real credentials have which count, by the mechanism's code.
+    counts: Arc<BTreeMap<(i8, u32), u64>>,
 }
 
 impl Decoy {
-    /// `secret`: at least 32 random bytes, equal on all brokers. `iterations`: what most real credentials have; a value
-    /// outside of Kafka's bounds is moved into them.
+    /// `secret`: at least 32 random bytes, equal on all brokers. `iterations`: for a mechanism of which no real
+    /// credential is known; a value outside of Kafka's bounds is moved into them.
     pub fn new(secret: Secret, iterations: u32) -> Self {
-        Self { secret, iterations: iterations.clamp(ITERATIONS_MIN, ITERATIONS_MAX) }
+        let iterations = iterations.clamp(ITERATIONS_MIN, ITERATIONS_MAX);
+        Self { secret, iterations, counts: Arc::default() }
+    }
+
+    /// With the iterations of the real credentials. A decoy has one of their counts, each as often as real users have
+    /// it: with one count for all decoys, a user of another count would be recognised.
+    pub fn with_counts(self, real: impl IntoIterator<Item = (Mechanism, u32)>) -> Self {
+        let mut counts = BTreeMap::new();
+        for (mechanism, iterations) in real {
+            *counts.entry((mechanism.code(), iterations)).or_default() += 1;
+        }
+        Self { counts: Arc::new(counts), ..self }
     }
 
     /// For unknown tokens: every token's credential has the least iterations.
     pub fn of_tokens(self) -> Self {
-        Self { iterations: ITERATIONS_MIN, ..self }
-    }
-
-    /// A digest for choosing the secret of a cluster.
-    pub fn digest(bytes: &[u8]) -> [u8; 32] {
-        let mut digest = [0; 32];
-        digest.copy_from_slice(Mechanism::Sha256.hash(bytes).bytes());
-        digest
+        Self { iterations: ITERATIONS_MIN, counts: Arc::default(), ..self }
     }
 
     /// The credential that the exchange goes on with, and whether it is real. The decoy is made in either case, so that
@@ -150,8 +159,37 @@ impl Decoy {
         };
         let (stored_key, server_key) = (derive("stored key"), derive("server key"));
         let salt = kafka_salt(derive("salt").bytes());
-        ScramCredential { mechanism, salt, stored_key, server_key, iterations: self.iterations }
+        let iterations = self.iterations_of(mechanism, derive("iterations").bytes());
+        ScramCredential { mechanism, salt, stored_key, server_key, iterations }
     }
+
+    /// A user more or less changes the count of few names.
+    fn iterations_of(&self, mechanism: Mechanism, random: &[u8]) -> u32 {
+        let of_mechanism = (mechanism.code(), 0)..=(mechanism.code(), u32::MAX);
+        let total: u64 = self.counts.range(of_mechanism.clone()).map(|(_, users)| users).sum();
+        let drawn = u32::from_be_bytes([random[0], random[1], random[2], random[3]]);
+        let mut place = u128::from(total) * u128::from(drawn) >> u32::BITS;
+        for (&(_, iterations), &users) in self.counts.range(of_mechanism) {
+            match place.checked_sub(users.into()) {
+                Some(left) => place = left,
+                None => return iterations,
+            }
+        }
+        self.iterations
+    }
+}
+
+/// SHA-256: for choosing the secret of a cluster's decoys, and where a long name needs a short one.
+pub fn digest(bytes: &[u8]) -> [u8; 32] {
+    let mut digest = [0; 32];
+    digest.copy_from_slice(Mechanism::Sha256.hash(bytes).bytes());
+    digest
+}
+
+/// A fresh salt of the form that decoys and kafka-configs have, from random bytes. Salts of another form would tell
+/// real users from decoys.
+pub fn fresh_salt(random: [u8; 17]) -> Vec<u8> {
+    kafka_salt(&random)
 }
 
 /// A salt that looks like those of kafka-configs: 130 random bits as a number in base 36, its text taken as bytes

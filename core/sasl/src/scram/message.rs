@@ -9,6 +9,13 @@ use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 
 use crate::Refusal;
 
+/// A client's message. What a server keeps of it until the next one comes is bounded by it. The longest name and
+/// authorization id that a record can hold have a place in it. Kafka bounds neither this nor the nonce, except by
+/// `sasl.server.max.receive.size`.
+const CLIENT_BYTES_MAX: usize = 16 * 1024;
+/// The client's own nonce, which the challenge repeats. Java's has 25 or so bytes.
+const NONCE_BYTES_MAX: usize = 256;
+
 /// Java's `Base64.getDecoder`: padding required, unused bits ignored.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -62,7 +69,7 @@ impl ClientFirst {
     }
 
     fn understand(message: &[u8]) -> Option<Self> {
-        let text = ascii(message)?;
+        let text = ascii(bounded(message)?)?;
         let (authzid, bare) = match text.strip_prefix("n,,") {
             Some(bare) => (None, bare),
             None => {
@@ -73,7 +80,7 @@ impl ClientFirst {
         let mut attributes = bare.split(',');
         // RFC 5802 §5.1: an unknown mandatory extension, `m=`, fails the login.
         let user = unescape(attributes.next()?.strip_prefix("n=")?)?;
-        let nonce = nonce(attributes.next()?)?;
+        let nonce = nonce(attributes.next()?).filter(|nonce| nonce.len() <= NONCE_BYTES_MAX)?;
         let mut token_auth = false;
         for attribute in attributes {
             let (name, value) = extension(attribute)?;
@@ -107,7 +114,7 @@ impl ClientFinal {
     }
 
     fn understand(message: &[u8]) -> Option<Self> {
-        let (without_proof, proof) = ascii(message)?.rsplit_once(",p=")?;
+        let (without_proof, proof) = ascii(bounded(message)?)?.rsplit_once(",p=")?;
         let mut attributes = without_proof.split(',');
         let channel = BASE64.decode(attributes.next()?.strip_prefix("c=")?).ok()?;
         let nonce = nonce(attributes.next()?)?.to_owned();
@@ -166,6 +173,10 @@ fn extension(attribute: &str) -> Option<(&str, &str)> {
     (is_name && !value.is_empty()).then_some((name, value))
 }
 
+fn bounded(message: &[u8]) -> Option<&[u8]> {
+    (message.len() <= CLIENT_BYTES_MAX).then_some(message)
+}
+
 fn ascii(message: &[u8]) -> Option<&str> {
     let is_safe = message.iter().all(|byte| (1..=0x7f).contains(byte));
     is_safe.then(|| std::str::from_utf8(message).ok()).flatten()
@@ -173,7 +184,9 @@ fn ascii(message: &[u8]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClientFinal, ClientFirst, ServerFinal, ServerFirst, escape};
+    use super::{
+        CLIENT_BYTES_MAX, ClientFinal, ClientFirst, NONCE_BYTES_MAX, ServerFinal, ServerFirst, escape,
+    };
 
     #[test]
     fn client_first_messages_are_read_as_kafka_reads_them() {
@@ -223,6 +236,21 @@ mod tests {
         ] {
             assert!(ClientFirst::parse(message.as_bytes()).is_err(), "{message:?}");
         }
+    }
+
+    #[test]
+    fn long_client_messages_are_refused() {
+        let first = |name: usize, nonce: usize, more: usize| {
+            let (name, nonce, more) = ("n".repeat(name), "r".repeat(nonce), "x".repeat(more));
+            ClientFirst::parse(format!("n,a={name},n={name},r={nonce},x={more}").as_bytes()).is_ok()
+        };
+        assert!(first(1, NONCE_BYTES_MAX, 1) && first(4096, 30, 1));
+        assert!(!first(1, NONCE_BYTES_MAX + 1, 1) && !first(1, 10_000, 1));
+        assert!(!first(CLIENT_BYTES_MAX, 1, 1) && !first(1, 1, CLIENT_BYTES_MAX));
+        let last = |more: usize| {
+            ClientFinal::parse(format!("c=biws,r=abc,x={},p=AAECAw==", "x".repeat(more)).as_bytes()).is_ok()
+        };
+        assert!(last(1000) && !last(CLIENT_BYTES_MAX));
     }
 
     #[test]

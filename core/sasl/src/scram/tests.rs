@@ -3,7 +3,7 @@
 use barnabas_base::TimestampMs;
 
 use super::client::{Client, ClientFault};
-use super::credential::{CredentialError, Decoy, ScramCredential};
+use super::credential::{CredentialError, Decoy, ScramCredential, fresh_salt};
 use super::mechanism::Mechanism;
 use super::server::{Identity, Received};
 use super::token::{Fingerprint, TokenKey};
@@ -97,6 +97,34 @@ fn unknown_user_fails_where_a_wrong_password_fails() {
         let of_other = credential(if mechanism == Mechanism::Sha256 { BOTH[1] } else { BOTH[0] }, "pencil");
         assert_eq!(exchange(mechanism, "user", "pencil", Some(&of_other)).unwrap_err(), wrong);
     }
+}
+
+#[test]
+fn decoys_have_the_counts_and_the_salts_of_real_users() {
+    let of = |count: u32, users: usize| std::iter::repeat_n((Mechanism::Sha256, count), users);
+    let decoy = decoy().with_counts(of(8192, 25).chain(of(4096, 75)).chain([(Mechanism::Sha512, 16384)]));
+    let salts_and_counts = |mechanism: Mechanism, decoy: &Decoy| {
+        let of = |number: usize| {
+            let (first, _) = Client::new(mechanism, &format!("nobody{number}"), false, "c");
+            let (challenge, _) = Received::new(mechanism, &first).unwrap().challenge(None, decoy, "s");
+            let text = String::from_utf8(challenge).unwrap();
+            let (salt, count) = text.split_once(",s=").unwrap().1.split_once(",i=").unwrap();
+            (salt.len(), count.to_owned())
+        };
+        (0..400).map(of).collect::<Vec<_>>()
+    };
+    let told = salts_and_counts(Mechanism::Sha256, &decoy);
+    let eights = told.iter().filter(|(_, count)| count == "8192").count();
+    let fours = told.iter().filter(|(_, count)| count == "4096").count();
+    assert!((60..140).contains(&eights) && eights + fours == 400, "{eights} {fours}");
+    let of_other = salts_and_counts(Mechanism::Sha512, &decoy);
+    assert!(of_other.iter().all(|(_, count)| count == "16384"));
+    assert!(salts_and_counts(Mechanism::Sha256, &decoy.of_tokens()).iter().all(|(_, count)| count == "4096"));
+    // Our tools' salts have their form: 26 digits, seldom one less.
+    let real = fresh_salt([0xa5; 17]);
+    assert!(real.iter().all(u8::is_ascii_alphanumeric));
+    let real = super::message::to_base64(&real).len();
+    assert!(told.iter().filter(|(salt, _)| *salt == real).count() > 200, "{real} {told:?}");
 }
 
 #[test]

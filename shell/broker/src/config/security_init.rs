@@ -116,7 +116,7 @@ fn nodes(count: &str, hosts: &str, first_port: u16) -> Result<Vec<Node>, Failure
 
 impl User {
     fn random(name: &'static str) -> Self {
-        let (password, salt) = (Secret::from(links::nonce()), links::nonce().into_bytes());
+        let (password, salt) = (Secret::from(links::nonce()), links::salt());
         let salted = MECHANISM.salted_password(&password, &salt, ITERATIONS);
         let credential = format!(
             "{}=[name={name},iterations={ITERATIONS},salt={},saltedpassword={}]",

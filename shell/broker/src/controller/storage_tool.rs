@@ -15,6 +15,7 @@ use barnabas_disk::LinuxDisk;
 use barnabas_identity::{
     Beginning, FormatFlags, InitialVoters, Machine, beginning, check_owner, format, found_text,
 };
+use barnabas_net::links;
 use barnabas_storage::{Disk, LogDir};
 use barnabas_wire::MetadataRecord;
 use clap::ArgMatches;
@@ -97,9 +98,8 @@ fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 /// The credentials of `--add-scram`.
 fn credentials(matches: &ArgMatches, beginning: &Beginning) -> Result<Vec<MetadataRecord>, Failure> {
     let arguments = matches.get_many::<String>("add-scram").into_iter().flatten();
-    let salt = || [random_uuid().0, random_uuid().0].concat();
     let credentials: Vec<MetadataRecord> =
-        arguments.map(|argument| scram::record(argument, salt())).collect::<Result<_, _>>()?;
+        arguments.map(|argument| scram::record(argument, links::salt())).collect::<Result<_, _>>()?;
     if !credentials.is_empty() && !beginning.metadata_version().has_scram() {
         return Err("SCRAM is only supported in metadata.version 3.5-IV2 or later.".into());
     }

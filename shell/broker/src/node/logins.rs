@@ -18,9 +18,13 @@ use barnabas_sasl::Secret;
 use barnabas_sasl::delay::Delays;
 use barnabas_sasl::exchange::TokenCredential;
 use barnabas_sasl::jaas::Section;
-use barnabas_sasl::scram::{Decoy, ITERATIONS_MIN, Mechanism, ScramCredential, TokenKey};
+use barnabas_sasl::scram::{Decoy, ITERATIONS_MIN, Mechanism, ScramCredential, TokenKey, digest};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Credentials that the secret of decoys is made of.
+const DECOY_CREDENTIALS: usize = 8;
 
 /// See the file's header.
 #[derive(Debug, Default)]
@@ -126,8 +130,9 @@ impl Logins {
     }
 
     /// Stands in for unknown users. Made of the credentials themselves, which every broker of the cluster has and no
-    /// client knows: all brokers answer alike for a name that does not exist. It changes only when the credential with
-    /// the smallest digest does, so that the salts of other names seldom change.
+    /// client knows: all brokers answer alike for a name that does not exist. It is made of those with the smallest
+    /// digests, so that the salts of unknown names seldom change, and of several: one user alone knows its own
+    /// credential, and not the secret.
     pub fn decoy(&self, image: &Image) -> Decoy {
         let mut known = self.decoy.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((scram, decoy)) = &*known
@@ -136,10 +141,14 @@ impl Logins {
             return decoy.clone();
         }
         let keys = image.scram.values().map(|known| [&known.stored_key[..], &known.server_key[..]].concat());
-        let secret = keys.map(|keys| Decoy::digest(&keys)).min().unwrap_or_default();
-        let iterations = image.scram.values().map(|known| known.iterations).max();
-        let iterations = iterations.and_then(|count| u32::try_from(count).ok()).unwrap_or(ITERATIONS_MIN);
-        let decoy = Decoy::new(Secret::from(secret.to_vec()), iterations);
+        let digests: BTreeSet<[u8; 32]> = keys.map(|keys| digest(&keys)).collect();
+        let smallest: Vec<[u8; 32]> = digests.into_iter().take(DECOY_CREDENTIALS).collect();
+        let counts = image.scram.iter().filter_map(|((kind, _), known)| {
+            let iterations = u32::try_from(known.iterations).ok()?;
+            Some((Mechanism::from_code(kind.code())?, iterations))
+        });
+        let secret = Secret::from(digest(&smallest.concat()).to_vec());
+        let decoy = Decoy::new(secret, ITERATIONS_MIN).with_counts(counts);
         *known = Some((image.scram.clone(), decoy.clone()));
         decoy
     }

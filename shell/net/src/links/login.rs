@@ -10,6 +10,7 @@ use crate::stream::{ReadHalf, WriteHalf};
 use crate::{FrameReader, FrameWriter};
 use barnabas_base::Map;
 use barnabas_sasl::client::{ClientExchange, ClientLogin, Token};
+use barnabas_sasl::scram::fresh_salt;
 use barnabas_wire::messages::{SaslAuthenticateRequest, SaslHandshakeRequest};
 use barnabas_wire::{ApiKey, RequestBody, ResponseBody, Str, VersionRange, decode_response, frame_request};
 use bytes::Bytes;
@@ -48,6 +49,13 @@ pub fn nonce() -> String {
     let mut bytes = [0; NONCE_BYTES];
     getrandom::fill(&mut bytes).expect("invariant: Linux always has random bytes for a running process");
     bytes.iter().map(|byte| char::from(DIGITS[usize::from(byte % 64)])).collect()
+}
+
+/// A fresh salt for SCRAM.
+pub fn salt() -> Vec<u8> {
+    let mut random = [0; 17];
+    getrandom::fill(&mut random).expect("invariant: Linux always has random bytes for a running process");
+    fresh_salt(random)
 }
 
 /// A connection on which nothing is under way.

@@ -6,14 +6,12 @@ use super::change::Change;
 use barnabas_base::ErrorCode;
 use barnabas_client::{ClientError, Cluster};
 use barnabas_sasl::Secret;
-use barnabas_sasl::scram::{ITERATIONS_MIN, Mechanism};
+use barnabas_sasl::scram::{ITERATIONS_MIN, Mechanism, fresh_salt};
 use barnabas_wire::messages::alter_user_scram_credentials_request::{
     ScramCredentialDeletion, ScramCredentialUpsertion,
 };
 use barnabas_wire::messages::describe_user_scram_credentials_request::UserName;
 use barnabas_wire::messages::{AlterUserScramCredentialsRequest, DescribeUserScramCredentialsRequest};
-
-const SALT_BYTES: usize = 32;
 
 /// A line for each of `users`, or for each user who has credentials.
 pub async fn described(cluster: &mut Cluster, users: &[&str]) -> Result<Vec<String>, ClientError> {
@@ -72,15 +70,16 @@ pub async fn alter(cluster: &mut Cluster, user: &str, change: &Change) -> Result
     for (name, value) in &change.set {
         let mechanism = mechanism(name)?;
         let (iterations, password) = credential(name, value)?;
-        let mut salt = [0; SALT_BYTES];
-        getrandom::fill(&mut salt)
+        let mut random = [0; 17];
+        getrandom::fill(&mut random)
             .map_err(|error| ClientError::Invalid(format!("no random salt: {error}")))?;
+        let salt = fresh_salt(random);
         let salted = mechanism.salted_password(&password, &salt, iterations);
         request.upsertions.push(ScramCredentialUpsertion {
             name: user.into(),
             mechanism: mechanism.code(),
             iterations: iterations as i32,
-            salt: salt.to_vec().into(),
+            salt: salt.into(),
             salted_password: salted.bytes().to_vec().into(),
             ..Default::default()
         });

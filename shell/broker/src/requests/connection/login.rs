@@ -62,6 +62,8 @@ pub(super) async fn log_in(
     let frame_bytes_max = reader.limit(listener.receive_bytes_max);
     let (mut exchange, mut writer) = (Exchange::new(), FrameWriter::default());
     let (mut read, write) = stream.split();
+    // What the exchange keeps of a frame is counted until the next one comes.
+    let mut _held;
     loop {
         let frame = match timeout_at(until, reader.next(&mut read)).await {
             Ok(frame) => frame,
@@ -72,7 +74,8 @@ pub(super) async fn log_in(
                 return false;
             }
         };
-        let Some(frame) = frame_of(session, frame) else { return false };
+        let Some((frame, claim)) = frame_of(session, frame) else { return false };
+        _held = claim;
         session.active_ms.set(Stamp::now().ms());
         derive_token(session, &exchange, &frame).await;
         let (reply, verdict) =
@@ -165,6 +168,8 @@ pub(super) async fn again(
     let frame_bytes_max = reader.limit(listener.receive_bytes_max);
     let mut exchange = Exchange::again(before);
     let mut api = ApiKey::SaslHandshake;
+    // As in `log_in`.
+    let mut _held;
     loop {
         derive_token(session, &exchange, &frame).await;
         match exchange.take(frame, session.node.clock.wall(), &Around::of(session, &listener)) {
@@ -198,8 +203,8 @@ pub(super) async fn again(
             refused(session, why, LoginFailure::Deadline, None);
             return false;
         };
-        let Some(next) = frame_of(session, next) else { return false };
-        frame = next;
+        let Some((next, claim)) = frame_of(session, next) else { return false };
+        (frame, _held) = (next, claim);
     }
 }
 
@@ -220,9 +225,9 @@ fn push(session: &Session, queue: &Queue, api: ApiKey, Reply(frame): Reply) {
     queue.borrow_mut().push_back(waiting);
 }
 
-fn frame_of(session: &Session, frame: Result<Option<(Bytes, Claim)>, FrameError>) -> Option<Bytes> {
+fn frame_of(session: &Session, frame: Result<Option<(Bytes, Claim)>, FrameError>) -> Option<(Bytes, Claim)> {
     match frame {
-        Ok(Some((frame, _claim))) => Some(frame),
+        Ok(Some(frame)) => Some(frame),
         Ok(None) => None,
         Err(FrameError::Io(error)) => {
             tracing::debug!(peer = %session.peer, %error, "connection lost");

@@ -299,7 +299,7 @@ pub const FAMILIES: &[Family] = &[
     row("barnabas_quota_throttled_requests_total", Counter, "quota", "", "Requests that made their client exceed a quota. The connection was muted"),
     row("barnabas_quota_throttle_seconds_total", Counter, "quota", "", "Time for which connections were muted"),
     row("barnabas_quota_accounts", Gauge, "", "", "Users and client ids with a quota whose use is counted"),
-    row("barnabas_quota_clients_unlimited_total", Counter, "", "", "Clients that were not limited by their quota because too many accounts were in use"),
+    row("barnabas_quota_clients_shared_total", Counter, "", "", "Clients that were charged to an account that their user's further clients share, because too many accounts were in use"),
     row("barnabas_network_bytes_in_total", Counter, "", "", "Bytes of requests, their lengths included"),
     row("barnabas_network_bytes_out_total", Counter, "", "", "Bytes of responses"),
     row("barnabas_log_files_open_max", Gauge, "", "", "Limit of open log files (log.open.files.max)"),

@@ -4,22 +4,35 @@
 //! for each image with other quotas; then a request of a limited client locks one account for a moment. A request of a
 //! client without a limit costs a comparison.
 //!
-//! Accounts are bounded: at [`ACCOUNTS_MAX`] those that no connection holds and that have nothing left to remember go.
-//! If that makes no room, further clients are not limited, and are counted.
+//! Accounts are bounded, in number and size. At [`ACCOUNTS_MAX`] those that no connection holds and that have nothing
+//! left to remember go, which is tried once in [`SWEEP_MS`]. If that makes no room, further clients of a user share one
+//! account, with the limit of each: a client that makes up client ids limits itself and its user, and no client is
+//! without a limit. Kafka keeps an account for each, without a bound.
 //!
 //! The connection's side charges and mutes; the sums are core/security's.
 
 use arc_swap::ArcSwap;
 use barnabas_api::Client;
-use barnabas_base::{DurationMs, Map, MonotonicMs};
+use barnabas_base::{DurationMs, Map, MonotonicMs, Text};
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
+use barnabas_sasl::scram::digest;
 use barnabas_security::quotas::{Account, Kind, Limits, Rate, Windows};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// About 1 KiB each.
 const ACCOUNTS_MAX: usize = 50_000;
+/// Shared accounts of users, on top of those. Further users share one in all.
+const SHARED_MAX: usize = 10_000;
+/// Between two looks at all accounts for idle ones.
+const SWEEP_MS: i64 = 1000;
+/// Longer names have accounts under their digests.
+const NAME_BYTES_MAX: usize = 128;
+/// The client id of a shared account.
+const SHARED: &str = "\0shared";
 
 type Rates = [Rate; Kind::ALL.len()];
 
@@ -31,9 +44,50 @@ pub struct Quotas {
     /// Counts changes of the limits.
     generation: AtomicU64,
     limits: ArcSwap<Limits>,
-    accounts: Mutex<Map<Account, Arc<Mutex<Rates>>>>,
+    accounts: Mutex<Accounts>,
     pub figures: [Figures; Kind::ALL.len()],
-    pub unlimited_clients: AtomicU64,
+    /// Look-ups that ended at a shared account.
+    pub shared_clients: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Accounts {
+    of: Map<Account, Arc<Mutex<Rates>>>,
+    swept_at: Option<MonotonicMs>,
+    /// Accounts that sweeps looked at.
+    looked_at: u64,
+}
+
+impl Accounts {
+    /// `None`: there are as many as there may be.
+    fn below(&mut self, most: usize, account: &Account) -> Option<Arc<Mutex<Rates>>> {
+        if let Some(known) = self.of.get(account) {
+            return Some(known.clone());
+        }
+        (self.of.len() < most).then(|| self.of.entry(account.clone()).or_default().clone())
+    }
+
+    /// Drops what is idle, unless that was tried just now.
+    fn sweep(&mut self, now: MonotonicMs, windows: Windows) {
+        if self.of.len() < ACCOUNTS_MAX || self.swept_at.is_some_and(|last| now.since(last).0 < SWEEP_MS) {
+            return;
+        }
+        self.swept_at = Some(now);
+        self.looked_at += self.of.len() as u64;
+        let is_idle = |rates: &Mutex<Rates>| {
+            let rates = rates.lock().unwrap_or_else(PoisonError::into_inner);
+            rates.iter().all(|rate| rate.is_idle(now, windows))
+        };
+        self.of.retain(|_, rates| Arc::strong_count(rates) > 1 || !is_idle(rates));
+    }
+}
+
+/// A name as accounts have it.
+fn bounded(name: Text) -> Text {
+    match name.len() > NAME_BYTES_MAX {
+        true => Text::from(STANDARD.encode(digest(name.as_bytes()))),
+        false => name,
+    }
 }
 
 /// What was throttled by one kind of quota.
@@ -71,7 +125,7 @@ impl Quotas {
             limits: ArcSwap::default(),
             accounts: Mutex::default(),
             figures: Default::default(),
-            unlimited_clients: AtomicU64::default(),
+            shared_clients: AtomicU64::default(),
         }
     }
 
@@ -94,7 +148,7 @@ impl Quotas {
     }
 
     pub fn accounts(&self) -> usize {
-        self.accounts.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner).of.len()
     }
 
     /// The limits of a client now.
@@ -106,28 +160,25 @@ impl Quotas {
         let client_id = client.client_id.as_deref().unwrap_or_default();
         let limits = Kind::ALL.map(|kind| {
             let limit = limits.of(kind, user, client_id)?;
-            Some((limit.per_second, self.account(limit.account, now)?))
+            Some((limit.per_second, self.account(limit.account, user, now)))
         });
         Limited { generation, client: client.clone(), limits }
     }
 
-    fn account(&self, account: Account, now: MonotonicMs) -> Option<Arc<Mutex<Rates>>> {
+    fn account(&self, Account { user, client_id }: Account, of: &str, now: MonotonicMs) -> Arc<Mutex<Rates>> {
+        let account = Account { user: bounded(user), client_id: bounded(client_id) };
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = accounts.get(&account) {
-            return Some(known.clone());
+        let known = accounts.of.get(&account).cloned();
+        if let Some(own) = known.or_else(|| {
+            accounts.sweep(now, self.windows);
+            accounts.below(ACCOUNTS_MAX, &account)
+        }) {
+            return own;
         }
-        if accounts.len() >= ACCOUNTS_MAX {
-            let is_idle = |rates: &Mutex<Rates>| {
-                let rates = rates.lock().unwrap_or_else(PoisonError::into_inner);
-                rates.iter().all(|rate| rate.is_idle(now, self.windows))
-            };
-            accounts.retain(|_, rates| Arc::strong_count(rates) > 1 || !is_idle(rates));
-        }
-        if accounts.len() >= ACCOUNTS_MAX {
-            self.unlimited_clients.fetch_add(1, Ordering::Relaxed);
-            return None;
-        }
-        Some(accounts.entry(account).or_default().clone())
+        self.shared_clients.fetch_add(1, Ordering::Relaxed);
+        let shared = |user: Text| Account { user, client_id: Text::from(SHARED) };
+        let of_user = accounts.below(ACCOUNTS_MAX + SHARED_MAX, &shared(bounded(Text::from(of))));
+        of_user.unwrap_or_else(|| accounts.of.entry(shared(Text::from(SHARED))).or_default().clone())
     }
 
     /// Counts what a client used. Returns how long it must wait.
@@ -172,7 +223,6 @@ impl Quotas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use barnabas_base::Text;
     use barnabas_metadata::access::{ClientQuotas, entity, quota};
     use barnabas_metadata::config::{Properties, StaticConfig};
 
@@ -238,11 +288,36 @@ mod tests {
             let limited = quotas.limited(&client(&number.to_string()), NOW);
             quotas.charge(&limited, Kind::Produce, 1.0, NOW);
         }
-        let one_more = client("one more");
-        assert_eq!(quotas.limited(&one_more, NOW).per_second(Kind::Produce), None);
-        assert_eq!(quotas.unlimited_clients.load(Ordering::Relaxed), 1);
+        // Further ones of a user are limited together, and all accounts are looked at once.
+        let more = |number: usize| quotas.limited(&client(&format!("more {number}")), NOW);
+        quotas.charge(&more(0), Kind::Produce, 1000.0, NOW);
+        for number in 1..1000 {
+            assert_eq!(more(number).per_second(Kind::Produce), Some(100.0));
+        }
+        assert!(quotas.charge(&more(1000), Kind::Produce, 1000.0, NOW).0 > 0);
+        let mut other = (*client("more 0")).clone();
+        other.principal = Text::from("User:other");
+        let other = quotas.limited(&Arc::new(other), NOW);
+        assert_eq!(quotas.charge(&other, Kind::Produce, 1000.0, NOW).0, 0, "another user's");
+        assert_eq!(quotas.shared_clients.load(Ordering::Relaxed), 1002);
+        assert_eq!(quotas.accounts.lock().unwrap().looked_at, ACCOUNTS_MAX as u64);
+        assert_eq!(quotas.accounts(), ACCOUNTS_MAX + 2);
+
+        drop(other);
         let later = NOW.plus(quotas.windows().span());
-        assert_eq!(quotas.limited(&one_more, later).per_second(Kind::Produce), Some(100.0));
+        assert_eq!(quotas.limited(&client("more 0"), later).per_second(Kind::Produce), Some(100.0));
         assert_eq!(quotas.accounts(), 1);
+    }
+
+    #[test]
+    fn long_client_ids_have_short_accounts_of_their_own() {
+        let quotas = quotas(&[("*", 100.0)]);
+        let long = |end: &str| client(&("x".repeat(30_000) + end));
+        for (id, waits) in [("a", false), ("b", false), ("a", true)] {
+            let limited = quotas.limited(&long(id), NOW);
+            assert_eq!(quotas.charge(&limited, Kind::Produce, 1000.0, NOW).0 > 0, waits, "{id}");
+        }
+        let accounts = quotas.accounts.lock().unwrap();
+        assert!(accounts.of.len() == 2 && accounts.of.keys().all(|of| of.client_id.len() <= NAME_BYTES_MAX));
     }
 }

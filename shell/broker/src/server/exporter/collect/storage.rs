@@ -195,9 +195,5 @@ fn quotas(page: &mut Page, quotas: &Quotas) {
         page.value("barnabas_quota_throttle_seconds_total", &[("quota", name)], seconds);
     }
     page.count("barnabas_quota_accounts", &[], quotas.accounts() as u64);
-    page.count(
-        "barnabas_quota_clients_unlimited_total",
-        &[],
-        quotas.unlimited_clients.load(Ordering::Relaxed),
-    );
+    page.count("barnabas_quota_clients_shared_total", &[], quotas.shared_clients.load(Ordering::Relaxed));
 }

@@ -161,7 +161,11 @@ fn denied(call: &Call, body: &RequestBody) -> Option<Started> {
     }
     match gate(body, call.version, listener, &call.access()) {
         Gate::Pass => None,
-        Gate::Refuse(response) => Some(Started::Answer(Answer::Reply(response))),
+        Gate::Refuse(response) => {
+            // In an Envelope it is another client that is denied.
+            call.session.is_denied.set(!call.is_forwarded);
+            Some(Started::Answer(Answer::Reply(response)))
+        }
         Gate::Close => Some(Started::Answer(Answer::Close)),
     }
 }

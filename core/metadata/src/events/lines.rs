@@ -120,7 +120,11 @@ impl EventLines {
     /// As [`EventLines::created`], and the controller refused.
     pub fn not_created(&mut self, topic: &str, code: ErrorCode, why: &str) {
         let separator = if why.is_empty() { "" } else { ": " };
-        self.add(Kind::TopicNotCreated, Level::Info, format!("{topic} ({code}{separator}{why})"));
+        // The broker's own principal was refused: its operator has to grant CREATE.
+        let is_denied =
+            matches!(code, ErrorCode::TopicAuthorizationFailed | ErrorCode::ClusterAuthorizationFailed);
+        let level = if is_denied { Level::Warn } else { Level::Info };
+        self.add(Kind::TopicNotCreated, level, format!("{topic} ({code}{separator}{why})"));
     }
 
     fn add(&mut self, kind: Kind, level: Level, name: String) {

@@ -3,7 +3,7 @@
 //!
 //! Without a clock of its own: the caller passes the time. Bounded: [`KEYS_MAX`] keys at once have entries of their
 //! own, until they have been silent for [`AGAIN`]. All others share one entry, so that they log one line more in
-//! all.
+//! all. With [`GroupedRateLimit`] each client has places of its own: none hides what another caused.
 //!
 //! Used by quorum_worker/peers.rs, requests/quorum/identity_mismatch.rs and server/lifecycle.rs, of nodes that are not
 //! of this cluster or not who they say; by partition_worker/replication/repair.rs, of leaders whose records are
@@ -20,12 +20,27 @@ pub const AGAIN: Duration = Duration::from_secs(60);
 /// IdentityMismatches may come from any number of addresses.
 const KEYS_MAX: usize = 64;
 
+/// Groups with places of their own, and the places of each. All others share as many places as one has.
+const GROUPS_MAX: usize = 256;
+const GROUP_KEYS_MAX: usize = 16;
+
 /// One lock, held for a look-up.
 #[derive(Debug)]
 pub struct LogRateLimit<K>(Mutex<Known<K>>);
 
+/// As [`LogRateLimit`], for what many may cause: a group's keys take no place from another's.
+#[derive(Debug)]
+pub struct GroupedRateLimit<G, K>(Mutex<Groups<G, K>>);
+
+#[derive(Debug)]
+struct Groups<G, K> {
+    of: HashMap<G, Known<K>>,
+    rest: Known<K>,
+}
+
 #[derive(Debug)]
 struct Known<K> {
+    keys_max: usize,
     of: HashMap<K, Times>,
     /// Of those for whom there is no place.
     rest: Times,
@@ -78,7 +93,30 @@ impl fmt::Display for Unsaid {
 
 impl<K> Default for LogRateLimit<K> {
     fn default() -> Self {
-        Self(Mutex::new(Known { of: HashMap::new(), rest: Times::default() }))
+        Self(Mutex::new(Known::new(KEYS_MAX)))
+    }
+}
+
+impl<G, K> Default for GroupedRateLimit<G, K> {
+    fn default() -> Self {
+        Self(Mutex::new(Groups { of: HashMap::new(), rest: Known::new(GROUP_KEYS_MAX) }))
+    }
+}
+
+impl<G: Hash + Eq + Clone, K: Hash + Eq + Clone> GroupedRateLimit<G, K> {
+    /// As [`LogRateLimit::happened`].
+    pub fn happened(&self, group: &G, key: &K, now: Instant) -> Option<Unsaid> {
+        let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Groups { of, rest } = &mut *groups;
+        if of.len() >= GROUPS_MAX && !of.contains_key(group) {
+            of.retain(|_, known| !known.is_silent(now));
+        }
+        let has_place = of.len() < GROUPS_MAX || of.contains_key(group);
+        let known = match has_place {
+            true => of.entry(group.clone()).or_insert_with(|| Known::new(GROUP_KEYS_MAX)),
+            false => rest,
+        };
+        known.times(key, now).happened(Duration::ZERO, now)
     }
 }
 
@@ -95,12 +133,22 @@ impl<K: Hash + Eq + Clone> LogRateLimit<K> {
     }
 }
 
+impl<K> Known<K> {
+    fn new(keys_max: usize) -> Self {
+        Self { keys_max, of: HashMap::new(), rest: Times::default() }
+    }
+
+    fn is_silent(&self, now: Instant) -> bool {
+        self.rest.is_silent(now) && self.of.values().all(|times| times.is_silent(now))
+    }
+}
+
 impl<K: Hash + Eq + Clone> Known<K> {
     fn times(&mut self, key: &K, now: Instant) -> &mut Times {
-        let Self { of, rest } = self;
-        if of.len() >= KEYS_MAX && !of.contains_key(key) {
+        let Self { keys_max, of, rest } = self;
+        if of.len() >= *keys_max && !of.contains_key(key) {
             of.retain(|_, times| !times.is_silent(now));
-            if of.len() >= KEYS_MAX {
+            if of.len() >= *keys_max {
                 return rest;
             }
         }
@@ -182,6 +230,21 @@ mod tests {
         let said = |at_s: u64| seldom.lasts(&1, Duration::from_secs(9), start + Duration::from_secs(at_s));
         let times: Vec<Unsaid> = [0, 5, 9, 10, 40, 69].into_iter().filter_map(said).collect();
         assert_eq!(times, [Unsaid(0), Unsaid(2)]);
+    }
+
+    #[test]
+    fn one_group_hides_no_other_and_groups_are_bounded() {
+        let (seldom, start) = (GroupedRateLimit::default(), barnabas_clock::now());
+        let said = |group: u32, key: u32| seldom.happened(&group, &key, start).is_some();
+        let of_one = (0..10_000).filter(|key| said(0, *key)).count();
+        assert_eq!(of_one, GROUP_KEYS_MAX + 1);
+        assert!(said(1, 7), "the first of another");
+        assert!(!said(1, 7) && said(1, 8));
+        let of_many = (2..10_000).filter(|group| said(*group, 7)).count();
+        assert_eq!(of_many, GROUPS_MAX - 2 + 1);
+        let later = start + 2 * AGAIN;
+        assert!(seldom.happened(&20_000, &7, later).is_some(), "silent groups make room");
+        assert_eq!(seldom.0.lock().unwrap().of.len(), 1);
     }
 
     #[test]

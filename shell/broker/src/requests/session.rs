@@ -95,6 +95,8 @@ pub struct Session {
     pub share_connection: Cell<Option<ShareConnection>>,
     /// What its client may do.
     pub(super) callers: Callers,
+    /// The request that was started last was denied as a whole; taken where it is charged.
+    pub(super) is_denied: Cell<bool>,
     /// The quotas of the client, once one was looked for.
     pub(super) limited: RefCell<Option<Limited>>,
     /// Nothing is read before; 0: it never was muted.
@@ -134,6 +136,7 @@ impl Session {
             passed: Cell::default(),
             follows: Cell::default(),
             is_follower: Cell::default(),
+            is_denied: Cell::default(),
             is_reserved,
             account,
             unclaimed: Unclaimed::default(),

@@ -1,12 +1,17 @@
 //! Client quotas: a client's bytes per second stay near its quota, and its connection is muted meanwhile.
 
+use crate::authorization::{OPEN, allow};
 use crate::harness::cluster::Cluster;
 use crate::harness::three_dirs::produce_batch;
 use crate::harness::{Client, TestNode, batch, binary, free_port, metric};
+use barnabas_wire::ApiKey;
 use barnabas_wire::messages::create_topics_request::CreatableTopic;
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use barnabas_wire::messages::{CreateTopicsRequest, FetchRequest, ProduceRequest, ResponseBody};
+use barnabas_wire::messages::write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic};
+use barnabas_wire::messages::{
+    CreateTopicsRequest, FetchRequest, ProduceRequest, ResponseBody, WriteTxnMarkersRequest,
+};
 use std::time::{Duration, Instant};
 
 const QUOTA: f64 = 400_000.0;
@@ -26,11 +31,18 @@ fn set_quota(node: &TestNode, words: &str) {
 
 /// The time for which the answer says that the client is throttled.
 fn produce(client: &mut Client, topic: &str) -> i32 {
+    produce_as(client, "test", topic)
+}
+
+fn produce_as(client: &mut Client, client_id: &str, topic: &str) -> i32 {
     let value = "v".repeat(REQUEST_BYTES);
     let data = PartitionProduceData { records: Some(batch(&[&value])), ..PartitionProduceData::default() };
     let topic = TopicProduceData { name: topic.into(), partition_data: vec![data], ..Default::default() };
     let request = ProduceRequest { acks: 1, timeout_ms: 5000, topic_data: vec![topic], ..Default::default() };
-    let ResponseBody::Produce(response) = client.call(request, 9) else { panic!("another response") };
+    client.send_as(client_id, request, 9);
+    let (_, ResponseBody::Produce(response)) = client.receive(ApiKey::Produce, 9) else {
+        panic!("another response")
+    };
     assert_eq!(response.responses[0].partition_responses[0].error_code, 0);
     response.throttle_time_ms
 }
@@ -192,4 +204,45 @@ fn mutation_rate_counts_over_all_brokers() {
         assert!(code == 89 && throttled > 0, "{code} {throttled}");
     }
     cluster.stop();
+}
+
+/// What a client sends that asks for what only brokers may: the code for its partition.
+fn write_marker(client: &mut Client) -> i16 {
+    let topic =
+        WritableTxnMarkerTopic { name: "none".into(), partition_indexes: vec![0], ..Default::default() };
+    let marker = WritableTxnMarker { topics: vec![topic], ..Default::default() };
+    let request = WriteTxnMarkersRequest { markers: vec![marker], ..Default::default() };
+    client.send_as("marker", request, 1);
+    let (_, ResponseBody::WriteTxnMarkers(response)) = client.receive(ApiKey::WriteTxnMarkers, 1) else {
+        panic!("another response")
+    };
+    response.markers[0].topics[0].partitions[0].error_code
+}
+
+/// What brokers ask of each other is not charged, and what a client asks in their place is.
+#[test]
+fn only_brokers_are_exempt_for_what_brokers_ask() {
+    const CLUSTER_ACTION: i8 = 9;
+    let metrics = free_port();
+    let listener = format!("metrics.listener=127.0.0.1:{metrics}");
+    let mut node = TestNode::start_with(&[OPEN[0], OPEN[1], &listener]);
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    let throttled = || metric(metrics, "barnabas_quota_throttled_requests_total{quota=\"request\"}");
+    set_quota(&node, "--entity-type clients --entity-name marker --add-config request_percentage=0.0001");
+    set_quota(
+        &node,
+        "--entity-type clients --entity-name batches-handed-on --add-config producer_byte_rate=1000",
+    );
+    // The cluster has no ACLs: the client may do what brokers do.
+    for _ in 0..3 {
+        assert_eq!((write_marker(&mut client), produce_as(&mut client, "batches-handed-on", "t")), (3, 0));
+    }
+    assert_eq!(throttled(), Some(0.0));
+
+    allow(&mut client, &[(4, "kafka-cluster", 3, "User:alice", CLUSTER_ACTION)]);
+    assert_eq!((write_marker(&mut client), write_marker(&mut client)), (31, 31));
+    assert!(throttled().is_some_and(|requests| requests >= 1.0));
+    assert!(produce_as(&mut node.client(), "batches-handed-on", "t") > 0);
+    assert!(node.stop_expecting_trouble().success());
 }

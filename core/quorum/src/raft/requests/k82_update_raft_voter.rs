@@ -9,7 +9,7 @@
 //! At `kraft.version` 0 the leader only remembers the update, for a later upgrade to 1.
 //!
 //! ## Left out
-//! - Authorization: everybody counts as a controller.
+//! - Nothing.
 //!
 //! Source: Kafka `KafkaRaftClient.handleUpdateVoterRequest`, `UpdateVoterHandler`.
 

@@ -8,7 +8,7 @@
 //!
 //! Source: Kafka 4.4 `StandardAuthorizer`, `AclPublisher`.
 
-use crate::node::log_rate_limit::LogRateLimit;
+use crate::node::log_rate_limit::GroupedRateLimit;
 use arc_swap::ArcSwap;
 use barnabas_base::Text;
 use barnabas_config::ConfigError;
@@ -24,7 +24,7 @@ pub const SUPER_USERS: &str = "super.users";
 pub const ALLOW_EVERYONE: &str = "allow.everyone.if.no.acl.found";
 
 /// A denial as the log tells denials apart.
-pub type Denial = (Text, Operation, ResourceType, Text);
+pub type Denial = (Operation, ResourceType, Text);
 
 /// See the file's header. `None`: no authorizer is configured, and every client may do everything.
 #[derive(Debug)]
@@ -40,8 +40,8 @@ pub struct Standard {
     is_loaded: AtomicBool,
     /// The ACLs that `current` was made of.
     acls: Mutex<Acls>,
-    /// Denials that the log has told.
-    pub denials: LogRateLimit<Denial>,
+    /// Denials that the log has told, by principal.
+    pub denials: GroupedRateLimit<Text, Denial>,
 }
 
 /// What the file says of authorization.
@@ -96,7 +96,7 @@ impl Authority {
                 current: ArcSwap::from_pointee(first),
                 is_loaded: AtomicBool::new(false),
                 acls: Mutex::default(),
-                denials: LogRateLimit::default(),
+                denials: GroupedRateLimit::default(),
             }
         }))
     }

@@ -4,7 +4,7 @@
 //! authorizer from its start to its end. A client that a broker asks for (Envelope) is resolved for its request alone.
 //!
 //! What is denied is written to the log, by the logger `barnabas::authorizer`: once for each principal, operation and
-//! resource, then once a minute with a count. Kafka's logger is `kafka.authorizer.logger`.
+//! resource, then once a minute with a count; of one principal's many resources some. Kafka's logger is `kafka.authorizer.logger`.
 //!
 //! The authorizer is kept by the node's view of the cluster; core/api asks.
 
@@ -12,12 +12,16 @@ use crate::node::Node;
 use crate::node::cluster::authority::Standard;
 use barnabas_api::{Access, Client, Decisions, Denials, Judge};
 use barnabas_base::Text;
+use barnabas_security::acl::CLUSTER_NAME;
 use barnabas_security::explain::{Explanation, Question, explain};
 use barnabas_security::{Authorizer, Caller as Resolved, Host, Operation, ResourceType, Verdict};
 use barnabas_wire::ApiKey;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// Of a name that was denied, so much is kept for its next denial.
+const DENIED_NAME_BYTES: usize = 256;
 
 /// A client in one authorizer.
 #[derive(Debug)]
@@ -82,6 +86,14 @@ impl Caller {
         Elsewhere { known: self.known.clone(), api, node: node.clone() }
     }
 
+    /// Whether the client has CLUSTER_ACTION, as brokers have. Nothing is logged.
+    pub fn is_broker(&self) -> bool {
+        self.known.as_ref().is_none_or(|known| {
+            let (operation, cluster) = (Operation::ClusterAction, ResourceType::Cluster);
+            known.authorizer.decide(&known.resolved, operation, cluster, CLUSTER_NAME).is_allowed()
+        })
+    }
+
     /// Whether the client passes while the ACLs are not known yet: super users alone do.
     pub fn passes_early(&self, node: &Node) -> bool {
         let standard = node.cluster.authority.standard();
@@ -136,8 +148,11 @@ fn log(
     (operation, resource_type, name): (Operation, ResourceType, &str),
     verdict: Verdict,
 ) {
-    let denial = (known.principal.clone(), operation, resource_type, Text::from(name));
-    let Some(unsaid) = standard.denials.happened(&denial, barnabas_clock::now()) else { return };
+    // Longer names are told apart by their beginning.
+    let beginning = &name[..name.floor_char_boundary(DENIED_NAME_BYTES)];
+    let denial = (operation, resource_type, Text::from(beginning));
+    let now = barnabas_clock::now();
+    let Some(unsaid) = standard.denials.happened(&known.principal, &denial, now) else { return };
     let host = Host::parse(&known.host);
     let question =
         Question { principal: &known.principal, host: &host, operation, resource_type, resource_name: name };

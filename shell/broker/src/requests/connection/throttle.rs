@@ -11,6 +11,8 @@
 //! Source: KIP-124, KIP-219; Kafka `KafkaApis`, `RequestHandlerHelper`.
 
 use super::Session;
+use crate::node::cluster::callers::Caller;
+use crate::node::peers::broker_links::FORWARDING_CLIENT_ID;
 use crate::node::workers::quotas::Limited;
 use crate::requests::call::{Answer, Call};
 use barnabas_api::throttled::set_throttle_time;
@@ -35,14 +37,22 @@ pub(super) struct Charge {
 }
 
 impl Charge {
-    /// `None`: no client is limited, or brokers and controllers ask such things of each other.
+    /// `None`: no client is limited, or brokers and controllers ask such things of each other. A client that was denied
+    /// such a thing is none of them, and is charged.
+    ///
+    /// # Source
+    /// Kafka `RequestHandlerHelper.handleError`.
     pub fn of(session: &Session, api: ApiKey, bytes: u32, worked_ns: u64) -> Option<Self> {
+        let is_denied = session.is_denied.take();
         // What the controller throttles is told in the answer.
         let is_throttled = session.node.workers.quotas.is_any() || is_mutation(api);
-        if !is_throttled || is_exempt(api) {
+        if !is_throttled || (is_exempt(api) && !is_denied) {
             return None;
         }
         let client = session.known_client()?;
+        if api == ApiKey::Produce && is_handed_on(session, &client) {
+            return None;
+        }
         let is_follower = api == ApiKey::Fetch && session.follows.get();
         Some(Self { client, bytes, worked_ns, is_follower })
     }
@@ -64,6 +74,12 @@ fn mutation_wait(answer: &Answer) -> Option<(Kind, DurationMs)> {
         _ => 0,
     };
     (ms > 0).then(|| (Kind::Mutation, DurationMs(ms.into())))
+}
+
+/// Whether a broker forwards a batch: its producer is charged where it sent it.
+fn is_handed_on(session: &Session, client: &Client) -> bool {
+    client.client_id.as_deref() == Some(FORWARDING_CLIENT_ID)
+        && Caller::of(&session.node, &session.callers, client).is_broker()
 }
 
 fn is_exempt(api: ApiKey) -> bool {

@@ -126,8 +126,8 @@ fn brokers_with_cluster_action_and_create_serve_their_clients() {
         let denied: Vec<&str> = log.lines().filter(|line| line.contains("denied:")).collect();
         assert!(denied.is_empty(), "{denied:?}");
     }
-    cluster.stop();
-    assert!(controller.stop().success());
+    cluster.stop_expecting(&["super.users names User:ANONYMOUS"]);
+    assert!(controller.stop_expecting_trouble().success());
 }
 
 /// A broker that may not write does not forward; the producer keeps its refusal and learns who leads.
@@ -157,6 +157,6 @@ fn producer_is_not_denied_for_what_its_former_leader_may_not_write() {
         led_by(&cluster, &[1, 2, 3]);
     }
     assert_eq!(leaders(&mut cluster.client(1), "t").len(), PARTITIONS as usize);
-    cluster.stop();
-    assert!(controller.stop().success());
+    cluster.stop_expecting(&["super.users names User:ANONYMOUS"]);
+    assert!(controller.stop_expecting_trouble().success());
 }

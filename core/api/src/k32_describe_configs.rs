@@ -47,7 +47,7 @@ pub fn answer(request: &DescribeConfigsRequest, version: i16, ctx: &Context<'_>)
 }
 
 /// The refusal for a client that may not read this node's metrics through DescribeConfigs (a resource type of our own,
-/// outside Kafka's). They show all clients' names and the node's paths, so they want what a broker's configuration wants.
+/// outside Kafka's). They show all clients' names and the node's paths: they want what a broker's configuration wants.
 ///
 /// # Source
 /// Kafka 4.4 `ConfigHelper.handleDescribeConfigsRequest`, for `BROKER`.

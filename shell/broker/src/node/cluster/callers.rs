@@ -4,7 +4,8 @@
 //! authorizer from its start to its end. A client that a broker asks for (Envelope) is resolved for its request alone.
 //!
 //! What is denied is written to the log, by the logger `barnabas::authorizer`: once for each principal, operation and
-//! resource, then once a minute with a count; of one principal's many resources some. Kafka's logger is `kafka.authorizer.logger`.
+//! resource, then once a minute with a count; of one principal's many resources some. Kafka's logger is
+//! `kafka.authorizer.logger`.
 //!
 //! The authorizer is kept by the node's view of the cluster; core/api asks.
 

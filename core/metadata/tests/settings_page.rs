@@ -27,8 +27,8 @@ by itself, in Kafka either, is a WARN that names the key.
 | key | here | why |
 |---|---|---|
 | `security.inter.broker.protocol` | refused, if the map gives the listener of that name another protocol | Kafka takes the protocol from here; the two must agree |
-| `sasl.enabled.mechanisms`, `sasl.mechanism.inter.broker.protocol`, `sasl.mechanism.controller.protocol` | refused, if a listener with SASL names another mechanism than PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 | the others are not implemented yet |
-| `sasl.server.callback.handler.class`, `sasl.client.callback.handler.class`, `sasl.login.callback.handler.class`, `sasl.login.class` | refused on a listener with SASL, unless it is Kafka's own class for PLAIN or SCRAM | Barnabas has no Java virtual machine and cannot load a class |
+| `sasl.enabled.mechanisms`, `sasl.mechanism.inter.broker.protocol`, `sasl.mechanism.controller.protocol` | refused, if a listener with SASL names another mechanism than PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER | the others are not implemented yet |
+| `sasl.server.callback.handler.class`, `sasl.client.callback.handler.class`, `sasl.login.callback.handler.class`, `sasl.login.class` | refused on a listener with SASL, unless it is Kafka's own class for PLAIN, SCRAM or OAUTHBEARER; for OAUTHBEARER the first must be set, and Kafka's default of it is accepted on loopback alone | Barnabas has no Java virtual machine and cannot load a class |
 ";
 
 /// Keys for security and what stands in the page's second column. A row ending in `*` stands for every key with that
@@ -42,8 +42,7 @@ const SECURITY: &[&str] = &[
     "principal.builder.class",
     "sasl.*",
     "sasl.kerberos.*",
-    "sasl.login.*",
-    "sasl.oauthbearer.*",
+    "sasl.login.refresh.*",
     "connections.max.reauth.ms",
     "connection.failed.authentication.delay.ms",
     "delegation.token.*",

@@ -24,7 +24,7 @@ mod task;
 mod tests;
 
 pub use awaited::{Awaited, Entry};
-pub use login::{LinkLogin, nonce, salt};
+pub use login::{LinkLogin, LoginSource, LoginWith, nonce, salt};
 pub use runtime::LinkThread;
 
 use barnabas_base::Text;

@@ -8,12 +8,12 @@ use crate::settings::{TlsSettings, suites};
 use crate::stores::loaded::{Current, Loaded};
 use crate::stores::material::{self, Material, Reload};
 use crate::{Session, SessionError, TlsError};
-use rustls::ClientConfig;
-use rustls::SignatureScheme;
 use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
 use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, ClientConnection, SignatureScheme, StreamOwned};
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 /// Servers whose sessions are remembered.
@@ -39,6 +39,22 @@ impl ClientTls {
     pub fn connect(&self, host: &str) -> Result<Session, SessionError> {
         let loaded = self.loaded.get();
         session(&loaded.settings, loaded.config.clone(), host)
+    }
+
+    /// A blocking stream to `host` over a socket: for a thread that may wait, and a request now and then.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub fn over<T: Read + Write>(
+        &self,
+        host: &str,
+        socket: T,
+    ) -> Result<StreamOwned<ClientConnection, T>, SessionError> {
+        let loaded = self.loaded.get();
+        let name = server_name(&loaded.settings, host)?;
+        let connection = ClientConnection::new(loaded.config.clone(), name);
+        let connection = connection.map_err(|error| SessionError::new(error.to_string()))?;
+        Ok(StreamOwned::new(connection, socket))
     }
 
     /// Reads the stores again, and uses them for new connections if they have changed and are sound.
@@ -77,15 +93,16 @@ impl ClientTls {
 }
 
 fn session(settings: &TlsSettings, config: Arc<ClientConfig>, host: &str) -> Result<Session, SessionError> {
-    let name = match ServerName::try_from(host.to_owned()) {
-        Ok(name) => name,
+    Session::client(config, server_name(settings, host)?)
+}
+
+fn server_name(settings: &TlsSettings, host: &str) -> Result<ServerName<'static>, SessionError> {
+    match ServerName::try_from(host.to_owned()) {
+        Ok(name) => Ok(name),
         // Nothing is compared with it.
-        Err(_) if !settings.checks_host_name => ServerName::try_from("invalid").expect("a name"),
-        Err(_) => {
-            return Err(SessionError::new(format!("'{host}' is no host name that a certificate can be for")));
-        }
-    };
-    Session::client(config, name)
+        Err(_) if !settings.checks_host_name => Ok(ServerName::try_from("invalid").expect("a name")),
+        Err(_) => Err(SessionError::new(format!("'{host}' is no host name that a certificate can be for"))),
+    }
 }
 
 fn config(

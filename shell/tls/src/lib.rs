@@ -39,3 +39,4 @@ pub use server::ServerTls;
 pub use session::{Arrived, OUT_PLAIN_MAX, Session, SessionError, with_out};
 pub use settings::{ClientAuth, Secret, Source, TlsSettings};
 pub use stores::material::Reload;
+pub use stores::pem::private_key;

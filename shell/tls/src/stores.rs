@@ -14,7 +14,7 @@
 mod jks;
 pub mod loaded;
 pub mod material;
-mod pem;
+pub mod pem;
 mod pkcs12;
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,8 @@ use super::{ConfigKey, Resource};
 
 const NO_JVM: Status = NotAvailable("Barnabas has no Java virtual machine and cannot load a class");
 const KERBEROS: Status = NotAvailable("GSSAPI (Kerberos) is not implemented yet");
-const OAUTH: Status = NotAvailable("OAUTHBEARER is not implemented yet");
+const TOKEN_RENEWAL: Status =
+    Emulated("a token is replaced at the first login after this time, not by a thread in the background");
 const TLS_OF_JVM: Status = Ignored("it chooses a part of a Java virtual machine, and TLS is built in");
 const POLICY: Status =
     Refused("Barnabas has no Java virtual machine and cannot load the policy, so nothing would enforce it");
@@ -226,6 +227,7 @@ const BROKER: &[(&str, Status)] = &[
     ("offsets.load.buffer.size", Ignored("loading reads whole batches under a fixed bound")),
     ("offsets.topic.compression.codec", Ignored("the coordinator does not compress its records")),
     ("offsets.topic.replication.factor", Emulated("never more replicas than there are brokers")),
+    ("org.apache.kafka.sasl.oauthbearer.*", Applied),
     (
         "principal.builder.class",
         Refused(
@@ -267,10 +269,9 @@ const BROKER: &[(&str, Status)] = &[
     ("request.timeout.ms", Emulated("the broker looks for the active controller for 20 s")),
     ("sasl.*", Applied),
     ("sasl.kerberos.*", KERBEROS),
-    ("sasl.login.*", OAUTH),
-    ("sasl.login.callback.handler.class", Applied),
-    ("sasl.login.class", Applied),
-    ("sasl.oauthbearer.*", OAUTH),
+    ("sasl.login.*", Applied),
+    ("sasl.login.refresh.*", TOKEN_RENEWAL),
+    ("sasl.oauthbearer.*", Applied),
     ("security.inter.broker.protocol", Applied),
     ("security.providers", NO_JVM),
     ("server.max.startup.time.ms", Ignored("a start that fails ends at once with the reason")),

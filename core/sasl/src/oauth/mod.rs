@@ -1,11 +1,29 @@
-//! OAUTHBEARER: the client's first message. What its token must be: `jwt`, against keys of `jwks`.
+//! OAUTHBEARER: the client's first message, and what its token must be.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `message` | the client's first message, both sides |
+//! | `jwt` | what a token says |
+//! | `jwks` | an issuer's keys, and which of them a token names |
+//! | `rules` | which tokens are taken, and as whom |
+//! | `refresh` | when the issuer's keys are fetched again |
 //!
 //! # Source
 //! RFC 7628; Kafka 4 `OAuthBearerClientInitialResponse`, `OAuthBearerSaslServer`.
 
+mod jwks;
+mod jwt;
 mod message;
+mod refresh;
+mod rules;
+#[cfg(test)]
+mod tests;
 
+pub use jwks::{Curve, Jwks, JwksFault, KEYS_MAX, Material, PublicKey};
+pub use jwt::{Algorithm, Claims, Jwt, TOKEN_BYTES_MAX};
 pub use message::{FirstMessage, client_message};
+pub use refresh::{EARLY_MS, Pauses, Refresh};
+pub use rules::{Fault, Rules, Signatures, UnsecuredRules, end_of};
 
 use barnabas_base::TimestampMs;
 

@@ -12,10 +12,12 @@
 use barnabas_config::ListenerName;
 use barnabas_config::{ConfigError, Listeners};
 use barnabas_metadata::config::BrokerConfig;
+use barnabas_oauth::{Allowed, OAuthError, TokenSettings, Validator};
 use barnabas_sasl::client::ClientLogin;
 use barnabas_sasl::exchange::{Offer, SaslMechanism};
 use barnabas_sasl::jaas::{self, LoginModule, Section};
 use barnabas_sasl::plain::PlainUsers;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +29,8 @@ const JAAS: &str = "sasl.jaas.config";
 const BROKERS: &str = "sasl.mechanism.inter.broker.protocol";
 const CONTROLLERS: &str = "sasl.mechanism.controller.protocol";
 
+const KNOWN: &str = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER";
+
 /// Classes of Kafka's that do what this node does anyway.
 const OWN_CLASSES: &[&str] = &[
     "org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler",
@@ -34,6 +38,8 @@ const OWN_CLASSES: &[&str] = &[
     "org.apache.kafka.common.security.authenticator.SaslClientCallbackHandler",
     "org.apache.kafka.common.security.authenticator.AbstractLogin.DefaultLoginCallbackHandler",
     "org.apache.kafka.common.security.authenticator.DefaultLogin",
+    "org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerSaslClientCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerRefreshingLogin",
 ];
 const CLASS_KEYS: &[&str] = &[
     "sasl.server.callback.handler.class",
@@ -41,12 +47,15 @@ const CLASS_KEYS: &[&str] = &[
     "sasl.login.callback.handler.class",
     "sasl.login.class",
 ];
+const OTHER_CLASS_KEYS: &[&str] = &["sasl.client.callback.handler.class", "sasl.login.class"];
 
 /// How a listener authenticates its clients.
 #[derive(Debug, Clone)]
 pub struct SaslListener {
     pub offers: Vec<Offer>,
     pub plain: PlainUsers,
+    /// How tokens of OAUTHBEARER are judged, where that is offered.
+    pub tokens: Option<Validator>,
     /// Most bytes of a frame before the client has authenticated.
     pub receive_bytes_max: usize,
     pub failure_delay: Duration,
@@ -57,8 +66,16 @@ pub struct SaslListener {
 pub struct SaslConfig {
     /// By the listeners' places; `None`: without SASL.
     pub listeners: Vec<Option<Arc<SaslListener>>>,
-    pub to_brokers: Option<ClientLogin>,
-    pub to_controllers: Option<ClientLogin>,
+    pub to_brokers: Option<OwnLogin>,
+    pub to_controllers: Option<OwnLogin>,
+}
+
+/// What this node logs in to others with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OwnLogin {
+    Fixed(ClientLogin),
+    /// By tokens of OAUTHBEARER.
+    Tokens(Box<TokenSettings>),
 }
 
 /// The sections of the JAAS file, where there is one.
@@ -66,9 +83,7 @@ pub struct SaslConfig {
 /// # Errors
 /// It cannot be read, or is none.
 pub fn jaas_file(config: &BrokerConfig) -> Result<Vec<Section>, ConfigError> {
-    let named = config.value(JAAS_FILE).filter(|path| !path.is_empty()).map(str::to_owned);
-    let of_the_jvm = || std::env::var("KAFKA_OPTS").ok().and_then(|options| jvm_property(&options));
-    let Some(path) = named.or_else(of_the_jvm).map(PathBuf::from) else { return Ok(Vec::new()) };
+    let Some(path) = set_for_jvm(config, JAAS_FILE).map(PathBuf::from) else { return Ok(Vec::new()) };
     let text = std::fs::read_to_string(&path)
         .map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
     jaas::parse_file(&text).map_err(|error| {
@@ -77,12 +92,18 @@ pub fn jaas_file(config: &BrokerConfig) -> Result<Vec<Section>, ConfigError> {
     })
 }
 
-/// `-Djava.security.auth.login.config=PATH`, among a JVM's options.
-fn jvm_property(options: &str) -> Option<String> {
-    let property = options.split_whitespace().find_map(|word| {
-        word.strip_prefix("-D")?.strip_prefix(JAAS_FILE)?.strip_prefix('=').map(str::to_owned)
-    });
-    property.filter(|path| !path.is_empty())
+/// `-Dkey=VALUE`, among a JVM's options.
+fn jvm_property(options: &str, key: &str) -> Option<String> {
+    let property = options
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix("-D")?.strip_prefix(key)?.strip_prefix('=').map(str::to_owned));
+    property.filter(|value| !value.is_empty())
+}
+
+/// A key that is a property of the JVM in Kafka: from the settings, else from KAFKA_OPTS.
+fn set_for_jvm(config: &BrokerConfig, key: &str) -> Option<String> {
+    let named = config.value(key).filter(|value| !value.is_empty()).map(str::to_owned);
+    named.or_else(|| jvm_property(&std::env::var("KAFKA_OPTS").ok()?, key))
 }
 
 /// Reads and judges every key about SASL that a listener or a link of this node uses.
@@ -97,7 +118,8 @@ pub fn read(
     let mut read = SaslConfig::default();
     for listener in &listeners.all {
         let of = Of { config, listener: &listener.endpoint.listener, file };
-        let sasl = if listener.protocol.has_sasl() { Some(Arc::new(of.listener()?)) } else { None };
+        let is_local = is_loopback(&listener.endpoint.host);
+        let sasl = if listener.protocol.has_sasl() { Some(Arc::new(of.listener(is_local)?)) } else { None };
         read.listeners.push(sasl);
     }
     let own = |listener: &&barnabas_config::Listener| {
@@ -116,6 +138,16 @@ pub fn read(
     Ok(read)
 }
 
+/// What URLs and files OAUTHBEARER may be pointed at.
+fn allowed(config: &BrokerConfig) -> Allowed {
+    let value = |key: &str| set_for_jvm(config, key).unwrap_or_default();
+    Allowed::only(&value(Allowed::URLS), &value(Allowed::FILES))
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
 /// One listener's keys.
 struct Of<'a> {
     config: &'a BrokerConfig,
@@ -124,9 +156,9 @@ struct Of<'a> {
 }
 
 impl Of<'_> {
-    fn listener(&self) -> Result<SaslListener, ConfigError> {
+    fn listener(&self, is_local: bool) -> Result<SaslListener, ConfigError> {
         let mut offers: Vec<Offer> = Vec::new();
-        let mut plain = PlainUsers::default();
+        let (mut plain, mut tokens) = (PlainUsers::default(), None);
         let (key, text) = self.named(None, ENABLED);
         for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             let mechanism = mechanism(&key, name)?;
@@ -134,8 +166,10 @@ impl Of<'_> {
                 continue;
             }
             self.check_classes(mechanism)?;
-            if mechanism == SaslMechanism::Plain {
-                plain = self.plain_users()?;
+            match mechanism {
+                SaslMechanism::Plain => plain = self.plain_users()?,
+                SaslMechanism::OAuthBearer => tokens = Some(self.validator(is_local)?),
+                SaslMechanism::Scram(_) => {}
             }
             let (reauth_key, most) = self.named(Some(mechanism), "connections.max.reauth.ms");
             let session_max_ms = most.trim().parse().map_err(|_| {
@@ -154,11 +188,11 @@ impl Of<'_> {
         let number = |key: &str| self.named(None, key).1.trim().parse::<u64>().unwrap_or(0);
         let receive_bytes_max = usize::try_from(number("sasl.server.max.receive.size")).unwrap_or(0);
         let failure_delay = Duration::from_millis(number("connection.failed.authentication.delay.ms"));
-        Ok(SaslListener { offers, plain, receive_bytes_max, failure_delay })
+        Ok(SaslListener { offers, plain, tokens, receive_bytes_max, failure_delay })
     }
 
     /// What this node logs in with, by the mechanism under `key`.
-    fn client(&self, key: &str) -> Result<ClientLogin, ConfigError> {
+    fn client(&self, key: &str) -> Result<OwnLogin, ConfigError> {
         let (named, text) = self.named(None, key);
         let mechanism = mechanism(&named, text.trim())?;
         self.check_classes(mechanism)?;
@@ -169,9 +203,19 @@ impl Of<'_> {
             return Err(ConfigError::value(&enabled_key, problem, example));
         }
         let module = self.module(mechanism)?;
+        if let (SaslMechanism::OAuthBearer, Some(LoginModule::OAuthBearer(login))) = (mechanism, &module) {
+            let get = |key: &str| Some(self.named(Some(mechanism), key).1);
+            let settings = TokenSettings::read(&get, login, &allowed(self.config));
+            let settings = settings.map_err(|error| self.at(mechanism, error))?;
+            return Ok(OwnLogin::Tokens(Box::new(settings)));
+        }
         let login = module.as_ref().and_then(|module| ClientLogin::of(mechanism, module));
-        login.ok_or_else(|| {
-            let problem = format!("has no username and password, which this node logs in with ({key})");
+        login.map(OwnLogin::Fixed).ok_or_else(|| {
+            let what = match mechanism {
+                SaslMechanism::OAuthBearer => "login module",
+                _ => "username and password",
+            };
+            let problem = format!("has no {what}, which this node logs in with ({key})");
             ConfigError::value(&self.jaas_key(mechanism), problem, self.jaas_example(mechanism))
         })
     }
@@ -184,6 +228,37 @@ impl Of<'_> {
             return Err(ConfigError::value(&self.jaas_key(mechanism), problem, self.jaas_example(mechanism)));
         };
         Ok(PlainUsers::new(login.users.iter().map(|(name, password)| (name.as_str(), password))))
+    }
+
+    fn validator(&self, is_local: bool) -> Result<Validator, ConfigError> {
+        let mechanism = SaslMechanism::OAuthBearer;
+        let options = match self.module(mechanism)? {
+            Some(LoginModule::OAuthBearer(login)) => login.options,
+            _ => Vec::new(),
+        };
+        let get = |key: &str| Some(self.named(Some(mechanism), key).1);
+        let validator = Validator::read(&get, &options, &allowed(self.config));
+        let validator = validator.map_err(|error| self.at(mechanism, error))?;
+        if matches!(validator, Validator::Unsecured(_)) && !is_local {
+            let (key, class) = self.named(Some(mechanism), "sasl.server.callback.handler.class");
+            let problem = format!(
+                "{class} lets every client log in as any user, and the listener {} is not bound to loopback",
+                self.listener
+            );
+            let example = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler";
+            return Err(ConfigError::value(&key, problem, format!("{key}={example}")));
+        }
+        Ok(validator)
+    }
+
+    /// With the prefix under which the key is set, or may be.
+    fn at(&self, mechanism: SaslMechanism, error: OAuthError) -> ConfigError {
+        let OAuthError { key, problem, example } = error;
+        if key == Allowed::URLS || key == Allowed::FILES {
+            return ConfigError::value(&key, problem, example);
+        }
+        let prefix = format!("{}{}.", self.prefix(), mechanism.name().to_lowercase());
+        ConfigError::value(&format!("{prefix}{key}"), problem, format!("{prefix}{example}"))
     }
 
     /// The login module of a mechanism, where there is one.
@@ -215,7 +290,9 @@ impl Of<'_> {
     }
 
     fn check_classes(&self, mechanism: SaslMechanism) -> Result<(), ConfigError> {
-        for key in CLASS_KEYS {
+        // OAUTHBEARER's are judged where they are used.
+        let keys = if mechanism == SaslMechanism::OAuthBearer { OTHER_CLASS_KEYS } else { CLASS_KEYS };
+        for key in keys {
             let (named, class) = self.named(Some(mechanism), key);
             if !class.is_empty() && !OWN_CLASSES.contains(&class.as_str()) {
                 let problem = format!(
@@ -269,17 +346,13 @@ impl Of<'_> {
 fn mechanism(key: &str, name: &str) -> Result<SaslMechanism, ConfigError> {
     let example = format!("{key}=SCRAM-SHA-512");
     match SaslMechanism::from_name(name) {
-        Some(SaslMechanism::OAuthBearer) | None if matches!(name, "GSSAPI" | "OAUTHBEARER") => {
-            let problem = format!(
-                "this version does not speak {name} yet; it speaks PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512"
-            );
+        Some(mechanism) => Ok(mechanism),
+        None if name == "GSSAPI" => {
+            let problem = format!("this version does not speak {name} yet; it speaks {KNOWN}");
             Err(ConfigError::value(key, problem, example))
         }
-        Some(mechanism) => Ok(mechanism),
         None => {
-            let problem = format!(
-                "'{name}' is no SASL mechanism of this version: expected PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"
-            );
+            let problem = format!("'{name}' is no SASL mechanism of this version: expected {KNOWN}");
             Err(ConfigError::value(key, problem, example))
         }
     }

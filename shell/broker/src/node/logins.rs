@@ -6,22 +6,31 @@
 //!
 //! Neighbours: requests/connection/login.rs, which authenticates clients; shell/net's links, which log in.
 
-use crate::config::sasl::{self, SaslConfig, SaslListener};
+use crate::config::sasl::{self, OwnLogin, SaslConfig, SaslListener};
 use arc_swap::ArcSwap;
-use barnabas_base::{Map, MonotonicMs, Text};
+use barnabas_base::{Map, MonotonicMs, Text, TimestampMs};
 use barnabas_config::{ConfigError, Listeners};
 use barnabas_metadata::Image;
 use barnabas_metadata::access::{Scram, ScramMechanism};
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_net::links::LinkLogin;
+use barnabas_net::links::{LinkLogin, LoginSource, LoginWith};
+use barnabas_oauth::{IssuerKeys, TokenSource, Validator};
 use barnabas_sasl::Secret;
+use barnabas_sasl::client::ClientLogin;
 use barnabas_sasl::delay::Delays;
 use barnabas_sasl::exchange::TokenCredential;
 use barnabas_sasl::jaas::Section;
+use barnabas_sasl::oauth::Bearer;
 use barnabas_sasl::scram::{Decoy, ITERATIONS_MIN, Mechanism, ScramCredential, TokenKey, digest};
 use std::collections::BTreeSet;
+use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a start waits for the keys that tokens are signed with. Clients that come back meanwhile would be refused,
+/// and many do not try again.
+const FIRST_KEYS: Duration = Duration::from_secs(10);
 
 /// Credentials that the secret of decoys is made of.
 const DECOY_CREDENTIALS: usize = 8;
@@ -32,6 +41,10 @@ pub struct Logins {
     listeners: ArcSwap<Vec<Option<Arc<SaslListener>>>>,
     pub to_brokers: Option<LinkLogin>,
     pub to_controllers: Option<LinkLogin>,
+    /// Of the listeners with OAUTHBEARER: one for all that name the same issuer alike.
+    issuers: ArcSwap<Vec<Arc<IssuerKeys>>>,
+    /// What the links have their tokens from: to brokers, to controllers.
+    sources: Mutex<[Option<Arc<TokenSource>>; 2]>,
     delays: Mutex<Delays>,
     /// With the credentials that it was made from.
     decoy: Mutex<Option<(Scram, Decoy)>>,
@@ -61,38 +74,123 @@ impl Source {
     }
 }
 
+/// A source of tokens, as links ask it.
+#[derive(Debug)]
+struct Tokens(Arc<TokenSource>);
+
+impl LoginSource for Tokens {
+    fn login(&self) -> Result<ClientLogin, String> {
+        self.0.login()
+    }
+}
+
 impl Logins {
-    pub fn new(source: Source, config: SaslConfig, token_key: Option<TokenKey>) -> Self {
-        Self {
-            listeners: ArcSwap::from_pointee(config.listeners),
-            to_brokers: config.to_brokers.map(LinkLogin::new),
-            to_controllers: config.to_controllers.map(LinkLogin::new),
-            delays: Mutex::default(),
-            decoy: Mutex::default(),
-            token_key,
-            tokens: Mutex::default(),
-            source: Some(source),
+    /// Waits up to ten seconds for the keys of an issuer that answers slowly; a start goes on without those of one that
+    /// does not.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn new(source: Source, config: SaslConfig, token_key: Option<TokenKey>) -> io::Result<Self> {
+        let mut logins = Self { source: Some(source), token_key, ..Self::default() };
+        let issuers = logins.issuers_of(&config)?;
+        issuers.iter().for_each(|issuer| issuer.await_first(FIRST_KEYS));
+        let warnings =
+            config.listeners.iter().flatten().filter_map(|listener| listener.tokens.as_ref()?.warning());
+        for warning in warnings {
+            tracing::warn!("OAUTHBEARER: {warning}");
         }
+        logins.issuers = ArcSwap::from_pointee(issuers);
+        logins.listeners = ArcSwap::from_pointee(config.listeners);
+        let mut links = [config.to_brokers, config.to_controllers].into_iter().enumerate();
+        let mut link = || {
+            let (place, own) = links.next()?;
+            own.map(|own| LinkLogin::new(logins.login_with(place, own)))
+        };
+        let (to_brokers, to_controllers) = (link(), link());
+        (logins.to_brokers, logins.to_controllers) = (to_brokers, to_controllers);
+        Ok(logins)
     }
 
     /// The dynamic configurations have changed. What cannot be is said, and leaves everything as it was.
     pub fn reconfigure(&self, config: &BrokerConfig) {
         let Some(source) = &self.source else { return };
-        match source.read(config) {
-            Ok(read) => {
+        let read = source.read(config).map_err(|error| error.to_string());
+        let read = read.and_then(|read| match self.issuers_of(&read) {
+            Ok(issuers) => Ok((read, issuers)),
+            Err(error) => Err(error.to_string()),
+        });
+        match read {
+            Ok((read, issuers)) => {
+                // A listener's issuer is there before the listener.
+                let before = self.issuers.load_full();
+                self.issuers.store(Arc::new(before.iter().chain(&issuers).cloned().collect()));
                 self.listeners.store(Arc::new(read.listeners));
-                for (link, login) in
+                self.issuers.store(Arc::new(issuers));
+                for (place, (link, own)) in
                     [(&self.to_brokers, read.to_brokers), (&self.to_controllers, read.to_controllers)]
+                        .into_iter()
+                        .enumerate()
                 {
-                    if let (Some(link), Some(login)) = (link, login) {
-                        link.set(login);
+                    if let (Some(link), Some(own)) = (link, own) {
+                        link.set(self.login_with(place, own));
                     }
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "the dynamic SASL configuration is not applied; the one before goes on");
+                tracing::warn!(
+                    error,
+                    "the dynamic SASL configuration is not applied; the one before goes on"
+                );
             }
         }
+    }
+
+    /// The issuers that these listeners need. Those that run already go on.
+    fn issuers_of(&self, config: &SaslConfig) -> io::Result<Vec<Arc<IssuerKeys>>> {
+        let running = self.issuers.load_full();
+        let mut issuers: Vec<Arc<IssuerKeys>> = Vec::new();
+        for listener in config.listeners.iter().flatten() {
+            let Some(Validator::Signed { keys, .. }) = &listener.tokens else { continue };
+            let is_same = |issuer: &&Arc<IssuerKeys>| issuer.settings() == keys;
+            if issuers.iter().find(is_same).is_none() {
+                let issuer = match running.iter().find(is_same) {
+                    Some(issuer) => issuer.clone(),
+                    None => Arc::new(IssuerKeys::start(keys.clone())?),
+                };
+                issuers.push(issuer);
+            }
+        }
+        Ok(issuers)
+    }
+
+    /// A source of tokens whose settings have not changed keeps its token.
+    fn login_with(&self, place: usize, own: OwnLogin) -> LoginWith {
+        let settings = match own {
+            OwnLogin::Fixed(login) => return LoginWith::Fixed(login),
+            OwnLogin::Tokens(settings) => *settings,
+        };
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = match sources[place].take().filter(|source| *source.settings() == settings) {
+            Some(source) => source,
+            None => Arc::new(TokenSource::new(settings)),
+        };
+        sources[place] = Some(source.clone());
+        LoginWith::Source(Arc::new(Tokens(source)))
+    }
+
+    /// Judges a token of OAUTHBEARER on a listener. Does not wait.
+    ///
+    /// # Errors
+    /// What is wrong with it, for the log.
+    pub fn bearer(&self, listener: &SaslListener, token: &str, now: TimestampMs) -> Result<Bearer, String> {
+        let validator = listener.tokens.as_ref().ok_or("this listener does not take OAUTHBEARER")?;
+        let issuers = self.issuers.load();
+        let issuer = match validator {
+            Validator::Signed { keys, .. } => issuers.iter().find(|issuer| issuer.settings() == keys),
+            Validator::Unsecured(_) => None,
+        };
+        let checked = validator.check(token, now, issuer.map(Arc::as_ref));
+        checked.map_err(|fault| fault.to_string())
     }
 
     /// How the listener at this place authenticates; `None`: it does not use SASL.

@@ -56,7 +56,7 @@ pub fn start(
     let source = Source { listeners: config.listeners.clone(), jaas_file: sasl::jaas_file(&broker_config)? };
     let logins = source.read(&broker_config)?;
     let token_key = broker_config.value("delegation.token.secret.key").and_then(TokenKey::new);
-    let logins = Arc::new(Logins::new(source, logins, token_key));
+    let logins = Arc::new(Logins::new(source, logins, token_key)?);
     let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
     in_force::check_distinct(&config.directories())?;
     let file_bytes_max = in_force::file_bytes_max()?;

@@ -59,6 +59,7 @@ mod mended_replicas;
 mod metrics;
 mod moves;
 mod moves_and_kills;
+mod oauth;
 mod offline_replicas;
 mod perf_tools;
 mod ports;

@@ -27,19 +27,42 @@ const NONCE_BYTES: usize = 24;
 
 /// What links log in with. It may change while they run: the next login uses it.
 #[derive(Debug, Clone)]
-pub struct LinkLogin(Arc<Mutex<ClientLogin>>);
+pub struct LinkLogin(Arc<Mutex<LoginWith>>);
+
+/// A credential that stays, or a source of such that do not.
+#[derive(Debug, Clone)]
+pub enum LoginWith {
+    Fixed(ClientLogin),
+    Source(Arc<dyn LoginSource>),
+}
+
+/// Where a login comes from whose credential ends: a token of an issuer.
+pub trait LoginSource: std::fmt::Debug + Send + Sync {
+    /// Called on a thread that may wait.
+    ///
+    /// # Errors
+    /// There is none, and why.
+    fn login(&self) -> Result<ClientLogin, String>;
+}
 
 impl LinkLogin {
-    pub fn new(login: ClientLogin) -> Self {
+    pub fn new(login: LoginWith) -> Self {
         Self(Arc::new(Mutex::new(login)))
     }
 
-    pub fn set(&self, login: ClientLogin) {
+    pub fn set(&self, login: LoginWith) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = login;
     }
 
-    pub fn get(&self) -> ClientLogin {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    async fn get(&self) -> io::Result<ClientLogin> {
+        let with = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match with {
+            LoginWith::Fixed(login) => Ok(login),
+            LoginWith::Source(source) => {
+                let work = tokio::task::spawn_blocking(move || source.login());
+                work.await.map_err(|error| denied(error.to_string()))?.map_err(denied)
+            }
+        }
     }
 }
 
@@ -73,7 +96,7 @@ pub(super) async fn log_in(
     versions: &Map<i16, VersionRange>,
     login: &LinkLogin,
 ) -> io::Result<Option<Duration>> {
-    let login = login.get();
+    let login = login.get().await?;
     let theirs = |api: ApiKey| versions.get(&api.number());
     let newest = |api: ApiKey| theirs(api).map(|range| range.max.min(api.stable_versions().max));
     let Some(version) = newest(ApiKey::SaslAuthenticate) else {

@@ -40,6 +40,19 @@ pub fn open(text: &str, key_password: Option<&str>) -> Result<Store, String> {
     })
 }
 
+/// The one private key of a PEM text, in PKCS#8.
+///
+/// # Errors
+/// There is none, it is in another form, or the password is not its.
+pub fn private_key(text: &str, password: Option<&str>) -> Result<Zeroizing<Vec<u8>>, String> {
+    let key = open(text, password)?.keys.into_iter().next().map(|entry| entry.key);
+    match key {
+        Some(PrivateKeyDer::Pkcs8(key)) => Ok(Zeroizing::new(key.secret_pkcs8_der().to_vec())),
+        Some(_) => Err("its key is not in PKCS#8; openssl pkcs8 -topk8 converts it".to_owned()),
+        None => Err("it holds no private key".to_owned()),
+    }
+}
+
 struct Block<'a> {
     label: &'a str,
     bytes: Zeroizing<Vec<u8>>,

@@ -142,6 +142,16 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               Prometheus' text format, with the names that the JMX exporter gives Kafka's metrics (docs/METRICS.md). \
               Unset: no listener. The page contains client ids and log directories, and everyone who can reach the \
               address can read it. `barnabas hotspots` does not need it."),
+    string("org.apache.kafka.sasl.oauthbearer.allowed.files", "").null().valid(Valid::NonEmpty)
+        .doc("The files that `sasl.oauthbearer.assertion.*` may name, separated by commas. \
+              Unset: the value of `-Dorg.apache.kafka.sasl.oauthbearer.allowed.files=…` in the environment variable \
+              KAFKA_OPTS, where Kafka has this as a property of the JVM; \
+              else none."),
+    string("org.apache.kafka.sasl.oauthbearer.allowed.urls", "").null().valid(Valid::NonEmpty)
+        .doc("The URLs that `sasl.oauthbearer.jwks.endpoint.url` and `sasl.oauthbearer.token.endpoint.url` may have, \
+              `file:` included, separated by commas. Unset: the value of \
+              `-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=…` in the environment variable KAFKA_OPTS, where Kafka \
+              has this as a property of the JVM."),
     long("producer.ids.max", "1000000").between(1_000, 1_000_000_000).unit("producers")
         .doc("The most idempotent producers that all partitions of the node remember together; about 250 bytes of \
               memory each. Above it, the partitions with the most producers forget those that have been silent \

@@ -93,8 +93,12 @@ fn node_logs_in_with_the_module_of_its_own_listener() {
     assert!(said.starts_with("listener.name.in.scram-sha-256.sasl.jaas.config: has no username"), "{said}");
     let read = read_with(&with(&[("listener.name.in.scram-sha-256.sasl.jaas.config", SCRAM)]), "");
     let read = read.expect("sound");
-    assert_eq!(read.to_brokers.expect("a login").mechanism(), "SCRAM-SHA-256");
-    assert_eq!(read.to_controllers.expect("a login").mechanism(), "PLAIN");
+    let mechanism = |login: Option<OwnLogin>| match login {
+        Some(OwnLogin::Fixed(login)) => login.mechanism(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(mechanism(read.to_brokers), "SCRAM-SHA-256");
+    assert_eq!(mechanism(read.to_controllers), "PLAIN");
     let said = refused(&with(&[("sasl.mechanism.inter.broker.protocol", "SCRAM-SHA-512")]));
     assert!(said.contains("is not in it"), "{said}");
 }
@@ -114,12 +118,84 @@ fn jaas_file_has_a_section_for_the_listener_or_for_all() {
 }
 
 #[test]
-fn options_of_the_jvm_name_the_jaas_file() {
-    let of = |options| jvm_property(options);
+fn options_of_the_jvm_are_read() {
+    let of = |options| jvm_property(options, JAAS_FILE);
     assert_eq!(
         of("-Xmx1G -Djava.security.auth.login.config=/etc/jaas.conf -Dx=y").as_deref(),
         Some("/etc/jaas.conf")
     );
     assert_eq!(of("-Djava.security.auth.login.configuration=/x"), None);
     assert_eq!(of("-Djava.security.auth.login.config="), None);
+}
+
+const HANDLER: &str = "listener.name.out.oauthbearer.sasl.server.callback.handler.class";
+const SIGNED: &str = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler";
+const URL: &str = "https://id.example.com/keys";
+
+#[test]
+fn oauthbearer_needs_its_class_audience_issuer_and_allowed_url() {
+    let mut pairs = vec![("sasl.enabled.mechanisms", "OAUTHBEARER")];
+    for (key, value, missing) in [
+        (HANDLER, SIGNED, HANDLER),
+        (
+            "listener.name.out.oauthbearer.sasl.oauthbearer.jwks.endpoint.url",
+            URL,
+            "listener.name.out.oauthbearer.sasl.oauthbearer.jwks.endpoint.url",
+        ),
+        (Allowed::URLS, URL, Allowed::URLS),
+        (
+            "sasl.oauthbearer.expected.audience",
+            "kafka",
+            "listener.name.out.oauthbearer.sasl.oauthbearer.expected.audience",
+        ),
+        (
+            "listener.name.out.sasl.oauthbearer.expected.issuer",
+            "https://id.example.com",
+            "listener.name.out.oauthbearer.sasl.oauthbearer.expected.issuer",
+        ),
+    ] {
+        let said = refused(&pairs);
+        assert!(said.starts_with(missing) && said.contains(&format!("{missing}=")), "{said}");
+        pairs.push((key, value));
+    }
+    let read = read_with(&pairs, "").expect("sound");
+    let out = read.listeners[1].as_ref().expect("SASL");
+    assert!(matches!(&out.tokens, Some(Validator::Signed { keys, .. }) if keys.text == URL));
+}
+
+#[test]
+fn unsigned_tokens_are_taken_on_loopback_alone() {
+    let unsecured = "org.apache.kafka.common.security.oauthbearer.internals.unsecured.\
+                     OAuthBearerUnsecuredValidatorCallbackHandler";
+    let pairs = [("sasl.enabled.mechanisms", "OAUTHBEARER"), (HANDLER, unsecured)];
+    assert!(refused(&pairs).contains("is not bound to loopback"));
+    let local = ("listeners", "IN://:9092,OUT://127.0.0.1:9094,CONTROLLER://:9093");
+    let read = read_with(&[&pairs[..], &[local]].concat(), "").expect("asked for");
+    assert!(matches!(read.listeners[1].as_ref().expect("SASL").tokens, Some(Validator::Unsecured(_))));
+}
+
+#[test]
+fn node_logs_in_with_tokens_of_a_file() {
+    let handler = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler";
+    let module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;";
+    let mut pairs = vec![
+        ("listener.security.protocol.map", "IN:SASL_PLAINTEXT,OUT:PLAINTEXT,CONTROLLER:PLAINTEXT"),
+        ("sasl.enabled.mechanisms", "OAUTHBEARER"),
+        ("sasl.mechanism.inter.broker.protocol", "OAUTHBEARER"),
+        ("listener.name.in.oauthbearer.sasl.server.callback.handler.class", SIGNED),
+        ("sasl.oauthbearer.jwks.endpoint.url", URL),
+        ("sasl.oauthbearer.expected.audience", "kafka"),
+        ("sasl.oauthbearer.expected.issuer", "https://id.example.com"),
+        (Allowed::URLS, "https://id.example.com/keys, file:/run/token"),
+    ];
+    let key = "listener.name.in.oauthbearer.sasl.jaas.config";
+    let said = refused(&pairs);
+    assert!(said.starts_with(key) && said.contains("OAuthBearerLoginModule required;"), "{said}");
+    pairs.push((key, module));
+    let key = "listener.name.in.oauthbearer.sasl.oauthbearer.token.endpoint.url";
+    assert!(refused(&pairs).starts_with(key));
+    pairs.push((key, "file:/run/token"));
+    pairs.push(("listener.name.in.oauthbearer.sasl.login.callback.handler.class", handler));
+    let read = read_with(&pairs, "").expect("sound");
+    assert!(matches!(read.to_brokers, Some(OwnLogin::Tokens(_))));
 }

@@ -302,8 +302,8 @@ impl Surroundings for Around<'_> {
         self.session.node.logins.decoy(&self.image)
     }
 
-    fn bearer(&self, _token: &str, _now: TimestampMs) -> Result<Bearer, String> {
-        Err("OAUTHBEARER is not served".to_owned())
+    fn bearer(&self, token: &str, now: TimestampMs) -> Result<Bearer, String> {
+        self.session.node.logins.bearer(self.listener, token, now)
     }
 
     fn nonce(&self) -> String {

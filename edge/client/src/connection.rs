@@ -97,8 +97,8 @@ impl Connection {
     /// Logs in, or renews the login.
     async fn log_in(&mut self) -> Result<(), ClientError> {
         let security = self.security.clone();
-        let Some(credentials) = security.credentials() else { return Ok(()) };
-        let lifetime = self.log_in_as(credentials).await?;
+        let Some(login) = security.login() else { return Ok(()) };
+        let lifetime = self.log_in_as(login).await?;
         self.renew_at = lifetime.map(|lifetime| Instant::now() + lifetime.mul_f64(RENEWAL));
         Ok(())
     }

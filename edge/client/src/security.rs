@@ -3,9 +3,11 @@
 //! The login itself is connection/login.rs; security/tls.rs makes TLS of the `ssl.*` keys.
 //!
 //! Keys: `security.protocol`, `ssl.*`, `sasl.mechanism`, `sasl.jaas.config`. PLAIN and SCRAM take `username` and `password`,
-//! from PlainLoginModule or ScramLoginModule alike, as Kafka's clients do.
+//! from PlainLoginModule or ScramLoginModule alike, as Kafka's clients do. OAUTHBEARER takes `sasl.oauthbearer.*` and
+//! `sasl.login.*` as shell/oauth reads them, without a list of allowed URLs: the author of a tool's file may read what the
+//! tool may.
 //!
-//! Not here: OAUTHBEARER, GSSAPI, JAAS files of the JVM, callback handler classes. Each is refused by name.
+//! Not here: GSSAPI, JAAS files of the JVM, callback handler classes other than Kafka's own. Each is refused by name.
 //!
 //! # Source
 //! Kafka 4 `CommonClientConfigs`, `SaslConfigs`, `SslConfigs`, `JaasContext`; KIP-43, KIP-84, KIP-85.
@@ -15,14 +17,15 @@ mod tests;
 pub(crate) mod tls;
 
 use crate::ClientError;
+use barnabas_oauth::{Allowed, TokenSettings, TokenSource};
 use barnabas_sasl::Secret;
-use barnabas_sasl::jaas::{LoginModule, parse_one};
+use barnabas_sasl::jaas::{Entry, LoginModule, parse_one};
 use barnabas_sasl::scram::Mechanism;
 use barnabas_tls::ClientTls;
 use std::sync::Arc;
 
 /// The mechanisms that this client speaks.
-const MECHANISMS: &str = "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512";
+const MECHANISMS: &str = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER";
 /// How an error of `sasl.jaas.config` shows what is expected.
 const EXAMPLE: &str = "Example: sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \
                        username=\"alice\" password=\"…\";";
@@ -64,19 +67,37 @@ pub struct Security {
     protocol: Protocol,
     /// All connections share it: sessions are resumed.
     tls: Option<Arc<ClientTls>>,
-    credentials: Option<Credentials>,
+    login: Option<Login>,
+}
+
+/// What a client logs in with.
+#[derive(Debug, Clone)]
+pub(crate) enum Login {
+    Password(Credentials),
+    /// All connections share it: a token serves until most of its life is over.
+    Tokens(Arc<TokenSource>),
+}
+
+impl PartialEq for Login {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Password(one), Self::Password(other)) => one == other,
+            (Self::Tokens(one), Self::Tokens(other)) => one.settings() == other.settings(),
+            _ => false,
+        }
+    }
 }
 
 /// Who logs in, and by which mechanism.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Credentials {
-    pub mechanism: Login,
+    pub mechanism: ByPassword,
     pub user: String,
     pub password: Secret,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Login {
+pub(crate) enum ByPassword {
     Plain,
     /// `is_token`: the user is a delegation token's id and the password its HMAC.
     Scram {
@@ -85,7 +106,7 @@ pub(crate) enum Login {
     },
 }
 
-impl Login {
+impl ByPassword {
     pub fn name(self) -> &'static str {
         match self {
             Self::Plain => "PLAIN",
@@ -98,9 +119,7 @@ impl Login {
 impl PartialEq for Security {
     fn eq(&self, other: &Self) -> bool {
         let stores = |security: &Self| security.tls.as_ref().map(Arc::as_ptr);
-        self.protocol == other.protocol
-            && self.credentials == other.credentials
-            && stores(self) == stores(other)
+        self.protocol == other.protocol && self.login == other.login && stores(self) == stores(other)
     }
 }
 
@@ -119,12 +138,8 @@ impl Security {
         let get = |key: &str| given.iter().rev().find(|pair| pair.0 == key).map(|pair| pair.1.trim());
         let protocol = protocol(get("security.protocol"))?;
         let tls = protocol.has_tls().then(|| tls::load(get)).transpose()?;
-        let credentials = if protocol.has_sasl() {
-            Some(credentials(get("sasl.mechanism"), get("sasl.jaas.config"))?)
-        } else {
-            None
-        };
-        Ok(Self { protocol, tls, credentials })
+        let login = protocol.has_sasl().then(|| login(&get)).transpose()?;
+        Ok(Self { protocol, tls, login })
     }
 
     pub fn protocol(&self) -> Protocol {
@@ -135,8 +150,8 @@ impl Security {
         self.tls.as_deref()
     }
 
-    pub(crate) fn credentials(&self) -> Option<&Credentials> {
-        self.credentials.as_ref()
+    pub(crate) fn login(&self) -> Option<&Login> {
+        self.login.as_ref()
     }
 }
 
@@ -146,25 +161,61 @@ fn protocol(given: Option<&str>) -> Result<Protocol, ClientError> {
     found.ok_or_else(|| invalid("security.protocol", word, "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"))
 }
 
-fn credentials(mechanism: Option<&str>, jaas: Option<&str>) -> Result<Credentials, ClientError> {
-    let mechanism = match mechanism {
-        Some("PLAIN") => Login::Plain,
-        Some(word) => match Mechanism::from_name(word) {
-            Some(mechanism) => Login::Scram { mechanism, is_token: false },
-            None => return Err(invalid("sasl.mechanism", word, MECHANISMS)),
-        },
-        None => {
-            return Err(ClientError::Invalid(format!(
-                "sasl.mechanism is missing: expected {MECHANISMS}. Kafka's default, GSSAPI, is not here"
-            )));
-        }
+fn login<'a>(get: &dyn Fn(&str) -> Option<&'a str>) -> Result<Login, ClientError> {
+    let mechanism = get("sasl.mechanism").ok_or_else(|| {
+        ClientError::Invalid(format!(
+            "sasl.mechanism is missing: expected {MECHANISMS}. Kafka's default, GSSAPI, is not here"
+        ))
+    })?;
+    let mechanism = match (mechanism, Mechanism::from_name(mechanism)) {
+        ("PLAIN", _) => Some(ByPassword::Plain),
+        ("OAUTHBEARER", _) => None,
+        (_, Some(mechanism)) => Some(ByPassword::Scram { mechanism, is_token: false }),
+        (other, None) => return Err(invalid("sasl.mechanism", other, MECHANISMS)),
     };
+    let (entry, module) = module(get("sasl.jaas.config"))?;
+    match mechanism {
+        Some(mechanism) => credentials(mechanism, &entry, module).map(Login::Password),
+        None => tokens(get, &entry, &module),
+    }
+}
+
+fn module(jaas: Option<&str>) -> Result<(Entry, LoginModule), ClientError> {
     let jaas = jaas.filter(|text| !text.is_empty()).ok_or_else(|| {
         ClientError::Invalid(format!("security.protocol has SASL and sasl.jaas.config is missing. {EXAMPLE}"))
     })?;
-    let wrong = |why: String| ClientError::Invalid(format!("sasl.jaas.config: {why}"));
-    let entry = parse_one(jaas).map_err(|error| wrong(error.to_string()))?;
-    let module = LoginModule::try_from(&entry).map_err(|error| wrong(error.to_string()))?;
+    let entry = parse_one(jaas).map_err(|error| wrong(&error.to_string()))?;
+    let module = LoginModule::try_from(&entry).map_err(|error| wrong(&error.to_string()))?;
+    Ok((entry, module))
+}
+
+fn wrong(why: &str) -> ClientError {
+    ClientError::Invalid(format!("sasl.jaas.config: {why}"))
+}
+
+fn tokens<'a>(
+    get: &dyn Fn(&str) -> Option<&'a str>,
+    entry: &Entry,
+    module: &LoginModule,
+) -> Result<Login, ClientError> {
+    let LoginModule::OAuthBearer(module) = module else {
+        return Err(wrong(&format!(
+            "{} does not log in by OAUTHBEARER: expected \
+             org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
+            entry.class
+        )));
+    };
+    let owned = |key: &str| get(key).map(str::to_owned);
+    let settings = TokenSettings::read(&owned, module, &Allowed::All);
+    let settings = settings.map_err(|error| ClientError::Invalid(error.to_string()))?;
+    Ok(Login::Tokens(Arc::new(TokenSource::new(settings))))
+}
+
+fn credentials(
+    mechanism: ByPassword,
+    entry: &Entry,
+    module: LoginModule,
+) -> Result<Credentials, ClientError> {
     let (user, password, is_token) = match module {
         LoginModule::Plain(login) => (login.username, login.password, false),
         LoginModule::Scram(login) => (login.username, login.password, login.token_auth),
@@ -174,18 +225,18 @@ fn credentials(mechanism: Option<&str>, jaas: Option<&str>) -> Result<Credential
                 entry.class,
                 mechanism.name()
             );
-            return Err(wrong(why));
+            return Err(wrong(&why));
         }
     };
     let (Some(user), Some(password)) = (user, password) else {
-        return Err(wrong(format!("username and password are missing. {EXAMPLE}")));
+        return Err(wrong(&format!("username and password are missing. {EXAMPLE}")));
     };
     let mechanism = match mechanism {
-        Login::Scram { mechanism, .. } => Login::Scram { mechanism, is_token },
-        Login::Plain if is_token => {
-            return Err(wrong("tokenauth=true goes with SCRAM, not with PLAIN".to_owned()));
+        ByPassword::Scram { mechanism, .. } => ByPassword::Scram { mechanism, is_token },
+        ByPassword::Plain if is_token => {
+            return Err(wrong("tokenauth=true goes with SCRAM, not with PLAIN"));
         }
-        Login::Plain => Login::Plain,
+        ByPassword::Plain => ByPassword::Plain,
     };
     Ok(Credentials { mechanism, user, password })
 }

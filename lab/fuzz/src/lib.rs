@@ -66,6 +66,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("sasl_scram", logins::sasl_scram, SMALL),
     Target::new("sasl_challenge", logins::sasl_challenge, SMALL),
     Target::new("sasl_bearer", logins::sasl_bearer, SMALL),
+    Target::new("sasl_jwt", logins::sasl_jwt, MESSAGE),
     Target::new("jaas", logins::jaas, MESSAGE),
     Target::new("log_file", files::log_file, LOG),
     Target::new("directory_file", files::directory_file, LOG),

@@ -5,7 +5,9 @@ use barnabas_sasl::Secret;
 use barnabas_sasl::client::{ClientExchange, ClientLogin};
 use barnabas_sasl::exchange::{Exchange, Offer, SaslMechanism, Step, Surroundings, TokenCredential};
 use barnabas_sasl::jaas;
-use barnabas_sasl::oauth::{Bearer, FirstMessage};
+use barnabas_sasl::oauth::{
+    Algorithm, Bearer, FirstMessage, Jwks, PublicKey, Rules, Signatures, UnsecuredRules, end_of,
+};
 use barnabas_sasl::plain::{self, PlainUsers};
 use barnabas_sasl::scram::{Decoy, Mechanism, Received, ScramCredential};
 use barnabas_wire::messages::{ApiVersionsRequest, ApiVersionsResponse};
@@ -102,6 +104,41 @@ pub fn sasl_challenge(data: &[u8]) {
 pub fn sasl_bearer(data: &[u8]) {
     if let Ok(first) = FirstMessage::parse(data) {
         assert!(!first.token.is_empty());
+    }
+}
+
+/// No signature is right.
+struct NoSignatures;
+
+impl Signatures for NoSignatures {
+    fn is_right(&self, _: Algorithm, _: &PublicKey, _: &[u8], _: &[u8]) -> bool {
+        false
+    }
+}
+
+/// A token, up to a line's end, and the set of keys after it. Never taken: no signature is right. One without a
+/// signature names its user.
+pub fn sasl_jwt(data: &[u8]) {
+    let end = data.iter().position(|&byte| byte == b'\n').unwrap_or(data.len());
+    let (token, set) = data.split_at(end);
+    let keys = Jwks::parse(set.get(1..).unwrap_or_default()).unwrap_or_default();
+    let Ok(token) = std::str::from_utf8(token) else { return };
+    let rules = Rules {
+        audiences: Vec::new(),
+        issuer: None,
+        scope_claim: "scope".to_owned(),
+        sub_claim: "sub".to_owned(),
+        clock_skew_ms: i64::MAX,
+    };
+    assert!(rules.check(token, TimestampMs(1_000), &keys, &NoSignatures).is_err());
+    let unsecured = UnsecuredRules {
+        principal_claim: "sub".to_owned(),
+        scope_claim: "scope".to_owned(),
+        required_scopes: vec!["a".to_owned()],
+        clock_skew_ms: i64::MAX,
+    };
+    if let Ok(bearer) = unsecured.check(token, TimestampMs(1_000)) {
+        assert!(!bearer.principal.is_empty() && end_of(token) == Ok(bearer.expires));
     }
 }
 

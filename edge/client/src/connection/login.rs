@@ -7,12 +7,15 @@
 
 use super::Connection;
 use crate::ClientError;
-use crate::security::{Credentials, Login};
+use crate::security::{ByPassword, Credentials, Login};
 use barnabas_base::ErrorCode;
-use barnabas_sasl::{plain, scram};
+use barnabas_oauth::TokenSource;
+use barnabas_sasl::client::ClientLogin;
+use barnabas_sasl::{oauth, plain, scram};
 use barnabas_wire::messages::{SaslAuthenticateRequest, SaslHandshakeRequest, SaslHandshakeResponse};
 use barnabas_wire::{ApiKey, VersionRange};
 use bytes::Bytes;
+use std::sync::Arc;
 use std::time::Duration;
 
 const NONCE_BYTES: usize = 20;
@@ -23,25 +26,55 @@ impl Connection {
     /// # Errors
     /// [`ClientError::Login`] if the node refuses, or proves not to know the credential; what the connection ends
     /// with.
-    pub(super) async fn log_in_as(&mut self, who: &Credentials) -> Result<Option<Duration>, ClientError> {
-        self.shake_hands(who.mechanism.name()).await?;
-        let lifetime = match who.mechanism {
-            Login::Plain => {
-                let message = plain::client_message(&who.user, &who.password);
-                self.authenticate(who, message.to_vec()).await?.1
-            }
-            Login::Scram { mechanism, is_token } => {
-                let (first, client) = scram::Client::new(mechanism, &who.user, is_token, &nonce()?);
-                let challenge = self.authenticate(who, first).await?.0;
-                let (proof, client) = client
-                    .answer(&challenge, &who.password)
-                    .map_err(|fault| self.failed(who, &fault.to_string()))?;
-                let (signature, lifetime) = self.authenticate(who, proof).await?;
-                client.verify(&signature).map_err(|fault| self.failed(who, &fault.to_string()))?;
-                lifetime
-            }
+    pub(super) async fn log_in_as(&mut self, login: &Login) -> Result<Option<Duration>, ClientError> {
+        let lifetime = match login {
+            Login::Password(who) => self.log_in_by_password(who).await?,
+            Login::Tokens(source) => self.log_in_by_token(source.clone()).await?,
         };
         Ok(u64::try_from(lifetime).ok().filter(|ms| *ms > 0).map(Duration::from_millis))
+    }
+
+    async fn log_in_by_password(&mut self, who: &Credentials) -> Result<i64, ClientError> {
+        let mechanism = who.mechanism.name();
+        let as_whom = &format!("user {} by {mechanism}", who.user);
+        self.shake_hands(mechanism).await?;
+        match who.mechanism {
+            ByPassword::Plain => {
+                let message = plain::client_message(&who.user, &who.password);
+                Ok(self.authenticate(as_whom, message.to_vec()).await?.1)
+            }
+            ByPassword::Scram { mechanism, is_token } => {
+                let (first, client) = scram::Client::new(mechanism, &who.user, is_token, &nonce()?);
+                let challenge = self.authenticate(as_whom, first).await?.0;
+                let (proof, client) = client
+                    .answer(&challenge, &who.password)
+                    .map_err(|fault| self.failed(as_whom, &fault.to_string()))?;
+                let (signature, lifetime) = self.authenticate(as_whom, proof).await?;
+                client.verify(&signature).map_err(|fault| self.failed(as_whom, &fault.to_string()))?;
+                Ok(lifetime)
+            }
+        }
+    }
+
+    async fn log_in_by_token(&mut self, source: Arc<TokenSource>) -> Result<i64, ClientError> {
+        let as_whom = "a token by OAUTHBEARER";
+        // The issuer may be slow: not on the runtime's own thread.
+        let login = tokio::task::spawn_blocking(move || source.login()).await;
+        let login = login.map_err(|error| error.to_string()).and_then(|login| login);
+        let (token, extensions) = match login {
+            Ok(ClientLogin::Bearer { token, extensions }) => (token, extensions),
+            Ok(other) => return Err(self.failed(as_whom, other.mechanism())),
+            Err(why) => return Err(self.failed(as_whom, &why)),
+        };
+        self.shake_hands("OAUTHBEARER").await?;
+        let message = oauth::client_message(&token, &extensions);
+        let (challenge, lifetime) = self.authenticate(as_whom, message.to_vec()).await?;
+        if challenge.is_empty() {
+            return Ok(lifetime);
+        }
+        // The server refuses, and does so once more when the client has confirmed that it has read why.
+        self.authenticate(as_whom, oauth::CONFIRMATION.to_vec()).await?;
+        Err(self.failed(as_whom, &String::from_utf8_lossy(&challenge)))
     }
 
     async fn shake_hands(&mut self, mechanism: &str) -> Result<(), ClientError> {
@@ -73,11 +106,7 @@ impl Connection {
     }
 
     /// Sends one message of the mechanism: the answer, and the session's lifetime in ms.
-    async fn authenticate(
-        &mut self,
-        who: &Credentials,
-        message: Vec<u8>,
-    ) -> Result<(Bytes, i64), ClientError> {
+    async fn authenticate(&mut self, as_whom: &str, message: Vec<u8>) -> Result<(Bytes, i64), ClientError> {
         let request = SaslAuthenticateRequest { auth_bytes: message.into(), ..Default::default() };
         let version = self.version_for::<SaslAuthenticateRequest>()?;
         let answer = self.exchange(&request, version).await?;
@@ -85,16 +114,15 @@ impl Connection {
             ErrorCode::None => Ok((answer.auth_bytes, answer.session_lifetime_ms)),
             ErrorCode::SaslAuthenticationFailed => {
                 let told = answer.error_message.as_deref().unwrap_or_default();
-                Err(self.failed(who, told))
+                Err(self.failed(as_whom, told))
             }
-            code => Err(self.failed(who, &code.to_string())),
+            code => Err(self.failed(as_whom, &code.to_string())),
         }
     }
 
-    fn failed(&self, who: &Credentials, told: &str) -> ClientError {
-        let (user, mechanism) = (&who.user, who.mechanism.name());
+    fn failed(&self, as_whom: &str, told: &str) -> ClientError {
         let told = if told.is_empty() { String::new() } else { format!(": {told}") };
-        let why = format!("authentication failed for user {user} by {mechanism}{told}");
+        let why = format!("authentication failed for {as_whom}{told}");
         ClientError::Login { address: self.address().to_owned(), why }
     }
 }

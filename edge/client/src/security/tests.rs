@@ -4,6 +4,8 @@ use super::*;
 use crate::fake_broker::{fake_broker, nodes};
 use crate::{Connection, Dial};
 use barnabas_base::ErrorCode;
+use barnabas_issuer::{CLIENT_ID, CLIENT_SECRET, Issuer, SigningKey, lasting};
+use barnabas_sasl::oauth;
 use barnabas_sasl::plain::{PlainUsers, log_in};
 use barnabas_sasl::scram::{Challenged, Decoy, Received, ScramCredential};
 use barnabas_wire::messages::{
@@ -18,6 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const APIS: &[(i16, i16)] = &[(3, 12), (17, 1), (36, 2)];
 const SCRAM: &str = "org.apache.kafka.common.security.scram.ScramLoginModule required";
+const OAUTHBEARER: &str = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required";
 const PLAIN: &str = "org.apache.kafka.common.security.plain.PlainLoginModule required";
 
 fn jaas(module: &str, password: &str) -> String {
@@ -198,9 +201,12 @@ fn scram_takes_either_login_module_and_tokens() {
             ("sasl.mechanism", "SCRAM-SHA-512"),
             ("sasl.jaas.config", jaas),
         ];
-        Security::parse(keys).unwrap().credentials.unwrap()
+        match Security::parse(keys).unwrap().login.unwrap() {
+            Login::Password(credentials) => credentials,
+            other => panic!("{other:?}"),
+        }
     };
-    let scram = |is_token| Login::Scram { mechanism: Mechanism::Sha512, is_token };
+    let scram = |is_token| ByPassword::Scram { mechanism: Mechanism::Sha512, is_token };
     assert_eq!(read(&jaas(PLAIN, "x")).mechanism, scram(false));
     let token = format!("{SCRAM} username=\"id\" password=\"hmac\" tokenauth=\"true\";");
     assert_eq!(read(&token).mechanism, scram(true));
@@ -213,10 +219,9 @@ fn what_cannot_be_done_is_refused_with_what_can() {
         refusal(&[("security.protocol", "TLS")])
             .contains("PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; not 'TLS'")
     );
-    assert!(
-        refusal(&[sasl])
-            .starts_with("sasl.mechanism is missing: expected PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
-    );
+    assert!(refusal(&[sasl]).starts_with(
+        "sasl.mechanism is missing: expected PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"
+    ));
     assert!(refusal(&[sasl, ("sasl.mechanism", "GSSAPI")]).contains("not 'GSSAPI'"));
     let plain = ("sasl.mechanism", "PLAIN");
     assert!(
@@ -233,4 +238,101 @@ fn what_cannot_be_done_is_refused_with_what_can() {
 fn password_in_debug_output_is_hidden() {
     let shown = format!("{:?}", security("PLAIN", "hunter2"));
     assert!(shown.contains("alice") && !shown.contains("hunter2"), "{shown}");
+}
+
+/// A broker that takes the token `good` alone. Counts logins and confirmations of a refusal.
+async fn token_broker(good: String, counts: Arc<[AtomicU32; 2]>) -> String {
+    fake_broker(APIS, move |request| {
+        Some(match request {
+            RequestBody::SaslHandshake(asked) => {
+                assert_eq!(&*asked.mechanism, "OAUTHBEARER");
+                SaslHandshakeResponse { mechanisms: vec![asked.mechanism], ..Default::default() }.into()
+            }
+            RequestBody::SaslAuthenticate(asked) if asked.auth_bytes == oauth::CONFIRMATION => {
+                counts[1].fetch_add(1, Ordering::Relaxed);
+                SaslAuthenticateResponse {
+                    error_code: ErrorCode::SaslAuthenticationFailed.code(),
+                    error_message: Some(oauth::INVALID_TOKEN.into()),
+                    ..Default::default()
+                }
+                .into()
+            }
+            RequestBody::SaslAuthenticate(asked) => {
+                let first = oauth::FirstMessage::parse(&asked.auth_bytes).expect("a first message");
+                if first.token == good {
+                    counts[0].fetch_add(1, Ordering::Relaxed);
+                    return Some(with_lifetime(SaslAuthenticateResponse::default(), 20));
+                }
+                let auth_bytes = Bytes::from_static(oauth::INVALID_TOKEN.as_bytes());
+                SaslAuthenticateResponse { auth_bytes, ..Default::default() }.into()
+            }
+            RequestBody::Metadata(_) => nodes(&[(1, "127.0.0.1:1")]).into(),
+            other => panic!("{other:?}"),
+        })
+    })
+    .await
+}
+
+fn by_token(issuer: &Issuer, secret: &str) -> Security {
+    let (url, module) = (issuer.url("token"), format!("{OAUTHBEARER};"));
+    let keys = [
+        ("security.protocol", "SASL_PLAINTEXT"),
+        ("sasl.mechanism", "OAUTHBEARER"),
+        ("sasl.jaas.config", &module),
+        ("sasl.oauthbearer.token.endpoint.url", &url),
+        ("sasl.oauthbearer.client.credentials.client.id", CLIENT_ID),
+        ("sasl.oauthbearer.client.credentials.client.secret", secret),
+    ];
+    Security::parse(keys).expect("complete")
+}
+
+#[tokio::test]
+async fn token_of_an_issuer_logs_in_and_is_used_again() {
+    let (issuer, key) = (Issuer::start(false), SigningKey::generate("1", "ES256"));
+    let token = key.token(&lasting(&serde_json::json!({"sub": "alice"}), 600));
+    issuer.hand_out(std::slice::from_ref(&token));
+    let counts = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+    let address = token_broker(token, counts.clone()).await;
+    let mut connection =
+        Connection::open_with(&address, &dial(by_token(&issuer, CLIENT_SECRET))).await.expect("open");
+    tokio::time::sleep(Duration::from_millis(25)).await;
+    connection.call(&MetadataRequest::default()).await.expect("served");
+    let counted = |place: usize| counts[place].load(Ordering::Relaxed);
+    assert_eq!((counted(0), counted(1), issuer.forms().len()), (2, 0, 1));
+}
+
+#[tokio::test]
+async fn refused_token_is_confirmed_and_says_why() {
+    let (issuer, key) = (Issuer::start(false), SigningKey::generate("1", "ES256"));
+    let token = key.token(&lasting(&serde_json::json!({"sub": "alice"}), 600));
+    issuer.hand_out(std::slice::from_ref(&token));
+    let counts = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+    let address = token_broker("another".to_owned(), counts.clone()).await;
+    let error = Connection::open_with(&address, &dial(by_token(&issuer, CLIENT_SECRET))).await;
+    let text = error.expect_err("refused").to_string();
+    let said = "authentication failed for a token by OAUTHBEARER: {\"status\":\"invalid_token\"}";
+    assert!(text.contains(said) && !text.contains(&token), "{text}");
+    assert_eq!(counts[1].load(Ordering::Relaxed), 1);
+    let error = Connection::open_with(&address, &dial(by_token(&issuer, "hunter2"))).await;
+    let text = error.expect_err("no token").to_string();
+    assert!(text.contains("status 401: invalid_client") && !text.contains("hunter2"), "{text}");
+}
+
+#[test]
+fn keys_of_oauthbearer_are_read() {
+    let module = format!("{OAUTHBEARER};");
+    let keys = |more: &[(&str, &str)]| {
+        let sasl = [("security.protocol", "SASL_PLAINTEXT"), ("sasl.mechanism", "OAUTHBEARER")];
+        Security::parse(sasl.into_iter().chain(more.iter().copied())).map_err(|error| error.to_string())
+    };
+    let said = keys(&[("sasl.jaas.config", &jaas(SCRAM, "hunter2"))]).expect_err("refused");
+    assert!(said.contains("does not log in by OAUTHBEARER") && !said.contains("hunter2"), "{said}");
+    let said = keys(&[("sasl.jaas.config", &module)]).expect_err("refused");
+    assert!(said.contains("sasl.oauthbearer.token.endpoint.url: is not set"), "{said}");
+    let unsecured = format!("{OAUTHBEARER} unsecuredLoginStringClaim_sub=\"alice\";");
+    let unsecured = [("sasl.jaas.config", unsecured.as_str())];
+    assert_eq!(keys(&unsecured), keys(&unsecured));
+    let file =
+        [("sasl.jaas.config", module.as_str()), ("sasl.oauthbearer.token.endpoint.url", "file:/run/token")];
+    assert_ne!(keys(&unsecured), keys(&file));
 }

@@ -4,7 +4,7 @@
 use crate::harness::cluster::{Cluster, eventually, metadata};
 use crate::harness::quorum::{self, random_uuid};
 use crate::harness::sasl::node;
-use crate::harness::{Client, TestNode, free_port};
+use crate::harness::{Client, TestNode, binary, free_port};
 use barnabas_harness::TempDir;
 use barnabas_issuer::{CLIENT_ID, CLIENT_SECRET, Issuer, SigningKey, lasting, token};
 use barnabas_sasl::Secret;
@@ -266,4 +266,57 @@ fn nodes_log_in_to_each_other_with_tokens_that_end() {
         assert!(!log.contains(" fenced:") && !log.contains("s3cret"), "{log}");
     }
     cluster.stop();
+}
+
+/// The blocks of docs/SECURITY.md about OAUTHBEARER, with the names of this test in place of the page's.
+fn guide(names: &[(&str, &str)]) -> Vec<String> {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/SECURITY.md"))
+        .expect("a page");
+    let section = page.split("## Tokens of an issuer (OAUTHBEARER)").nth(1).expect("a section");
+    let section = section.split("\n## ").next().expect("its end");
+    let mut blocks: Vec<String> = section.split("```\n").skip(1).step_by(2).map(str::to_owned).collect();
+    for block in &mut blocks {
+        names.iter().for_each(|(theirs, ours)| *block = block.replace(theirs, ours));
+    }
+    blocks
+}
+
+#[test]
+fn guide_of_oauthbearer_lets_a_tool_log_in() {
+    let (dir, issuer, key) =
+        (TempDir::new(), Issuer::start(true), Arc::new(SigningKey::generate("k", "RS256")));
+    issuer.publish(&[&key]);
+    let claims = json!({"sub": "orders", "aud": ["kafka"], "iss": "https://id.example.com", "scope": "a"});
+    issuer.sign(key, claims, 600);
+    let trust = dir.path().join("ca.pem");
+    std::fs::write(&trust, &issuer.authority).expect("written");
+    let trusting = format!("required ssl.truststore.location=\"{}\";", trust.display());
+    let file = dir.path().join("orders.properties");
+    let (keys, tokens) = (issuer.url("jwks"), issuer.url("token"));
+    let names = [
+        ("https://id.example.com/keys", keys.as_str()),
+        ("https://id.example.com/token", &tokens),
+        ("required;", &trusting),
+        (".sasl_ssl.", ".sasl."),
+        ("=SASL_SSL", "=SASL_PLAINTEXT"),
+        ("orders-service", CLIENT_ID),
+        ("orders-secret", CLIENT_SECRET),
+        ("orders.properties", file.to_str().expect("a path")),
+    ];
+    let blocks = guide(&names);
+    let [listener, client, command] = blocks.as_slice() else { panic!("{blocks:?}") };
+    let settings: Vec<&str> = listener.lines().collect();
+    let (mut node, port) = node("PLAIN", &[], &settings);
+    node.launch();
+    let run = || {
+        let command = command.replace("127.0.0.1:9092", &format!("127.0.0.1:{port}"));
+        let output = binary().args(command.split_whitespace().skip(1)).output().expect("runs");
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    std::fs::write(&file, client).expect("written");
+    assert_eq!(run(), (true, String::new()));
+    std::fs::write(&file, client.replace(CLIENT_SECRET, "wr0ng")).expect("written");
+    let (is_success, said) = run();
+    assert!(!is_success && said.contains("status 401: invalid_client") && !said.contains("wr0ng"), "{said}");
+    assert!(node.stop().success());
 }

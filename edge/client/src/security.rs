@@ -4,8 +4,8 @@
 //!
 //! Keys: `security.protocol`, `ssl.*`, `sasl.mechanism`, `sasl.jaas.config`. PLAIN and SCRAM take `username` and `password`,
 //! from PlainLoginModule or ScramLoginModule alike, as Kafka's clients do. OAUTHBEARER takes `sasl.oauthbearer.*` and
-//! `sasl.login.*` as shell/oauth reads them, without a list of allowed URLs: the author of a tool's file may read what the
-//! tool may.
+//! `sasl.login.*` as shell/oauth reads them, without a list of allowed URLs: the author of a tool's file may read what
+//! the tool may.
 //!
 //! Not here: GSSAPI, JAAS files of the JVM, callback handler classes other than Kafka's own. Each is refused by name.
 //!

@@ -1,4 +1,4 @@
-//! The tokens that this node, or a tool, logs in with: asked of an issuer, read from a file, or made without a signature.
+//! The tokens that this node, or a tool, logs in with: asked of an issuer, read from a file, or made unsigned.
 //!
 //! A token is kept until most of its life is over (`sasl.login.refresh.window.factor`). The next login after that gets
 //! another; while no other can be had, the old one serves until its end. Blocking: for threads that may wait.
@@ -131,8 +131,8 @@ impl TokenSource {
         &self.settings
     }
 
-    /// A login with a token that has not ended. May wait for the issuer, at most some 40 s; logins at the same time wait
-    /// for one answer.
+    /// A login with a token that has not ended. May wait for the issuer, at most some 40 s; logins at the same time
+    /// wait for one answer.
     ///
     /// # Errors
     /// There is no token, and why. Holds no secret.

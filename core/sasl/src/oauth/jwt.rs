@@ -9,10 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 
-use super::Fault;
-
-/// Most bytes of a token. Issuers' tokens have one to four thousand.
-pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
+use super::fault::{Fault, TOKEN_BYTES_MAX};
 
 /// How a token is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

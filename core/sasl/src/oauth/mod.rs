@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `message` | the client's first message, both sides |
 //! | `jwt` | what a token says |
+//! | `fault` | why it is refused |
 //! | `jwks` | an issuer's keys, and which of them a token names |
 //! | `rules` | which tokens are taken, and as whom |
 //! | `refresh` | when the issuer's keys are fetched again |
@@ -11,6 +12,7 @@
 //! # Source
 //! RFC 7628; Kafka 4 `OAuthBearerClientInitialResponse`, `OAuthBearerSaslServer`.
 
+mod fault;
 mod jwks;
 mod jwt;
 mod message;
@@ -19,11 +21,12 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+pub use fault::{Fault, TOKEN_BYTES_MAX};
 pub use jwks::{Curve, Jwks, JwksFault, KEYS_MAX, Material, PublicKey};
-pub use jwt::{Algorithm, Claims, Jwt, TOKEN_BYTES_MAX};
+pub use jwt::{Algorithm, Claims, Jwt};
 pub use message::{FirstMessage, client_message};
 pub use refresh::{EARLY_MS, Pauses, Refresh};
-pub use rules::{Fault, Rules, Signatures, UnsecuredRules, end_of};
+pub use rules::{Rules, Signatures, UnsecuredRules, end_of};
 
 use barnabas_base::TimestampMs;
 

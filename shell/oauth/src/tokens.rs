@@ -47,7 +47,7 @@ pub struct TokenSettings {
 #[derive(Debug, Clone, PartialEq)]
 enum Way {
     File(PathBuf),
-    Issuer(Issuer),
+    Issuer(Box<Issuer>),
     /// Claims besides `exp` and `iat`, and how many seconds such a token lasts.
     Unsecured {
         claims: Map<String, Value>,

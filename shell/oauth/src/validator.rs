@@ -31,7 +31,7 @@ const JWKS_EXAMPLE: &str = "https://id.example.com/oauth2/keys";
 pub enum Validator {
     Signed {
         rules: Rules,
-        keys: KeySettings,
+        keys: Box<KeySettings>,
     },
     /// Tokens without a signature: who asks for them lets everyone in as anyone.
     Unsecured(UnsecuredRules),
@@ -68,7 +68,8 @@ impl Validator {
         };
         let (connect, read) = values.timeouts()?;
         let tls = tls(&url, options)?;
-        Ok(Self::Signed { rules, keys: KeySettings { text, url, tls, pauses, connect, read } })
+        let keys = Box::new(KeySettings { text, url, tls, pauses, connect, read });
+        Ok(Self::Signed { rules, keys })
     }
 
     /// Judges a token. `keys`: those of [`Self::Signed`]'s settings. Does not wait: where the key is unknown, the token

@@ -151,11 +151,11 @@ impl Logins {
         let mut issuers: Vec<Arc<IssuerKeys>> = Vec::new();
         for listener in config.listeners.iter().flatten() {
             let Some(Validator::Signed { keys, .. }) = &listener.tokens else { continue };
-            let is_same = |issuer: &&Arc<IssuerKeys>| issuer.settings() == keys;
+            let is_same = |issuer: &&Arc<IssuerKeys>| issuer.settings() == keys.as_ref();
             if issuers.iter().find(is_same).is_none() {
                 let issuer = match running.iter().find(is_same) {
                     Some(issuer) => issuer.clone(),
-                    None => Arc::new(IssuerKeys::start(keys.clone())?),
+                    None => Arc::new(IssuerKeys::start(keys.as_ref().clone())?),
                 };
                 issuers.push(issuer);
             }
@@ -186,7 +186,9 @@ impl Logins {
         let validator = listener.tokens.as_ref().ok_or("this listener does not take OAUTHBEARER")?;
         let issuers = self.issuers.load();
         let issuer = match validator {
-            Validator::Signed { keys, .. } => issuers.iter().find(|issuer| issuer.settings() == keys),
+            Validator::Signed { keys, .. } => {
+                issuers.iter().find(|issuer| issuer.settings() == keys.as_ref())
+            }
             Validator::Unsecured(_) => None,
         };
         let checked = validator.check(token, now, issuer.map(Arc::as_ref));

@@ -96,7 +96,7 @@ impl Assertion {
 
 impl Made {
     fn token(&self, now_s: i64) -> Result<Zeroizing<String>, String> {
-        let (mut header, mut claims) = self.template()?;
+        let [mut header, mut claims] = self.template()?;
         header.insert("alg".to_owned(), if self.is_ecdsa { "ES256" } else { "RS256" }.into());
         header.entry("typ").or_insert_with(|| "JWT".into());
         for (name, value) in &self.claims {
@@ -117,7 +117,7 @@ impl Made {
     }
 
     /// `{"header":{…},"payload":{…}}`
-    fn template(&self) -> Result<(Map<String, Value>, Map<String, Value>), String> {
+    fn template(&self) -> Result<[Map<String, Value>; 2], String> {
         let Some(path) = &self.template_file else { return Ok(Default::default()) };
         let text = read_file(path, FILE_BYTES_MAX)?;
         let template: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -127,7 +127,7 @@ impl Made {
             Some(_) => None,
         };
         match (template.is_object(), part("header"), part("payload")) {
-            (true, Some(header), Some(claims)) => Ok((header, claims)),
+            (true, Some(header), Some(claims)) => Ok([header, claims]),
             _ => {
                 let example = json!({"header": {"kid": "1"}, "payload": {"iss": "client"}});
                 Err(format!("{}: no template of JSON. Example: {example}", path.display()))

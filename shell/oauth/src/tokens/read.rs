@@ -111,7 +111,7 @@ fn from(
         (Url::Http(url), _) => url,
     };
     let (connect, read) = values.timeouts()?;
-    Ok(Way::Issuer(Issuer {
+    Ok(Way::Issuer(Box::new(Issuer {
         url,
         tls,
         grant: grant(retriever.as_deref(), values, module, allowed)?,
@@ -123,7 +123,7 @@ fn from(
         limits: Limits { connect, read, body_bytes_max: ANSWER_BYTES_MAX },
         retry_ms: values.number("sasl.login.retry.backoff.ms", 100)?,
         retry_max_ms: values.number("sasl.login.retry.backoff.max.ms", 10_000)?.min(60_000),
-    }))
+    })))
 }
 
 fn grant(

@@ -95,7 +95,7 @@ impl Listener {
         let pairs = [(HANDLER, SECURED), (JWKS, url.as_str()), AUDIENCE, ISSUER];
         let validator = read_with(&pairs, &Allowed::only(&url, "")).expect("sound");
         let Validator::Signed { keys, .. } = &validator else { panic!("signed") };
-        let keys = IssuerKeys::start(keys.clone()).expect("a thread");
+        let keys = IssuerKeys::start(keys.as_ref().clone()).expect("a thread");
         keys.await_first(Duration::from_secs(20));
         Self { _dir: dir, validator, keys, rsa, ec }
     }

@@ -168,7 +168,7 @@ impl Decoy {
         let of_mechanism = (mechanism.code(), 0)..=(mechanism.code(), u32::MAX);
         let total: u64 = self.counts.range(of_mechanism.clone()).map(|(_, users)| users).sum();
         let drawn = u32::from_be_bytes([random[0], random[1], random[2], random[3]]);
-        let mut place = u128::from(total) * u128::from(drawn) >> u32::BITS;
+        let mut place = (u128::from(total) * u128::from(drawn)) >> u32::BITS;
         for (&(_, iterations), &users) in self.counts.range(of_mechanism) {
             match place.checked_sub(users.into()) {
                 Some(left) => place = left,

@@ -12,9 +12,9 @@
 
 use super::Session;
 use crate::node::cluster::callers::Caller;
-use crate::node::peers::broker_links::FORWARDING_CLIENT_ID;
 use crate::node::workers::quotas::Limited;
 use crate::requests::call::{Answer, Call};
+use barnabas_api::k00_produce::forwarding::FORWARDING_CLIENT_ID;
 use barnabas_api::throttled::set_throttle_time;
 use barnabas_api::{Client, k58_envelope};
 use barnabas_base::{DurationMs, MonotonicMs};

@@ -154,7 +154,7 @@ impl PartitionWorker {
         if goes_on.is_none_or(|position| position.offset == asked.offset) {
             // What came comes again.
             if let Some(fetcher) = self.following.fetcher_of(key) {
-                fetcher.delayed(key.into(), now);
+                fetcher.delayed(key, now);
             }
         }
     }

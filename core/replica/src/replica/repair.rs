@@ -69,6 +69,8 @@ pub struct Repair {
     refetch: Option<Refetch>,
     /// Up to where the leader has served what would be given up.
     sweep: Option<Offset>,
+    /// From where on.
+    swept_from: Offset,
     /// It has served all of it.
     is_served: bool,
     /// Where the leader's own records were last found to be damaged.
@@ -208,12 +210,19 @@ impl Replica {
     /// From where what would be given up is to be fetched.
     fn swept_to(&mut self, damaged: Offset, start: Offset) -> Offset {
         let unfit = self.repair.damages.unfit().unwrap_or(damaged);
-        if self.repair.is_served {
-            return unfit;
+        let base = self.log.segment_base_of(unfit);
+        let Repair { sweep, swept_from, is_served, .. } = &mut self.repair;
+        if sweep.is_none() || base < *swept_from {
+            // Damage in front of what was served was found since.
+            (*sweep, *swept_from, *is_served) = (Some(base), base, false);
         }
-        let swept = self.repair.sweep.get_or_insert(self.log.segment_base_of(unfit));
-        *swept = (*swept).max(start);
-        *swept
+        match sweep {
+            Some(swept) if !*is_served => {
+                *swept = (*swept).max(start);
+                *swept
+            }
+            _ => unfit,
+        }
     }
 
     fn begin_asking(&mut self, from: Offset, view: &RepairView<'_>) -> RepairStep {

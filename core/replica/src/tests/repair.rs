@@ -218,6 +218,25 @@ fn nothing_is_given_up_before_the_leader_has_served_it() {
 }
 
 #[test]
+fn damage_in_front_of_what_was_served_is_swept_too() {
+    let (mut bench, out) = (damaged(), row(&[2, 3], &[]));
+    step(&mut bench, &view(&out));
+    serve_all(&mut bench, &view(&out));
+    flip(&bench, 0, 70);
+    assert_eq!(bench.replica.note_damage(Offset(4), true), Some(Offset(4)));
+    let late = at(&out, 1_000_000);
+    assert_eq!(step(&mut bench, &late), RepairStep::Ask);
+    answer(&mut bench, 0, batch(0, 9, None));
+    for _ in 0..3 {
+        assert_eq!(step(&mut bench, &late), RepairStep::Wait, "the first segment was not served");
+    }
+    answer(&mut bench, 0, leaders(&[0, 10, 20]));
+    let to = Offset(0);
+    let step = step(&mut bench, &late);
+    assert_eq!(step, RepairStep::GiveUp { from: to, to, cut: Cut::StartAt(to) });
+}
+
+#[test]
 fn sweep_stays_below_the_leaders_high_watermark() {
     let (mut bench, out) = (damaged(), row(&[2, 3], &[]));
     step(&mut bench, &view(&out));

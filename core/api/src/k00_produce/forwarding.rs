@@ -209,8 +209,8 @@ pub enum Verdict {
     Early,
     /// The answer does not name it: its producer keeps the refusal.
     Silent,
-    /// The new leader does not let this broker write. The producer was authorised here: it keeps its refusal, which names
-    /// the leader, and goes there itself.
+    /// The new leader does not let this broker write. The producer was authorised here: it keeps its refusal, which
+    /// names the leader, and goes there itself.
     Denied,
 }
 

@@ -9,9 +9,9 @@
 //!    and removes it from the ISR. Local data stays.
 //! 4. *Mend*: what the leader sends is written over the damaged batches, where it fits ([`Replica::take_again`],
 //!    core/storage's `Log::mend`). Once all segments are whole, the replica is repaired.
-//! 5. *Sweep*: where something does not fit, the follower fetches everything that it would give up, from the base of the
-//!    first such segment to its end, checks it and drops it. A leader that is damaged there itself ends the repair: it
-//!    waits for another leader, and keeps its data.
+//! 5. *Sweep*: where something does not fit, the follower fetches everything that it would give up, from the base of
+//!    the first such segment to its end, checks it and drops it. A leader that is damaged there itself ends the repair:
+//!    it waits for another leader, and keeps its data.
 //! 6. *Give up*: once all of that was served, and the replica is known to be neither in the ISR nor in the ELR, the
 //!    segment and all that follow are given up, and fetched as by any replica that was away.
 //!
@@ -40,8 +40,8 @@
 //! Always true:
 //! 1. the only replica in sync gives up nothing
 //! 2. a replica in the ISR or the ELR gives up nothing
-//! 3. nothing is given up before the leader has sent all of those offsets with right checksums; which shows as well that
-//!    it sees the replica behind
+//! 3. nothing is given up before the leader has sent all of those offsets with right checksums; which shows as well
+//!    that it sees the replica behind
 //! 4. nothing is given up before the image is known to hold all that was committed up to that moment
 //! 5. a replica that knows of damage, and is in neither ISR nor ELR, does not fetch from behind the damage, except for
 //!    the sweep, which stays below the leader's high watermark

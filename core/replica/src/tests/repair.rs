@@ -1,5 +1,5 @@
-//! A damaged replica takes over what is damaged from its leader. It gives data up only when the leader has served it and
-//! the cluster does not count on it.
+//! A damaged replica takes over what is damaged from its leader. It gives data up only when the leader has served it
+//! and the cluster does not count on it.
 
 use std::sync::Arc;
 

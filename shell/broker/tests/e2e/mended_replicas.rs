@@ -18,7 +18,7 @@ const EXPECTED: &[&str] = &["corrupt", "in-sync replicas shrank", "below min.ins
 const BATCHES: usize = 25;
 
 fn create(cluster: &Cluster, nodes: &[i32]) -> TopicId {
-    let broker_ids = nodes.iter().copied().collect();
+    let broker_ids = nodes.to_vec();
     let assignment = CreatableReplicaAssignment { partition_index: 0, broker_ids, ..Default::default() };
     let config = CreatableTopicConfig {
         name: "min.insync.replicas".into(),

@@ -118,7 +118,9 @@ fn acknowledgement_names_the_leader_unless_the_producer_is_busy() {
     let (base, log_start) = (Offset(40), Offset(3));
     let elsewhere = Outcome::AppendedElsewhere { base, append_time: None, log_start };
     assert_eq!(forwarding.verdict(&acked, &order(1, b"a"), at(0)), Verdict::Acked(elsewhere));
-    (0..BUSY).for_each(|_| drop(forwarding.begin(vec![key(1)])));
+    for _ in 0..BUSY {
+        forwarding.begin(vec![key(1)]);
+    }
     let append_time = Some(TimestampMs(7));
     let appended = Outcome::Appended { base, append_time, log_start };
     let dated = answer(1, ErrorCode::None, 7);

@@ -2,6 +2,7 @@
 
     matrix   API × operation × resource × pattern × permission, request by request (matrix.py)
     logins   mechanism × client × right password, wrong password, unknown user; over TLS, and by certificate alone (logins.py, tls.py)
+    tokens   delegation tokens: Java's Admin makes, renews and ends them, Java's producer logs in by them (tokens.py)
     tools    kafka-acls, kafka-delegation-tokens, kafka-configs for users, and ours of these names (tools.py)
 
 The long form asks both servers. known.toml says what may differ, and why.
@@ -17,11 +18,11 @@ from pathlib import Path
 from compat import fetch
 from compat.cli import find_binary, in_scratch
 
-from . import logins, matrix, tools
+from . import logins, matrix, tokens, tools
 from .nodes import GuardedApache, GuardedBarnabas, plain
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("matrix", "logins", "tools")
+PARTS = ("matrix", "logins", "tokens", "tools")
 
 
 def arguments(words):
@@ -79,6 +80,15 @@ def play_logins(peers, options):
     return logins.compare(*played, explained("logins"))
 
 
+def play_tokens(peers, options):
+    played = [tokens.play(server) for server in peers.each("tokens", tokens.USERS)]
+    if len(played) == 1:
+        for label, answer in played[0].items():
+            print(f"{label:50} {answer}")
+        return len(played[0]), 0, 0
+    return tokens.compare(*played, explained("tokens"))
+
+
 def play_tools(peers, options):
     binary, done = find_binary(options.binary), [0, 0, 0]
     # Users and quotas need no login; ACLs and tokens do.
@@ -95,7 +105,7 @@ def run(options, scratch):
     begun = time.monotonic()
     peers = Peers(options, scratch)
     total = [0, 0, 0]
-    for part, play in (("matrix", play_matrix), ("logins", play_logins), ("tools", play_tools)):
+    for part, play in (("matrix", play_matrix), ("logins", play_logins), ("tokens", play_tokens), ("tools", play_tools)):
         if options.only in (None, part):
             done = play(peers, options)
             total = [one + other for one, other in zip(total, done)]

@@ -13,7 +13,8 @@
 //!
 //! Always true:
 //! 1. nothing is changed, cut or deleted here, whatever is found
-//! 2. each damaged place is logged once at ERROR, with file, byte and offset, and counted
+//! 2. each damaged place is logged once at ERROR, with file, byte and offset, and counted; where the log cannot be
+//!    opened for it, the owner's line is the only one
 //! 3. a partition in which damage was found checks again what it reads, and heals itself from another replica
 //!    (partition_worker/replication/repair.rs)
 
@@ -33,6 +34,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 /// Checked between two looks at the clock.
 const PIECE_BYTES: u64 = 256 << 10;
@@ -410,10 +412,14 @@ impl<'a> Walk<'a> {
                 Scrubbed::End(read) => (read, true),
                 Scrubbed::Damage(read, error) => {
                     // First, so that what is named is served no more.
-                    if let StorageError::Damaged { offset, .. } = error {
-                        self.tell_owner(partition, offset);
+                    let is_open = match error {
+                        StorageError::Damaged { offset, .. } => self.tell_owner(partition, offset),
+                        _ => true,
+                    };
+                    // The owner has named what keeps the log from being opened: nothing of it is served.
+                    if is_open {
+                        name_damage(self.node, &error);
                     }
-                    name_damage(self.node, &error);
                     (read, false)
                 }
             };
@@ -434,11 +440,17 @@ impl<'a> Walk<'a> {
         is_known && !topic_settings::log_config(self.node, &image, &name.topic).cleanup.compact
     }
 
-    /// What readers found sound before may be what has changed.
-    fn tell_owner(&self, partition: &PartitionDir, from: Offset) {
-        if let Some(key) = self.key_of(partition) {
-            tell_damaged(self.node, key, from);
-        }
+    /// What readers found sound before may be what has changed. Returns whether the log can be opened.
+    fn tell_owner(&self, partition: &PartitionDir, from: Offset) -> bool {
+        let Some(key) = self.key_of(partition) else { return true };
+        let owner = &self.node.workers.mailboxes[key.owner(self.node.workers.count)];
+        owner.send_blocking(Command::Open(key));
+        tell_damaged(self.node, key, from);
+        // An answer to what was sent after them says that both are done. A worker that has ended gives none.
+        let (reply, done) = oneshot::channel();
+        owner.send_blocking(Command::Sizes(reply));
+        let _ = done.blocking_recv();
+        !self.node.log_dirs.impaired.is_offline(key)
     }
 
     fn key_of(&self, partition: &PartitionDir) -> Option<PartitionKey> {

@@ -46,6 +46,18 @@ impl Node {
         self.node.launch();
     }
 
+    /// Stops it, raises the base offset of the last of three equal batches of partition 0, and starts it again.
+    fn damage_last_batch(&mut self) {
+        assert!(self.node.stop_expecting_trouble().success());
+        let segment = self.node.data().join(format!("{TOPIC}-0")).join("00000000000000000000.log");
+        let mut bytes = std::fs::read(&segment).expect("a segment");
+        // "three" is two bytes longer than the others.
+        let last = bytes.len() - (bytes.len() - 2) / 3 - 2;
+        bytes[last + 7] += 1;
+        std::fs::write(&segment, bytes).expect("written");
+        self.node.launch();
+    }
+
     /// What was logged of a log that cannot be opened: once, with names in the place of placeholders.
     fn named_once(&self) -> String {
         let log = self.node.log();
@@ -107,6 +119,28 @@ fn write(nodes: &BTreeMap<i32, Node>) {
             append(&mut nodes[&leader].node.client(), topic, 0, value)?.ok()
         });
     }
+}
+
+/// The look through what changed meets the damage before a client asks for the partition.
+#[test]
+fn damage_that_keeps_the_only_replica_closed_is_named_once() {
+    let mut nodes = start(1);
+    write(&nodes);
+    let node = nodes.get_mut(&1).expect("a node");
+    node.damage_last_batch();
+    node.await_metric(OFFLINE, 1.0);
+    let topic = node.node.client().topic_id(TOPIC);
+    let partitions = vec![FetchPartition { partition_max_bytes: 1 << 20, ..FetchPartition::default() }];
+    let topics = vec![FetchTopic { topic_id: topic, partitions, ..FetchTopic::default() }];
+    let request =
+        FetchRequest { replica_id: -1, session_epoch: -1, max_bytes: 1 << 20, topics, ..Default::default() };
+    let ResponseBody::Fetch(response) = node.node.client().call(request, 13) else {
+        panic!("another response")
+    };
+    assert_eq!(response.responses[0].partitions[0].error_code, STORAGE_ERROR);
+    assert!(node.node.stop_expecting_trouble().success());
+    node.named_once();
+    assert!(!node.node.log().contains("corruption found"), "{}", node.node.log());
 }
 
 #[test]

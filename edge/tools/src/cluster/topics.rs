@@ -209,9 +209,9 @@ fn chosen(wanted: &str, names: Vec<String>) -> Result<Vec<String>, ToolError> {
 /// No topic is meant, unless `--if-exists` is given.
 fn check_there(matches: &ArgMatches, found: &[String]) -> Result<(), ToolError> {
     match text(matches, "topic").filter(|topic| !topic.is_empty()) {
-        Some(topic) if found.is_empty() && !matches.get_flag("if-exists") => {
-            Err(ToolError::Usage(format!("topic '{topic}' does not exist; --list shows those that do")))
-        }
+        Some(topic) if found.is_empty() && !matches.get_flag("if-exists") => Err(ToolError::Usage(format!(
+            "topic '{topic}' does not exist, or you may not describe it; --list shows those that you see"
+        ))),
         _ => Ok(()),
     }
 }

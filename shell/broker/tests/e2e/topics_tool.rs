@@ -202,7 +202,8 @@ fn topics_are_assigned_chosen_and_deleted_by_expressions() {
     assert_eq!(topics("--list --topic logs.2"), ["logs-2"], "a dot is any letter");
     assert_eq!(topics("--delete --topic logs.1"), Vec::<String>::new());
     assert_eq!(topics("--list"), ["logs-2"], "but where a topic has that name");
-    let missing = "topics: topic 'none' does not exist; --list shows those that do\n";
+    let missing =
+        "topics: topic 'none' does not exist, or you may not describe it; --list shows those that you see\n";
     for words in ["--delete --topic none", "--describe --topic none", "--alter --topic none --partitions 2"] {
         assert_eq!(refused(&node, words), missing, "{words}");
         topics(&format!("{words} --if-exists"));

@@ -37,7 +37,7 @@ fn of_certificate(error: &CertificateError, whose: &str) -> String {
             format!("{whose} is not valid yet. Is the clock of this machine right?")
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
-            let names = if presented.is_empty() { "no host".to_owned() } else { presented.join(", ") };
+            let names = if presented.is_empty() { "no host".to_owned() } else { names(presented) };
             format!(
                 "{whose} is for {names}, and not for the host {}. Connect to one of its names, or issue it for this \
                  one as well. An empty ssl.endpoint.identification.algorithm leaves host names unchecked",
@@ -46,6 +46,15 @@ fn of_certificate(error: &CertificateError, whose: &str) -> String {
         }
         other => format!("{whose} cannot be accepted: {other}"),
     }
+}
+
+/// rustls gives each name with its kind: `DnsName("broker1")`, `IpAddress(127.0.0.1)`.
+fn names(presented: &[String]) -> String {
+    let bare = |name: &String| {
+        let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+        inner.unwrap_or(name).trim_matches('"').to_owned()
+    };
+    presented.iter().map(bare).collect::<Vec<_>>().join(", ")
 }
 
 fn of_alert(alert: AlertDescription) -> String {
@@ -87,14 +96,13 @@ mod tests {
         let at = |days: u64| UnixTime::since_unix_epoch(Duration::from_secs(days * 86_400));
         let expired = CertificateError::ExpiredContext { time: at(12), not_after: at(9) };
         assert!(said(expired).starts_with("the certificate of CN=a has expired 3 days ago"));
-        let presented = vec!["broker1".to_owned(), "broker2".to_owned()];
+        let presented =
+            ["DnsName(\"broker1\")", "IpAddress(10.0.0.2)", "broker3"].map(str::to_owned).to_vec();
         let expected = ServerName::try_from("localhost").expect("a name");
         let other = said(CertificateError::NotValidForNameContext { expected, presented });
-        assert!(
-            other.starts_with(
-                "the certificate of CN=a is for broker1, broker2, and not for the host localhost."
-            )
-        );
+        assert!(other.starts_with(
+            "the certificate of CN=a is for broker1, 10.0.0.2, broker3, and not for the host localhost."
+        ));
     }
 
     #[test]

@@ -117,7 +117,9 @@ pub async fn topics(
             ErrorCode::None => {}
             ErrorCode::UnknownTopicOrPartition if may_be_gone => continue,
             ErrorCode::UnknownTopicOrPartition => {
-                let missing = format!("topic '{name}' does not exist; --list shows those that do");
+                let missing = format!(
+                    "topic '{name}' does not exist, or you may not describe it; --list shows those that you see"
+                );
                 return Err(ToolError::Usage(missing));
             }
             _ => Err(ClientError::refused(format!("topic {name}"), topic.error_code, None))?,

@@ -69,7 +69,7 @@ pub fn plan(
     Plan::Work(Work { request, pending: Pending { version } })
 }
 
-/// Who will own the token; the requester where the request names nobody.
+/// The owner of the token: the requester, where the request names no other.
 fn owner_of(request: &CreateDelegationTokenRequest, requester: &Principal) -> Principal {
     match request.owner_principal_name.as_ref().filter(|name| !name.is_empty()) {
         None => requester.clone(),

@@ -104,7 +104,7 @@ def play(server):
     server.start()
     try:
         make_topic(server, "tokens")
-        # Whoever logs in may write there; only admin is a super user.
+        # Each authenticated user may write there; only admin is a super user.
         code, printed = allow_all(server)
         if code:
             raise RuntimeError(f"kafka-acls: {printed.strip()[-300:]}")

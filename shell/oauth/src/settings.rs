@@ -11,7 +11,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The URLs and files that settings may name: `org.apache.kafka.sasl.oauthbearer.allowed.urls`, `….allowed.files`.
 ///
-/// They keep whoever may set a `sasl.oauthbearer.*` key from making the node read any file or ask any host
+/// They keep a user who may set a `sasl.oauthbearer.*` key from making the node read any file or ask any host
 /// (CVE-2025-27817).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Allowed {

@@ -115,8 +115,8 @@ pub fn read_request(key: &SharePartitionKey, leader_epoch: LeaderEpoch) -> read:
     }
 }
 
-/// Writes down what has changed. A request that is no [`ShareStateRequest::Write`] makes an empty message.
-pub fn write_request(request: ShareStateRequest, version: i16) -> write::WriteShareGroupStateRequest {
+/// Writes down what has changed. `None`: the request is no [`ShareStateRequest::Write`].
+pub fn write_request(request: ShareStateRequest, version: i16) -> Option<write::WriteShareGroupStateRequest> {
     let ShareStateRequest::Write {
         key,
         state_epoch,
@@ -126,7 +126,7 @@ pub fn write_request(request: ShareStateRequest, version: i16) -> write::WriteSh
         batches,
     } = request
     else {
-        return write::WriteShareGroupStateRequest::default();
+        return None;
     };
     let batch = |batch: StateBatch| write::StateBatch {
         first_offset: batch.first.get(),
@@ -148,11 +148,11 @@ pub fn write_request(request: ShareStateRequest, version: i16) -> write::WriteSh
     }
     let topic =
         write::WriteStateData { topic_id: key.topic, partitions: vec![partition], ..Default::default() };
-    write::WriteShareGroupStateRequest {
+    Some(write::WriteShareGroupStateRequest {
         group_id: Str::from(&key.group),
         topics: vec![topic],
         ..Default::default()
-    }
+    })
 }
 
 /// Ends a share-partition.
@@ -237,7 +237,7 @@ mod tests {
             delivery_complete_count: 3,
             batches: vec![batch],
         };
-        let request = write_request(request, version);
+        let request = write_request(request, version).expect("it is a write");
         let [topic] = &request.topics[..] else { panic!("{request:?}") };
         assert_eq!((&*request.group_id, topic.topic_id), ("g", Uuid([3; 16])));
         topic.partitions[0].clone()

@@ -105,7 +105,7 @@ fn decoys_have_the_counts_and_the_salts_of_real_users() {
     let decoy = decoy().with_counts(of(8192, 25).chain(of(4096, 75)).chain([(Mechanism::Sha512, 16384)]));
     let salts_and_counts = |mechanism: Mechanism, decoy: &Decoy| {
         let of = |number: usize| {
-            let (first, _) = Client::new(mechanism, &format!("nobody{number}"), false, "c");
+            let (first, _) = Client::new(mechanism, &format!("unknown{number}"), false, "c");
             let (challenge, _) = Received::new(mechanism, &first).unwrap().challenge(None, decoy, "s");
             let text = String::from_utf8(challenge).unwrap();
             let (salt, count) = text.split_once(",s=").unwrap().1.split_once(",i=").unwrap();

@@ -34,6 +34,11 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Self; 4] = [Self::Produce, Self::Fetch, Self::Request, Self::Mutation];
 
+    /// Whether brokers charge it, for each request. The controller charges the other one.
+    pub const fn is_of_brokers(self) -> bool {
+        !matches!(self, Self::Mutation)
+    }
+
     const fn key(self) -> &'static str {
         match self {
             Self::Produce => quota::PRODUCER_BYTE_RATE,
@@ -112,12 +117,13 @@ impl Limits {
                 (None, None) => continue,
             };
             *place = values;
-            limits.is_any |= values.iter().any(Option::is_some);
+            limits.is_any |=
+                Kind::ALL.iter().zip(values).any(|(kind, value)| kind.is_of_brokers() && value.is_some());
         }
         limits
     }
 
-    /// Whether any client has a limit.
+    /// Whether any client has a limit that brokers charge.
     pub fn is_any(&self) -> bool {
         self.is_any
     }
@@ -215,5 +221,15 @@ mod tests {
         assert_eq!(limits.of(Kind::Fetch, "u", "c"), None);
         assert!(limits.is_any() && !Limits::default().is_any());
         assert!(!self::limits(&[("-", "-", 9.0)]).is_any());
+    }
+
+    #[test]
+    fn quota_of_mutations_limits_no_request_at_brokers() {
+        let mut quotas = ClientQuotas::default();
+        let of = [(Text::from(entity::USER), None)].into_iter().collect();
+        quotas.insert(of, [(Text::from(quota::CONTROLLER_MUTATION_RATE), 2.0)].into_iter().collect());
+        let limits = Limits::new(&quotas);
+        assert!(!limits.is_any());
+        assert_eq!(limits.of(Kind::Mutation, "u", "c").map(|limit| limit.per_second), Some(2.0));
     }
 }

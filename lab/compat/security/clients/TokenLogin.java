@@ -1,6 +1,6 @@
 // What Java's Admin and producer make of delegation tokens: `action TAB field…` in, a line of what came of it out.
 //
-//   create  USER PASSWORD PORT LIFETIME RENEWER OWNER     ok TOKEN-ID HMAC, with `-` for the default, nobody, oneself
+//   create  USER PASSWORD PORT LIFETIME RENEWER OWNER     ok TOKEN-ID HMAC, with `-` for: the default, no renewer, the user
 //   renew   USER PASSWORD PORT HMAC PERIOD
 //   expire  USER PASSWORD PORT HMAC PERIOD
 //   list    USER PASSWORD PORT                            the owners of the tokens that the user sees, sorted

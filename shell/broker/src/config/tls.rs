@@ -78,8 +78,8 @@ impl NodeTls {
         Ok(())
     }
 
-    /// Dynamic configurations have changed: new connections get the stores that they name. What cannot be used is said,
-    /// and leaves the stores that are in use.
+    /// Applies changed dynamic configurations: new connections get the stores that they name. A store that cannot be
+    /// loaded is logged, and the stores in use stay.
     pub fn reconfigure(&self, config: &BrokerConfig, now_s: i64) {
         let get = |key: &str| config.value(key);
         for (server, (name, protocol)) in self.listeners.iter().zip(&self.names) {

@@ -187,7 +187,7 @@ fn client_past_its_mutation_rate_is_refused_and_muted() {
     // A version that does not know the error is throttled alone.
     let (code, throttled) = create(&mut client, "c", 1, 5);
     assert!(code == 0 && throttled > 0, "{code} {throttled}");
-    // Nobody else is concerned.
+    // Without the quota the client is not throttled.
     set_quota(&node, "--client-defaults --delete-config controller_mutation_rate");
     assert_eq!(create(&mut node.client(), "d", 50, 7), (0, 0));
     assert!(node.stop().success());

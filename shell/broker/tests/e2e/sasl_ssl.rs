@@ -76,7 +76,7 @@ fn right_password_is_served_by_each_mechanism() {
     for login in [
         plain("alice", "wrong"),
         scram(Mechanism::Sha256, "zoe", "wrong"),
-        scram(Mechanism::Sha512, "nobody", "zoe-secret"),
+        scram(Mechanism::Sha512, "unknown", "zoe-secret"),
     ] {
         assert_eq!(code(port, &trust, &login), 58);
     }

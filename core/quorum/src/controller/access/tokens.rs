@@ -235,7 +235,7 @@ fn no(code: ErrorCode) -> Refusal {
     Refusal::new(code, "")
 }
 
-/// Nobody but this node itself asks without a client, and it asks for no tokens.
+/// Only this node itself asks without a client, and it asks for no tokens.
 fn requester(case: &Case<'_>) -> Text {
     case.asked.client.as_ref().map_or_else(|| Text::from("User:ANONYMOUS"), |client| client.principal.clone())
 }

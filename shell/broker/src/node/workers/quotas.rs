@@ -138,7 +138,7 @@ impl Quotas {
         self.is_any.store(is_any, Ordering::Release);
     }
 
-    /// Whether any client is limited.
+    /// Whether any client is limited, the controller's limit aside.
     pub fn is_any(&self) -> bool {
         self.is_any.load(Ordering::Relaxed)
     }
@@ -159,7 +159,7 @@ impl Quotas {
         let user = client.principal.split_once(':').map_or("", |(_, name)| name);
         let client_id = client.client_id.as_deref().unwrap_or_default();
         let limits = Kind::ALL.map(|kind| {
-            let limit = limits.of(kind, user, client_id)?;
+            let limit = limits.of(kind, user, client_id).filter(|_| kind.is_of_brokers())?;
             Some((limit.per_second, self.account(limit.account, user, now)))
         });
         Limited { generation, client: client.clone(), limits }

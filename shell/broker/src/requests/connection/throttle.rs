@@ -44,7 +44,7 @@ impl Charge {
     /// Kafka `RequestHandlerHelper.handleError`.
     pub fn of(session: &Session, api: ApiKey, bytes: u32, worked_ns: u64) -> Option<Self> {
         let is_denied = session.is_denied.take();
-        // What the controller throttles is told in the answer.
+        // The controller's answer has the throttle time of a mutation.
         let is_throttled = session.node.workers.quotas.is_any() || is_mutation(api);
         if !is_throttled || (is_exempt(api) && !is_denied) {
             return None;

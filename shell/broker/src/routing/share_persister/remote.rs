@@ -50,7 +50,7 @@ async fn ask_over(
         }
         write @ ShareStateRequest::Write { .. } => {
             let make = move |version| messages::write_request(write, version);
-            send(node, &link, make).await.map(messages::written)
+            link.send_with(patience(node), make).await.map(messages::written)
         }
         ShareStateRequest::Delete { key } => {
             send(node, &link, move |_| messages::delete_request(&key)).await.map(messages::deleted)

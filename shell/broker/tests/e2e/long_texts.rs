@@ -4,7 +4,7 @@
 use crate::harness::bodies::{Fill, Shape, shapes};
 use crate::harness::{Client, TestNode};
 use barnabas_wire::messages::{ApiVersionsRequest, ResponseBody};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -25,8 +25,8 @@ struct Attack {
     port: u16,
     topic_id: [u8; 16],
     sent: usize,
-    /// APIs and versions.
-    unanswered: BTreeSet<(i16, i16)>,
+    /// By API and version: the last frame without an answer, and what was read in its place.
+    unanswered: BTreeMap<(i16, i16), String>,
 }
 
 impl Attack {
@@ -35,8 +35,9 @@ impl Attack {
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         stream.write_all(frame).expect("sends");
         self.sent += 1;
-        if stream.read(&mut [0; 4]).unwrap_or(0) == 0 {
-            self.unanswered.insert((key, version));
+        let outcome = stream.read(&mut [0; 4]);
+        if !matches!(outcome, Ok(1..)) {
+            self.unanswered.insert((key, version), format!("frame {}: {outcome:?}", self.sent));
         }
     }
 
@@ -92,7 +93,7 @@ fn attack(node: &TestNode, port: u16, topic_id: [u8; 16]) {
         panic!("another response")
     };
     let shapes = shapes();
-    let mut attack = Attack { port, topic_id, sent: 0, unanswered: BTreeSet::new() };
+    let mut attack = Attack { port, topic_id, sent: 0, unanswered: BTreeMap::new() };
     for row in &served.api_keys {
         let shape = shapes.iter().find(|shape| shape.key == row.api_key).expect("in the schema");
         for version in row.min_version..=row.max_version {

@@ -37,6 +37,8 @@ pub struct FilePool {
     direct_from: Option<usize>,
     /// Where bytes are put together that go past the page cache; made when it is first needed.
     blocks: Option<BlockBuffer>,
+    /// How often [`FilePool::expire_checks`] was called.
+    expiries: u64,
 }
 
 /// Writes of this size or more bypass the page cache. Smaller ones cost about the same either way, and a direct
@@ -116,7 +118,19 @@ impl FilePool {
             file_system: None,
             direct_from: Some(DIRECT_FROM_BYTES),
             blocks: None,
+            expiries: 0,
         }
+    }
+
+    /// What readers have found sound in these files may have changed since: the next read of each batch checks it
+    /// again.
+    pub fn expire_checks(&mut self) {
+        self.expiries += 1;
+    }
+
+    /// A check counts while this is the same.
+    pub(crate) fn expiries(&self) -> u64 {
+        self.expiries
     }
 
     /// Bounds the files that wait for a sync as well: a quarter of `open_max` is theirs. `file_system` is that of the

@@ -242,7 +242,7 @@ impl Log {
     }
 
     /// What the index says.
-    fn index_entry(
+    pub(super) fn index_entry(
         &self,
         files: &mut FilePool,
         at: usize,
@@ -280,24 +280,91 @@ impl Log {
         from: Offset,
         wish: Wish,
     ) -> Result<Option<BatchesRead>, StorageError> {
-        let Some((mut window, first)) = self.open_window(files, at, from, wish.max_bytes)? else {
-            return Ok(None);
+        let read = match self.first_window(files, at, from, wish.max_bytes) {
+            Ok(Some(window)) => self.read_window(files, at, from, wish, window),
+            Ok(None) => return Ok(None),
+            Err(error) => Err(error),
         };
-        let segment = self.segments[at];
-        let reach = self.reach(at);
-        if first.last_offset >= reach {
+        match read {
+            // What is damaged may be a batch before it, whose header led astray.
+            Err(damage @ StorageError::Damaged { .. }) => match self.find_behind_damage(files, at, from)? {
+                Some((position, first)) => {
+                    let window = Window { position, bytes: Bytes::new() };
+                    self.read_window(files, at, from, wish, (window, first)).map(Some)
+                }
+                None => Err(damage),
+            },
+            read => read.map(Some),
+        }
+    }
+
+    /// As [`Log::open_window`], where what the first batch says of its offsets fits.
+    fn first_window(
+        &self,
+        files: &mut FilePool,
+        at: usize,
+        from: Offset,
+        max_bytes: usize,
+    ) -> Result<Option<(Window, BatchHeader)>, StorageError> {
+        let Some((window, first)) = self.open_window(files, at, from, max_bytes)? else { return Ok(None) };
+        let base = self.segments[at].base;
+        if first.last_offset >= self.reach(at) {
             return Err(self.damaged(at, window.position.into(), from, OUT_OF_REACH));
         }
-        // Where a read goes on, a batch begins there.
-        if first.base_offset < from && self.hint(from, segment.base).is_some() {
+        // Where a read goes on, a batch begins there. Elsewhere its base offset may be too high.
+        let is_wrong = match self.hint(from, base) {
+            Some(_) => first.base_offset < from,
+            None => window.is_overlapped(&first),
+        };
+        if is_wrong {
             return Err(self.damaged(at, window.position.into(), from, NOT_NEXT));
         }
-        if first.base_offset > from.max(segment.base) && !self.is_followed(files, at, &window, &first)? {
+        let leaves_hole = first.base_offset > from.max(base);
+        let is_sought = window.bytes.is_empty() || leaves_hole && self.hint(from, base).is_none();
+        if leaves_hole && !self.is_followed(files, at, &window, &first)?
+            || is_sought && !self.rises(files, at, from, window.position)?
+        {
             return Err(self.damaged(at, window.position.into(), from, NOT_NEXT));
         }
+        Ok(Some((window, first)))
+    }
+
+    /// Whether the batches up to the one at `position` overlap nowhere, from the index entry for `from` on: otherwise
+    /// one of them may have a base offset that is too low.
+    fn rises(
+        &self,
+        files: &mut FilePool,
+        at: usize,
+        from: Offset,
+        position: u32,
+    ) -> Result<bool, StorageError> {
+        let begin = self.index_entry(files, at, from)?.map_or(0, |entry| entry.position);
+        let mut walker = self.walker(files, at, begin, false)?;
+        let mut next = Offset::NONE;
+        while let Some((place, header, _)) = self.next_batch(&mut walker, at)? {
+            if place > position {
+                break;
+            }
+            if header.base_offset < next {
+                return Ok(false);
+            }
+            next = header.next_offset();
+        }
+        Ok(true)
+    }
+
+    fn read_window(
+        &mut self,
+        files: &mut FilePool,
+        at: usize,
+        from: Offset,
+        wish: Wish,
+        (mut window, first): (Window, BatchHeader),
+    ) -> Result<BatchesRead, StorageError> {
+        let (segment, reach) = (self.segments[at], self.reach(at));
         let too_large = first.size as usize > wish.max_bytes && !wish.at_least_one;
         if first.last_offset >= wish.upper || too_large {
-            return Ok(Some(BatchesRead { first_batch_too_large: too_large, ..BatchesRead::nothing(from) }));
+            return Ok(BatchesRead { first_batch_too_large: too_large, ..BatchesRead::nothing(from) });
         }
         let left = (segment.size - window.position) as usize;
         let wanted = wish.max_bytes.max(first.size as usize).min(left);
@@ -315,12 +382,12 @@ impl Log {
             self.sound_front(files, at, window.position, &window.bytes[..len], next_offset)?;
         window.bytes.truncate(len);
         let position = LogPosition { segment: segment.base, position: window.position };
-        Ok(Some(BatchesRead {
+        Ok(BatchesRead {
             records: window.bytes,
             next_offset,
             position: Some(position),
             first_batch_too_large: false,
-        }))
+        })
     }
 
     /// Where in a segment the read that goes on at `from` begins.
@@ -443,6 +510,12 @@ struct Window {
 }
 
 impl Window {
+    /// Whether the batch behind `first`, which is at the front, begins before that ends, as far as it is in here.
+    fn is_overlapped(&self, first: &BatchHeader) -> bool {
+        let behind = self.bytes.get(first.size as usize..).map(BatchHeader::parse);
+        behind.is_some_and(|behind| behind.is_ok_and(|behind| behind.base_offset <= first.last_offset))
+    }
+
     /// Moves to the first batch that holds `offset` or more. `None`: it is not in here, or this does not begin with a
     /// batch at or below `offset`; or, where `is_next`, with one that lies below; or the offsets do not rise.
     /// `ends_at`: the index says that a batch from here on ends there, which must show on the way.

@@ -1,10 +1,15 @@
 //! Which bytes of the segments were found sound, so that a reader who comes after another need not check them again.
 //!
-//! Every batch that is read from a segment has its checksum compared once: the bytes pass through our memory anyway,
-//! and a CRC-32C costs a small part of what reading them costs (figures in ARCHITECTURE.md). What memory still holds
-//! from being appended never was on a disk and is not checked. Forgotten whenever segments give way, and when the
-//! background check has found damage in the log.
+//! Every batch that is read from a segment has its checksum compared: the bytes pass through our memory anyway, and a
+//! CRC-32C costs a small part of what reading them costs (figures in ARCHITECTURE.md). What memory still holds from
+//! being appended never was on a disk and is not checked.
+//!
+//! A check counts for other readers until the owner of the files lets it expire ([`FilePool::expire_checks`], every few
+//! seconds): the file may change, and its page may come from the disk again. So consumers that read the same at the
+//! same time share one check, and a consumer that stumbles over damage and asks again is the one that finds it.
+//! Forgotten as well whenever segments give way, and when the background check has found damage in the log.
 
+pub(super) mod behind;
 pub(super) mod mend;
 pub(super) mod misplaced;
 
@@ -22,6 +27,8 @@ const STRETCHES_MAX: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Sound {
     stretches: Vec<Stretch>,
+    /// [`FilePool::expiries`] when they were checked.
+    expiries: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +39,13 @@ struct Stretch {
 }
 
 impl Sound {
+    /// What was checked before counts no more.
+    fn expire(&mut self, expiries: u64) {
+        if std::mem::replace(&mut self.expiries, expiries) != expiries {
+            self.stretches.clear();
+        }
+    }
+
     fn covers(&self, base: Offset, from: u32, to: u32) -> bool {
         let holds = |stretch: &Stretch| stretch.base == base && stretch.from <= from && to <= stretch.to;
         self.stretches.iter().any(holds)
@@ -71,8 +85,11 @@ impl Log {
     ) -> Result<(usize, Offset), StorageError> {
         let base = self.segments[at].base;
         let to = position + batches.len() as u32;
-        if self.sound.as_ref().is_some_and(|sound| sound.covers(base, position, to)) {
-            return Ok((batches.len(), next_offset));
+        if let Some(sound) = &mut self.sound {
+            sound.expire(files.expiries());
+            if sound.covers(base, position, to) {
+                return Ok((batches.len(), next_offset));
+            }
         }
         let (mut len, mut next) = (0, Offset::NONE);
         while let Some(header) = next_sound(&batches[len..]) {
@@ -85,6 +102,7 @@ impl Log {
         }
         if len > 0 {
             let sound = self.sound.get_or_insert_with(Box::<Sound>::default);
+            sound.expire(files.expiries());
             sound.note(base, position, position + len as u32);
             return Ok((len, next));
         }
@@ -121,5 +139,18 @@ mod tests {
             sound.note(Offset(100 + other), 0, 1);
         }
         assert!(!sound.covers(base, 0, 1));
+    }
+
+    #[test]
+    fn stretch_counts_until_it_expires() {
+        let mut sound = Sound::default();
+        sound.note(Offset(5), 0, 100);
+        sound.expire(0);
+        assert!(sound.covers(Offset(5), 0, 100));
+        sound.expire(1);
+        assert!(!sound.covers(Offset(5), 0, 100));
+        sound.note(Offset(5), 100, 200);
+        sound.expire(1);
+        assert!(sound.covers(Offset(5), 100, 200) && !sound.covers(Offset(5), 0, 200));
     }
 }

@@ -1,6 +1,7 @@
 //! A log on a disk in memory, beside the plainest model of one: the list of its batches.
 
 mod append_read;
+mod behind;
 mod chain;
 mod crash;
 mod damage;

@@ -231,6 +231,7 @@ impl Worker {
         if self.idle_check_at <= now {
             self.idle_check_at = now + IDLE_CHECK_EVERY;
             self.close_idle();
+            self.partitions.expire_checks();
             let (groups, offsets) = self.coordinators.counts();
             self.recorder.cells().groups.set(groups);
             self.recorder.cells().group_offsets.set(offsets);

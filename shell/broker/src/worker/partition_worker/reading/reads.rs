@@ -6,7 +6,7 @@ use crate::worker::partition_worker::PartitionWorker;
 use barnabas_base::BrokerId;
 use barnabas_partition::{Bounds, Isolation};
 use barnabas_replica::ReadRequest;
-use barnabas_storage::StorageError;
+use barnabas_storage::{FilePool, StorageError};
 
 impl PartitionWorker {
     pub fn read(&mut self, command: ReadCommand) {
@@ -105,6 +105,11 @@ impl PartitionWorker {
         let read = replica.read(&request, bounds, files, effects);
         self.apply_effects(item.partition);
         read
+    }
+
+    /// Batches that readers have found sound are checked again from now on: their files may have changed.
+    pub fn expire_checks(&mut self) {
+        self.files.iter_mut().for_each(FilePool::expire_checks);
     }
 
     /// A read met an error: damage is named, and noted with its partition.

@@ -7,6 +7,8 @@
 //!
 //! Offsets lie outside a batch's checksum. One that does not rise is damage; one that leaves a gap, as compaction does,
 //! is believed if the batch behind it follows.
+//!
+//! Where a read meets damage, the batch may lie behind it: sound/behind.rs looks for it.
 
 use barnabas_base::Offset;
 use bytes::Bytes;

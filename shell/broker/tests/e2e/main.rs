@@ -73,6 +73,7 @@ mod replicated_transactions;
 mod replication;
 mod replication_reserve;
 mod retries;
+mod running_damage;
 mod sasl;
 mod sasl_cluster;
 mod sasl_ssl;

@@ -41,7 +41,11 @@ fn read_each(bench: &mut Bench, batches: &[(Place, Bytes)], damaged: &[usize], w
                     let is_right = read.records.starts_with(own);
                     // The leader epoch of a batch lies outside its checksum.
                     let is_known = damaged.contains(&at) && read.records[16..own.len()] == own[16..];
-                    assert!(is_right || is_known, "{what}: another batch for {offset}: {:?}", BatchHeader::parse(&read.records));
+                    assert!(
+                        is_right || is_known,
+                        "{what}: another batch for {offset}: {:?}",
+                        BatchHeader::parse(&read.records)
+                    );
                 }
                 Err(StorageError::Damaged { .. }) if damaged.contains(&at) => refused += 1,
                 Err(error) => panic!("{what}: {offset}, reads of {max_bytes}: {error}"),
@@ -85,8 +89,7 @@ fn batches_between_damaged_ones_are_served() {
 fn batch_in_a_value_is_not_taken_for_one() {
     let mut bench = Bench::new(LogConfig::default());
     bench.append(batch(0, 5, 40, 1000, 0)).unwrap();
-    let mut builder =
-        BatchBuilder::new(BatchOptions { base_offset: Offset(5), ..BatchOptions::default() });
+    let mut builder = BatchBuilder::new(BatchOptions { base_offset: Offset(5), ..BatchOptions::default() });
     let inner = batch(6, 2, 40, 1000, 0);
     (0..3).for_each(|_| builder.push(TimestampMs(1000), None, Some(&inner), &[]));
     let outer = builder.build().unwrap();

@@ -41,9 +41,10 @@ compat-groups: ## KIP-848 groups, transactions, share groups: Java, librdkafka, 
 	@lab/compat/run --groups $(ARGS)
 	@lab/compat/wrong/run
 
-compat-tools: ## kafka-consumer-groups, -groups, -share-groups, -streams-groups, -transactions: every answer beside Apache Kafka's (5 minutes)
+compat-tools: ## kafka-consumer-groups, -groups, -share-groups, -streams-groups, -transactions: every answer beside Apache Kafka's, then Barnabas's own tools beside Apache's (9 minutes)
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/tools/run $(ARGS)
+	@lab/compat/tools/run --native $(ARGS)
 
 compat-security: ## logins, ACLs (API × operation × resource × pattern × permission) and their tools, beside Apache Kafka (ARGS="--only logins")
 	@$(CARGO) build --release --locked -p barnabas

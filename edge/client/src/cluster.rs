@@ -3,15 +3,17 @@
 //! The cached metadata may be old. On `NOT_LEADER_OR_FOLLOWER` or a lost connection, call
 //! [`Cluster::forget`] and ask again.
 
+mod coordinators;
+
+pub use coordinators::Coordinated;
+
 use crate::error::check;
 use crate::{ClientError, Connection, Dial, Security};
 use barnabas_base::{BrokerId, ErrorCode, Map, Offset, PartitionIndex, TopicId};
 use barnabas_wire::Request;
 use barnabas_wire::messages::metadata_request::MetadataRequestTopic;
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
-use barnabas_wire::messages::{
-    DescribeClusterRequest, FindCoordinatorRequest, MetadataRequest, MetadataResponse,
-};
+use barnabas_wire::messages::{DescribeClusterRequest, MetadataRequest, MetadataResponse};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -395,27 +397,6 @@ impl Cluster {
     /// Drops the cached metadata of a topic: the next use asks the cluster again.
     pub fn forget(&mut self, topic: &str) {
         self.topics.remove(topic);
-    }
-
-    /// The node that coordinates a group, from a new FindCoordinator request.
-    ///
-    /// # Errors
-    /// `COORDINATOR_NOT_AVAILABLE` while there is none.
-    pub async fn group_coordinator(&mut self, group: &str) -> Result<BrokerId, ClientError> {
-        // Up to version 3 the request has one key and the answer has the fields at the top level; from
-        // version 4 on both have lists.
-        let request = |version: i16| match version {
-            ..=3 => FindCoordinatorRequest { key: group.into(), ..Default::default() },
-            _ => FindCoordinatorRequest { coordinator_keys: vec![group.into()], ..Default::default() },
-        };
-        let answer = self.ask_any_with(request).await?;
-        let (code, node, host, port) = match answer.coordinators.first() {
-            Some(found) => (found.error_code, found.node_id, &found.host, found.port),
-            None => (answer.error_code, answer.node_id, &answer.host, answer.port),
-        };
-        check(format!("finding the coordinator of group {group}"), code, None)?;
-        self.addresses.insert(BrokerId(node), format!("{}:{port}", &**host));
-        Ok(BrokerId(node))
     }
 
     /// A count of tries at one thing the caller asked for.

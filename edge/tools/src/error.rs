@@ -6,6 +6,9 @@ use barnabas_client::ClientError;
 pub enum ToolError {
     #[error("{0}")]
     Usage(String),
+    /// Printed as it is, since scripts look for Kafka's words.
+    #[error("{0}")]
+    Plain(String),
     #[error(transparent)]
     Client(#[from] ClientError),
     #[error("standard input: {0}")]

@@ -5,6 +5,7 @@
 //! called by. Each tool reaches the cluster through barnabas-client alone.
 
 mod access;
+mod asking;
 mod cluster;
 mod command_line;
 mod console;
@@ -13,18 +14,22 @@ mod error;
 #[cfg(test)]
 #[path = "../../client/src/fake_broker.rs"]
 mod fake_broker;
-mod hotspots;
+mod groups;
+mod output;
 #[cfg(test)]
 mod page;
+mod partitions;
 mod perf;
-mod topic_lookup;
-mod waiting;
 
 pub use error::ToolError;
 
 use access::{acls, delegation_tokens};
+use asking::{topic_lookup, waiting};
 use clap::{Arg, ArgMatches, Command};
 use cluster::{configs, leader_election, log_dirs, metadata_quorum, topics};
+use groups::{consumer_groups, groups_tool};
+use partitions::{delete_records, get_offsets, transactions};
+use perf::hotspots;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -69,6 +74,12 @@ pub const TOOLS: &[Tool] = &[
         run: console::producer::run,
     },
     Tool {
+        name: "consumer-groups",
+        about: "List and describe consumer groups, move and delete their offsets",
+        flags: consumer_groups::flags,
+        run: consumer_groups::run,
+    },
+    Tool {
         name: "consumer-perf-test",
         about: "Read records as fast as they come, and say how many",
         flags: perf::consumer::flags,
@@ -81,10 +92,28 @@ pub const TOOLS: &[Tool] = &[
         run: delegation_tokens::run,
     },
     Tool {
+        name: "delete-records",
+        about: "Delete the records of partitions below offsets",
+        flags: delete_records::flags,
+        run: delete_records::run,
+    },
+    Tool {
         name: "e2e-latency",
         about: "Send one record at a time and say how long each took to arrive",
         flags: perf::e2e::flags,
         run: perf::e2e::run,
+    },
+    Tool {
+        name: "get-offsets",
+        about: "Show offsets of partitions, the first, the last or by time",
+        flags: get_offsets::flags,
+        run: get_offsets::run,
+    },
+    Tool {
+        name: "groups",
+        about: "List groups of every kind",
+        flags: groups_tool::flags,
+        run: groups_tool::run,
     },
     Tool {
         name: "hotspots",
@@ -121,6 +150,12 @@ pub const TOOLS: &[Tool] = &[
         about: "Create, list, describe, enlarge and delete topics",
         flags: topics::flags,
         run: topics::run,
+    },
+    Tool {
+        name: "transactions",
+        about: "Show transactions and their producers, find those that hang, end them",
+        flags: transactions::flags,
+        run: transactions::run,
     },
 ];
 
@@ -166,6 +201,10 @@ pub fn run(tool: &Tool, called: &str, words: impl IntoIterator<Item = String>) -
         Err(ToolError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         // As a shell shows what a signal ended.
         Err(ToolError::Stopped(signal)) => ExitCode::from(128 + signal),
+        Err(ToolError::Plain(words)) => {
+            tell(&words);
+            ExitCode::FAILURE
+        }
         Err(error) => {
             tell(&format!("{}: {error}", tool.name));
             ExitCode::FAILURE

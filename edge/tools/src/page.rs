@@ -32,6 +32,42 @@ SCRAM-SHA-256, SCRAM-SHA-512) and `sasl.jaas.config` (PlainLoginModule, ScramLog
 
 ";
 
+/// Kafka's tools that talk to a cluster or read its files.
+const OF_APACHE: &[&str] = &[
+    "acls",
+    "broker-api-versions",
+    "client-metrics",
+    "cluster",
+    "configs",
+    "console-consumer",
+    "console-producer",
+    "console-share-consumer",
+    "consumer-groups",
+    "consumer-perf-test",
+    "delegation-tokens",
+    "delete-records",
+    "dump-log",
+    "e2e-latency",
+    "features",
+    "get-offsets",
+    "groups",
+    "leader-election",
+    "log-dirs",
+    "metadata-quorum",
+    "metadata-shell",
+    "producer-perf-test",
+    "reassign-partitions",
+    "replica-verification",
+    "share-consumer-perf-test",
+    "share-groups",
+    "streams-application-reset",
+    "streams-groups",
+    "topics",
+    "transactions",
+    "verifiable-consumer",
+    "verifiable-producer",
+];
+
 const TAIL: &str = "\
 ## storage
 
@@ -40,10 +76,7 @@ const TAIL: &str = "\
 
 ## Tools that are not here
 
-Apache Kafka's own serve: `kafka-broker-api-versions`, `kafka-client-metrics` (use `configs --client-metrics`),
-`kafka-cluster`, `kafka-console-share-consumer`, `kafka-consumer-groups`, `kafka-delete-records`, `kafka-dump-log`, `kafka-features`, `kafka-get-offsets`, `kafka-groups`,
-`kafka-metadata-shell`, `kafka-reassign-partitions`, `kafka-replica-verification`, `kafka-share-groups`, `kafka-streams-application-reset`, `kafka-streams-groups`, `kafka-transactions`,
-`kafka-verifiable-consumer`, `kafka-verifiable-producer`. `kafka-jmx` has nothing to ask: there is no JMX.
+Apache Kafka's own serve: {missing}. `kafka-jmx` has nothing to ask: there is no JMX.
 ";
 
 struct OfKafka {
@@ -198,6 +231,42 @@ const OF_KAFKA: &[OfKafka] = &[
                 read, and where no broker is found. A topic that is not found in `max.block.ms` is exit code 1 too, where Kafka's tool ends with 0.",
     },
     OfKafka {
+        tool: "consumer-groups",
+        flags: &[
+            ("bootstrap-server", Yes),
+            ("command-config", Yes),
+            ("list", Yes),
+            ("describe", Yes),
+            ("delete", Yes),
+            ("reset-offsets", Yes),
+            ("delete-offsets", Yes),
+            ("validate-regex", But("the words behind `is invalid:` are ours")),
+            ("group", Yes),
+            ("all-groups", Yes),
+            ("topic", Yes),
+            ("all-topics", Yes),
+            ("offsets", Yes),
+            ("members", Yes),
+            ("state", Yes),
+            ("type", Yes),
+            ("verbose", Yes),
+            ("dry-run", Yes),
+            ("execute", Yes),
+            ("export", Yes),
+            ("to-offset", Yes),
+            ("to-datetime", Yes),
+            ("by-duration", Yes),
+            ("to-earliest", Yes),
+            ("to-latest", Yes),
+            ("to-current", Yes),
+            ("shift-by", Yes),
+            ("from-file", Yes),
+            ("timeout", Yes),
+        ],
+        notes: "Rows are in the order of names and numbers. What the cluster refuses stands behind `Error:` in the output and the exit code is 0, as in Kafka; without Java's stack trace. Exit \
+                code 1 where no broker answers: Kafka's tool ends with 0 there too.",
+    },
+    OfKafka {
         tool: "consumer-perf-test",
         flags: &[
             ("bootstrap-server", Yes),
@@ -251,6 +320,11 @@ const OF_KAFKA: &[OfKafka] = &[
         notes: "Times are UTC. A token logs in by SCRAM: `ScramLoginModule required username=TOKENID password=HMAC tokenauth=true`.",
     },
     OfKafka {
+        tool: "delete-records",
+        flags: &[("bootstrap-server", Yes), ("command-config", Yes), ("offset-json-file", Yes)],
+        notes: "Partitions are asked one after the other, in the order of the file.",
+    },
+    OfKafka {
         tool: "e2e-latency",
         flags: &[
             ("bootstrap-server", Yes),
@@ -265,6 +339,33 @@ const OF_KAFKA: &[OfKafka] = &[
             ("num-headers", Yes),
         ],
         notes: "Kafka's old way, without flags, is taken too.",
+    },
+    OfKafka {
+        tool: "get-offsets",
+        flags: &[
+            ("bootstrap-server", Yes),
+            ("command-config", Yes),
+            ("topic-partitions", Yes),
+            ("topic", Yes),
+            ("partitions", Yes),
+            ("time", Yes),
+            ("exclude-internal-topics", Yes),
+        ],
+        notes: "",
+    },
+    OfKafka {
+        tool: "groups",
+        flags: &[
+            ("bootstrap-server", Yes),
+            ("command-config", Yes),
+            ("list", Yes),
+            ("group-type", Yes),
+            ("protocol", Yes),
+            ("consumer", Yes),
+            ("share", Yes),
+            ("streams", Yes),
+        ],
+        notes: "",
     },
     OfKafka {
         tool: "leader-election",
@@ -362,6 +463,26 @@ const OF_KAFKA: &[OfKafka] = &[
         ],
         notes: "Topics are described in the order of their names. Kafka's warning of names with periods and underscores is not printed: no metric here confuses them.",
     },
+    OfKafka {
+        tool: "transactions",
+        flags: &[
+            ("bootstrap-server", Yes),
+            ("command-config", Yes),
+            ("duration-filter", Yes),
+            ("transactional-id-pattern", Yes),
+            ("transactional-id", Yes),
+            ("transactionalId", Yes),
+            ("topic", Yes),
+            ("partition", Yes),
+            ("broker-id", Yes),
+            ("start-offset", Yes),
+            ("producer-id", Yes),
+            ("producer-epoch", Yes),
+            ("coordinator-epoch", Yes),
+            ("max-transaction-timeout", Yes),
+        ],
+        notes: "Actions: `list`, `describe`, `describe-producers`, `abort`, `find-hanging`, `forceTerminateTransaction`.",
+    },
 ];
 
 /// The flags that a tool takes, with their texts; those without a long name left out.
@@ -406,7 +527,9 @@ fn page() -> String {
             page += &format!("{notes}\n\n");
         }
     }
-    page + TAIL
+    let is_missing = |name: &&&str| TOOLS.iter().all(|tool| tool.name != **name);
+    let missing = OF_APACHE.iter().filter(is_missing).map(|name| format!("`kafka-{name}`"));
+    page + &TAIL.replace("{missing}", &missing.collect::<Vec<_>>().join(", "))
 }
 
 #[test]

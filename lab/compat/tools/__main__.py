@@ -1,4 +1,5 @@
-"""Asks Apache's tools the same of both servers, compares what they say word for word, and prints what differs.
+"""Asks Apache's tools the same of both servers, compares what they say word for word, and prints what differs. With `--native` the tools asked
+of Barnabas are its own: what is compared is then the tools.
 
 The long form sets the stage on Barnabas and on Apache Kafka, one after the other, and compares. The short form (`--quick`) sets a smaller
 stage on Barnabas alone and compares with what Apache Kafka said when `--record` was last asked for (recorded.txt).
@@ -22,6 +23,8 @@ from compat.tools import Shell
 from harness.server import Apache, Barnabas
 
 from .masks import masked
+from .native import TOOLS as NATIVE
+from .native import Native
 from .questions import changes, looks, refusals
 from .stage import SETTINGS, Stage
 
@@ -35,8 +38,10 @@ def arguments(words):
     parser.add_argument("--quick", action="store_true", help="a part of it, on Barnabas alone, beside what Apache Kafka is known to say: what `make test` runs")
     parser.add_argument("--record", action="store_true", help="asks Apache Kafka what the short form asks, and writes recorded.txt")
     parser.add_argument("--only", default="*", help="questions whose line matches, with * for anything")
+    parser.add_argument("--native", action="store_true", help="asks Barnabas with its own tools instead of Apache's")
     parser.add_argument("--jobs", type=int, default=4, help="tools at a time")
     parser.add_argument("--binary", help="the barnabas program")
+    parser.add_argument("--tools", help="with --native: the program whose tools are asked, where it is not that of --binary")
     parser.add_argument("--verbose", action="store_true", help="what each tool said, masked")
     return parser.parse_args(words)
 
@@ -44,8 +49,8 @@ def arguments(words):
 class Peer:
     """One server with its stage, and what was answered: {question: (exit code, lines)}."""
 
-    def __init__(self, server, name, options, scratch):
-        self.server, self.options, self.answers = server, options, {}
+    def __init__(self, server, name, options, scratch, is_native=False):
+        self.server, self.options, self.answers, self.is_native = server, options, {}, is_native
         self.logs = fetch.LOGS / f"tools-{name}"
         shutil.rmtree(self.logs, ignore_errors=True)
         self.logs.mkdir(parents=True)
@@ -59,7 +64,7 @@ class Peer:
         begun = time.monotonic()
         self.server.start()
         version, classpath = fetch.kafka()
-        shell = Shell(self.server, None, classpath, self.scratch)
+        shell = Native(self.server, self.options, classpath, self.scratch) if self.is_native else Shell(self.server, None, classpath, self.scratch)
         stage = Stage(self.server, shell, self.logs, self.scratch, self.options.quick or self.options.record)
         try:
             stage.build()
@@ -87,7 +92,7 @@ class Peer:
     def chosen(self, questions):
         short = self.options.quick or self.options.record
         return [question for question in questions
-                if (question.quick and question.tool != "streams-groups" or not short) and fnmatchcase(question.name, self.options.only)]
+                if (not self.options.native or question.tool in NATIVE) and (question.quick and question.tool != "streams-groups" or not short) and fnmatchcase(question.name, self.options.only)]
 
     def ask(self, shell, question, place=None):
         words = [self.files.get(word, word) if place is not None else word for word in question.words]
@@ -164,11 +169,12 @@ def run(options, scratch):
         print(f"tools: SKIP: these are {version}'s, recorded were {recorded[0]}'s")
         print("0 passed, 0 failed, 1 skipped")
         return 0
-    ours = Peer(Barnabas(scratch / "node", find_binary(options.binary)), "barnabas", options, scratch).play()
+    ours = Peer(Barnabas(scratch / "node", find_binary(options.binary)), "barnabas", options, scratch, options.native).play()
     theirs = recorded[1] if recorded else apache().answers
     same, excused, wrong = compare(ours.answers, theirs, options.verbose)
     tools = sorted({name.split()[0] for name in ours.answers})
-    print(f"\ntools: {', '.join(tools)} of Kafka {version}, {len(ours.answers)} questions on {ours.server.label} beside Kafka {version}{' (as recorded)' if recorded else ''}: "
+    whose = "of Barnabas beside those " if options.native else ""
+    print(f"\ntools: {', '.join(tools)} {whose}of Kafka {version}, {len(ours.answers)} questions on {ours.server.label} beside Kafka {version}{' (as recorded)' if recorded else ''}: "
           f"{same} answered word for word the same, {excused} differ for a known reason, {len(wrong)} differ; {time.monotonic() - begun:.0f} s")
     print(f"{same} passed, {len(wrong)} failed, {excused} skipped")
     return 1 if wrong else 0

@@ -19,9 +19,11 @@ WORDS = (
     # Who got which of a share group's partitions, or of the tasks of a streams group, goes by the members' ids, which are random.
     (re.compile(r"\bjobs:[\d,]+"), "jobs:<some>"),
     (re.compile(r"StreamThread-\d+"), "StreamThread"),
+    # A set of partitions.
+    (re.compile(r"\[[\w.-]+-\d+(?:, [\w.-]+-\d+)+\]"), lambda found: "[" + ", ".join(sorted(found.group()[1:-1].split(", "))) + "]"),
 )
 # Lines of the tools' own logging, and of stack traces.
-NOISE = re.compile(r"^(\[\d{4}-|\s+at |\s*\.\.\. \d+ more|Caused by: |SLF4J)")
+NOISE = re.compile(r"^(\[\d{4}-|\s+at |\s*\.\.\. \d+ more|Caused by: |SLF4J|WARN |java\.\w+(\.\w+)*(Exception|Error)\b|(org\.apache\.kafka|com\.fasterxml)\.\S+Exception: )")
 
 
 def masked(said):

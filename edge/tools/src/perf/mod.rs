@@ -1,4 +1,4 @@
-//! Kafka's load tools: what the three of them share.
+//! The tools that measure: Kafka's load tools with what the three of them share, and `hotspots`.
 //!
 //! | file | answers |
 //! |---|---|
@@ -7,12 +7,14 @@
 //! | `report` | what was sent and how long it took, in the lines of Kafka's tool |
 //! | `consumer` | `consumer-perf-test` |
 //! | `e2e` | `e2e-latency` |
+//! | `hotspots` | `hotspots` |
 //! | `java` | how Java writes numbers and dates |
 //! | `histogram` | latencies in full: JSON and HDR files |
 
 pub mod consumer;
 pub mod e2e;
 mod histogram;
+pub mod hotspots;
 pub mod java;
 mod load;
 pub mod producer;

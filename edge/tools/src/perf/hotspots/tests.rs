@@ -12,7 +12,7 @@ use std::path::Path;
 fn the_report_of_a_node_whose_disk_is_slow() {
     let (before, after) = (include_str!("golden/before.txt"), include_str!("golden/after.txt"));
     let told = report(1, &Figures::between(&Scrape::parse(before), &Scrape::parse(after)));
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/hotspots/golden/report.txt");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/perf/hotspots/golden/report.txt");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, &told).expect("the golden report can be written");
     }

@@ -1,0 +1,191 @@
+//! Moves and deletes what groups have committed, and deletes groups.
+
+use super::super::description::{Partition, describe};
+use super::super::listing::{Kind, is_missing, list};
+use super::super::offsets::{commit, committed, delete as delete_committed, delete_group};
+use super::super::reset::{self, Plan, Plans, Scenario};
+use super::meant;
+use crate::command_line::args::{is_given, text, texts};
+use crate::output::kafka_errors::{message, thrown};
+use crate::output::table::{Layout, MISSING, Table};
+use crate::{ToolError, say};
+use barnabas_base::ErrorCode;
+use barnabas_client::{ClientError, Cluster};
+use clap::ArgMatches;
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub async fn delete(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
+    let groups = meant(cluster, matches).await?;
+    delete_all(cluster, &groups, "consumer").await
+}
+
+/// Deletes groups, as the tools for each kind do.
+pub async fn delete_all(cluster: &mut Cluster, groups: &[String], kind: &str) -> Result<(), ToolError> {
+    let (mut deleted, mut failed) = (Vec::new(), Vec::new());
+    for group in groups {
+        match delete_group(cluster, group).await {
+            Ok(()) => deleted.push(format!("'{group}'")),
+            Err(ClientError::Refused { code, message, .. }) => {
+                let why = thrown(code, Some(&message));
+                failed.push(format!("* Group '{group}' could not be deleted due to: {why}"));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if failed.is_empty() {
+        let deleted = deleted.join(", ");
+        return say(&format!("Deletion of requested {kind} groups ({deleted}) was successful."));
+    }
+    say(&format!("\nError: Deletion of some {kind} groups failed:"))?;
+    failed.iter().try_for_each(|line| say(line))?;
+    if deleted.is_empty() {
+        return Ok(());
+    }
+    say(&format!("\nThese {kind} groups were deleted successfully: {}", deleted.join(", ")))
+}
+
+pub async fn delete_offsets(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
+    let group = text(matches, "group").unwrap_or_default();
+    let (mut partitions, mut outcome) = (Vec::new(), BTreeMap::new());
+    for word in texts(matches, "topic") {
+        if let Some(named) = reset::named_partitions(word)? {
+            partitions.extend(named);
+            continue;
+        }
+        match reset::all_partitions(cluster, word).await {
+            Ok(all) => partitions.extend(all),
+            Err(ClientError::Refused { code, message, .. }) => {
+                outcome.insert((word.to_owned(), -1), Some(thrown(code, Some(&message))));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let deleted = delete_committed(cluster, group, &partitions).await;
+    let (top, codes) = match deleted {
+        Ok(codes) => (codes.values().copied().find(|code| code.is_error()), codes),
+        Err(ClientError::Refused { code, .. }) => {
+            (Some(code), partitions.iter().map(|partition| (partition.clone(), code)).collect())
+        }
+        Err(error) => return Err(error.into()),
+    };
+    outcome.extend(
+        codes.into_iter().map(|(partition, code)| (partition, code.is_error().then(|| thrown(code, None)))),
+    );
+    say(&match top {
+        None => format!("Request succeeded for deleting offsets from group {group}."),
+        Some(code) => format!("\nError: {}", summary(code)),
+    })?;
+    say("")?;
+    outcome_table(&outcome).print(matches)
+}
+
+fn summary(code: ErrorCode) -> String {
+    match code {
+        ErrorCode::InvalidGroupId
+        | ErrorCode::GroupIdNotFound
+        | ErrorCode::GroupAuthorizationFailed
+        | ErrorCode::NonEmptyGroup => message(code, None),
+        ErrorCode::GroupSubscribedToTopic
+        | ErrorCode::TopicAuthorizationFailed
+        | ErrorCode::UnknownTopicOrPartition => {
+            "Encountered some partition-level error, see the follow-up details.".to_owned()
+        }
+        other => format!("Encountered some unknown error: {}", other.name()),
+    }
+}
+
+fn outcome_table(outcome: &BTreeMap<Partition, Option<String>>) -> Table {
+    let mut table = Table::new(Layout::Blanks).text("TOPIC", 15).number("PARTITION", 10).text("STATUS", 15);
+    for ((topic, partition), failure) in outcome {
+        let partition = if *partition < 0 { MISSING.to_owned() } else { partition.to_string() };
+        let status = failure.as_ref().map_or_else(|| "Successful".to_owned(), |why| format!("Error: {why}"));
+        table.row([topic.clone(), partition, status]);
+    }
+    table
+}
+
+pub async fn reset(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
+    let scenario = reset::read(matches, reset::SCENARIOS, now)?;
+    let is_executed = reset::is_executed(matches)?;
+    let streams: Vec<String> =
+        list(cluster, &[], &[Kind::Streams]).await?.into_iter().map(|row| row.group).collect();
+    let groups = meant(cluster, matches).await?;
+    let mut plans = Plans::new();
+    for group in &groups {
+        let plan = match obstacle(cluster, group, &streams).await? {
+            Some(why) => {
+                say(&format!("\nError: {why}"))?;
+                Plan::new()
+            }
+            None => {
+                let plan = plan(cluster, matches, group, &scenario).await.map_err(bare)?;
+                if is_executed {
+                    commit(cluster, group, &plan).await.map_err(ToolError::from).map_err(bare)?;
+                }
+                plan
+            }
+        };
+        plans.insert(group.clone(), plan);
+    }
+    if is_given(matches, "export") {
+        let mut lines = reset::export(&plans, groups.len() == 1);
+        // Kafka's tool ends its lines, and the last one once more.
+        lines.push(String::new());
+        return lines.iter().try_for_each(|line| say(line));
+    }
+    reset::print(matches, &plans)
+}
+
+/// A refusal in the words of its message alone: so Kafka's tool prints it here.
+fn bare(error: ToolError) -> ToolError {
+    match error {
+        ToolError::Client(ClientError::Refused { code, message: told, .. }) => {
+            ToolError::Client(ClientError::Invalid(message(code, Some(&told))))
+        }
+        ToolError::Usage(why) => ToolError::Client(ClientError::Invalid(why)),
+        other => other,
+    }
+}
+
+/// Why the offsets of a group cannot be moved. A group that is not there can: the commit creates it.
+async fn obstacle(
+    cluster: &mut Cluster,
+    group: &str,
+    streams: &[String],
+) -> Result<Option<String>, ClientError> {
+    if streams.iter().any(|known| known == group) {
+        return Ok(Some(format!(
+            "Group '{group}' is a streams group. Use kafka-streams-groups.sh to reset its offsets."
+        )));
+    }
+    match describe(cluster, group).await {
+        Ok(known) if matches!(known.state.as_str(), "Empty" | "Dead") => Ok(None),
+        Ok(known) => Ok(Some(format!(
+            "Assignments can only be reset if the group '{group}' is inactive, but the current state is {}.",
+            known.state
+        ))),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn plan(
+    cluster: &mut Cluster,
+    matches: &ArgMatches,
+    group: &str,
+    scenario: &Scenario,
+) -> Result<Plan, ToolError> {
+    let current: Plan = committed(cluster, group)
+        .await?
+        .into_iter()
+        .map(|(partition, committed)| (partition, committed.offset))
+        .collect();
+    let partitions: Vec<Partition> = if matches.get_flag("all-topics") {
+        current.keys().cloned().collect()
+    } else {
+        reset::partitions(cluster, texts(matches, "topic")).await?
+    };
+    reset::plan(cluster, group, scenario, &partitions, &current).await
+}

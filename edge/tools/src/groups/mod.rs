@@ -1,0 +1,17 @@
+//! The tools for groups of every kind.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `consumer_groups.rs`, `consumer_groups/` | `consumer-groups` |
+//! | `groups_tool.rs` | `groups` |
+//! | `listing.rs` | which groups there are |
+//! | `description.rs` | what a consumer group's coordinator says of it |
+//! | `offsets.rs` | what a consumer group has committed; commits and deletes |
+//! | `reset.rs`, `reset/` | where `--reset-offsets` moves to |
+
+pub mod consumer_groups;
+mod description;
+pub mod groups_tool;
+mod listing;
+mod offsets;
+mod reset;

@@ -1,0 +1,5 @@
+//! The tools for what partitions hold and where they are.
+
+pub mod delete_records;
+pub mod get_offsets;
+pub mod transactions;

@@ -8,7 +8,6 @@
 //! | 1 | flexible (KIP-482) |
 //!
 //! ## Left out
-//! - `connection_creation_rate`: refused with UNSUPPORTED_VERSION.
 //! - Host names as addresses: a quota is for an IP address.
 //!
 //! What is decided: core/quorum's `controller/access/client_quotas.rs`.

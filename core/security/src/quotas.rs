@@ -6,15 +6,18 @@
 //! | file | answers |
 //! |---|---|
 //! | `quotas/bucket.rs` | how much may be used at once after a pause (quotas of the controller) |
+//! | `quotas/connections.rs` | how long a new connection waits, and whether its address has made too many |
 //! | `quotas/limits.rs` | which quota applies to a user and client id, and whom it is shared with |
 //! | `quotas/rate.rs` | how much a client used per second, and how long until it is within its quota |
 //!
-//! Source: KIP-13, KIP-55, KIP-124, KIP-219, KIP-599; Kafka `ClientQuotaManager`, `QuotaUtils`, `Rate`, `SampledStat`.
+//! Source: KIP-13, KIP-55, KIP-124, KIP-219, KIP-599, KIP-612; Kafka `ClientQuotaManager`, `QuotaUtils`, `Rate`, `SampledStat`.
 
 mod bucket;
+pub mod connections;
 pub mod limits;
 pub mod rate;
 
 pub use bucket::Bucket;
+pub use connections::Connections;
 pub use limits::{Account, Kind, Limit, Limits};
 pub use rate::{Rate, Windows};

@@ -155,8 +155,7 @@ const OF_KAFKA: &[OfKafka] = &[
             ("client-metrics", Yes),
             ("group", Yes),
         ],
-        notes: "Two mechanisms of one user are altered by two commands: Kafka's brokers and ours refuse a user that stands twice in a request. `connection_creation_rate` is refused with UNSUPPORTED_VERSION: \
-                our brokers do not enforce it yet.",
+        notes: "Two mechanisms of one user are altered by two commands: Kafka's brokers and ours refuse a user that stands twice in a request.",
     },
     OfKafka {
         tool: "console-consumer",

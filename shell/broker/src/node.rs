@@ -93,11 +93,12 @@ impl Node {
         let config = parts.config;
         let NodeParts { broker_id, incarnation, cluster_id, is_broker, listeners, .. } = parts;
         let limits = (parts.memory_bytes, parts.file_bytes_max, parts.open_files_max);
+        let workers = Workers::new(&config, &listeners, parts.mailboxes, parts.meter, parts.memory_bytes);
         Self {
             clock: parts.clock,
             identity: Identity::new(broker_id, incarnation, cluster_id, is_broker, listeners),
             log_dirs: LogDirs::new(&config, parts.directories, parts.deletions, limits),
-            workers: Workers::new(&config, parts.mailboxes, parts.meter, parts.memory_bytes),
+            workers,
             peers: Peers::new(&config, parts.controller, parts.links, parts.tls),
             cluster: ClusterView::new(config),
             logins: parts.logins,

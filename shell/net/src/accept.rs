@@ -1,11 +1,15 @@
 //! Accepts connections and sets their sockets up.
 //!
-//! The gate decides which connections are accepted (gate.rs). Running out of descriptors pauses accepting
+//! The gate decides which connections are accepted (gate.rs), and before it the quotas on their rate ([`CreationQuotas`]).
+//! Running out of descriptors pauses accepting
 //! instead of spinning on the error (Kafka logged it 32,495 times in seconds, PEER-BASELINE e).
 
+mod held;
+
 use crate::gate::{ConnectionSlot, Gate, Refused};
+use held::Held;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -42,6 +46,40 @@ fn advice(kind: io::ErrorKind) -> &'static str {
     }
 }
 
+/// Quotas on the new connections of one listener.
+pub trait CreationQuotas {
+    /// Counts a connection. Returns how long it waits, and those behind it.
+    fn arrive(&mut self) -> Duration;
+
+    /// Counts it for its address. Returns whether the address has a quota.
+    ///
+    /// # Errors
+    /// It is one too many for its address.
+    fn admit(&mut self, ip: IpAddr) -> Result<bool, OverQuota>;
+}
+
+/// An address has made more connections than its quota allows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OverQuota {
+    pub per_second_max: f64,
+    /// Until the connection is closed.
+    pub wait_ms: i64,
+}
+
+/// No quotas.
+#[derive(Debug, Clone, Copy)]
+pub struct Unlimited;
+
+impl CreationQuotas for Unlimited {
+    fn arrive(&mut self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn admit(&mut self, _: IpAddr) -> Result<bool, OverQuota> {
+        Ok(false)
+    }
+}
+
 /// One bound listener.
 #[derive(Debug)]
 pub struct Acceptor {
@@ -50,6 +88,8 @@ pub struct Acceptor {
     gate: Gate,
     /// Brokers or controllers connect here, and no client.
     is_reserved: bool,
+    /// So many connections over the quota of their address are kept open until their time is over.
+    held_max: usize,
     options: SocketOptions,
 }
 
@@ -64,13 +104,20 @@ impl Acceptor {
         let address = resolve(host, port)?;
         let listener = bind_to(address, options).map_err(|source| BindError::Bind { address, source })?;
         let local = listener.local_addr().map_err(|source| BindError::Bind { address, source })?;
-        Ok(Self { listener, local, gate, is_reserved: false, options })
+        Ok(Self { listener, local, gate, is_reserved: false, held_max: 0, options })
     }
 
     /// For a listener of brokers or controllers.
     #[must_use]
     pub fn reserved(mut self, is_reserved: bool) -> Self {
         self.is_reserved = is_reserved;
+        self
+    }
+
+    /// Descriptors for connections over the quota of their address.
+    #[must_use]
+    pub fn holding(mut self, held_max: usize) -> Self {
+        self.held_max = held_max;
         self
     }
 
@@ -93,14 +140,23 @@ impl Acceptor {
     /// Only when the listener cannot be registered with the runtime.
     pub async fn run(
         self,
+        mut quotas: impl CreationQuotas,
         mut take: impl FnMut(std::net::TcpStream, SocketAddr, ConnectionSlot),
         mut refuse: impl FnMut(SocketAddr, Refused),
     ) -> io::Result<()> {
         self.open()?;
         let listener = TcpListener::from_std(self.listener)?;
         let mut exhausted: Option<Instant> = None;
+        let mut held = Held::new(self.held_max);
         loop {
-            let (stream, peer) = match listener.accept().await {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = held.due() => {
+                    held.close_due(barnabas_clock::now());
+                    continue;
+                }
+            };
+            let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     if is_exhaustion(&error) {
@@ -116,11 +172,21 @@ impl Acceptor {
                     continue;
                 }
             };
-            let delay = self.gate.delay();
-            if !delay.is_zero() {
-                tokio::time::sleep(delay).await;
+            let wait = quotas.arrive();
+            if !wait.is_zero() {
+                tokio::time::sleep(wait).await;
             }
-            match self.gate.enter(peer.ip(), self.is_reserved) {
+            let entered = match quotas.admit(peer.ip()) {
+                Ok(false) => self.gate.enter(peer.ip(), self.is_reserved),
+                Ok(true) => self.gate.enter_by_quota(peer.ip(), self.is_reserved),
+                Err(OverQuota { per_second_max, wait_ms }) => {
+                    let wait = Duration::from_millis(wait_ms.unsigned_abs());
+                    held.hold(stream, barnabas_clock::now() + wait);
+                    refuse(peer, Refused::Quota { per_second_max, wait_ms });
+                    continue;
+                }
+            };
+            match entered {
                 Err(refused) => refuse(peer, refused),
                 Ok(slot) => match set_up(stream, self.options) {
                     Ok(stream) => take(stream, peer, slot),

@@ -1,7 +1,8 @@
-//! Admission of connections: the number in all and from one address, and the rate of each address and of all.
+//! Admission of connections: the number in all and from one address, and the node's own bound on each address's rate.
+//! Quotas on rates are the caller's (accept.rs).
 //!
 //! A connection over a limit on numbers, or over its address's rate, is closed at once (Kafka closes it too,
-//! or leaves another in the backlog). One over the rate of all addresses waits. Without a limit for an
+//! or leaves another in the backlog). Without a limit for an
 //! address, it may have at most [`SHARE`] times as many connections as are free, so that other addresses
 //! always find a place. Listeners for brokers and controllers have places that clients cannot take (as in
 //! KIP-402); half of them are for the addresses of the cluster's other nodes ([`Gate::set_peers`]).
@@ -11,7 +12,7 @@
 //!
 //! Always true: a place belongs to one connection; a connection that gave way frees no place.
 //!
-//! Sources: KIP-308, KIP-402, KIP-612; Kafka `ConnectionQuotas`.
+//! Sources: KIP-308, KIP-402; Kafka `ConnectionQuotas`.
 
 mod opening;
 
@@ -40,9 +41,7 @@ pub struct ConnectionLimits {
     /// `None`: an address leaves a quarter free.
     pub connections_per_ip_max: Option<usize>,
     pub connections_per_ip_overrides: Vec<(IpAddr, usize)>,
-    /// New connections a second, over all listeners.
-    pub creation_rate_max: u32,
-    /// From one address in a second, listeners of brokers and controllers left out.
+    /// From one address in a second, listeners of brokers and controllers and addresses with a quota left out.
     pub per_ip_second_max: u32,
 }
 
@@ -53,14 +52,13 @@ impl Default for ConnectionLimits {
             reserved_max: 0,
             connections_per_ip_max: None,
             connections_per_ip_overrides: Vec::new(),
-            creation_rate_max: u32::MAX,
             per_ip_second_max: u32::MAX,
         }
     }
 }
 
 /// Why a connection was turned away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Refused {
     #[error(
         "{0} connections are open, as many as max.connections or the process's limit of open files (ulimit -n) allows"
@@ -72,6 +70,11 @@ pub enum Refused {
         "this address has made {0} connections within a second, as many as connections.per.ip.second.max allows"
     )]
     Rate(u32),
+    #[error(
+        "this address makes more connections than its quota connection_creation_rate={per_second_max} allows; the connection is closed after \
+         {wait_ms} ms"
+    )]
+    Quota { per_second_max: f64, wait_ms: i64 },
     #[error(
         "this address has {held} connections, and the {free} that are left are for other addresses. To let one address have more, set \
          max.connections.per.ip"
@@ -200,14 +203,6 @@ impl Counts {
 pub struct Gate {
     limits: Arc<ConnectionLimits>,
     counts: Arc<Mutex<Counts>>,
-    bucket: Arc<Mutex<Bucket>>,
-}
-
-/// A token bucket of one second.
-#[derive(Debug)]
-struct Bucket {
-    tokens: f64,
-    filled: Instant,
 }
 
 /// One connection's place in the count; dropping it frees the place.
@@ -240,9 +235,7 @@ impl ConnectionSlot {
 
 impl Gate {
     pub fn new(limits: ConnectionLimits) -> Self {
-        let tokens = f64::from(limits.creation_rate_max);
-        let bucket = Bucket { tokens, filled: barnabas_clock::now() };
-        Self { limits: Arc::new(limits), counts: Arc::default(), bucket: Arc::new(Mutex::new(bucket)) }
+        Self { limits: Arc::new(limits), counts: Arc::default() }
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -272,13 +265,30 @@ impl Gate {
     }
 
     fn enter_at(&self, ip: IpAddr, is_reserved: bool, now: Instant) -> Result<ConnectionSlot, Refused> {
+        self.keeps_pace(ip, is_reserved, now)?;
+        self.place(ip, is_reserved, now)
+    }
+
+    /// A connection from an address with a quota: that alone limits its rate.
+    ///
+    /// # Errors
+    /// The limit on numbers that is reached.
+    pub fn enter_by_quota(&self, ip: IpAddr, is_reserved: bool) -> Result<ConnectionSlot, Refused> {
+        self.place(ip, is_reserved, barnabas_clock::now())
+    }
+
+    fn keeps_pace(&self, ip: IpAddr, is_reserved: bool, now: Instant) -> Result<(), Refused> {
+        let rate = self.limits.per_ip_second_max;
+        if is_reserved || rate == u32::MAX || self.counts().second.admits(ip.to_canonical(), rate, now) {
+            return Ok(());
+        }
+        Err(Refused::Rate(rate))
+    }
+
+    fn place(&self, ip: IpAddr, is_reserved: bool, now: Instant) -> Result<ConnectionSlot, Refused> {
         let ip = ip.to_canonical();
         let mut counts = self.counts();
         let limits = &self.limits;
-        let rate = limits.per_ip_second_max;
-        if !is_reserved && rate < u32::MAX && !counts.second.admits(ip, rate, now) {
-            return Err(Refused::Rate(rate));
-        }
         let kind = match (is_reserved, counts.peers.contains(&ip)) {
             (false, _) => Kind::Client,
             (true, true) => Kind::Peer,
@@ -305,20 +315,6 @@ impl Gate {
         let opening = Arc::new(Opening::new(now));
         held.opened(kind, opening.clone());
         Ok(ConnectionSlot { gate: self.clone(), ip, kind, number: ConnectionNumber(*accepted), opening })
-    }
-
-    /// How long the next connection has to wait to keep the rate.
-    pub(crate) fn delay(&self) -> Duration {
-        if self.limits.creation_rate_max == u32::MAX {
-            return Duration::ZERO;
-        }
-        let rate = f64::from(self.limits.creation_rate_max.max(1));
-        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = barnabas_clock::now();
-        let refill = now.duration_since(bucket.filled).as_secs_f64() * rate;
-        bucket.tokens = (bucket.tokens + refill).min(rate) - 1.0;
-        bucket.filled = now;
-        if bucket.tokens >= 0.0 { Duration::ZERO } else { Duration::from_secs_f64(-bucket.tokens / rate) }
     }
 }
 

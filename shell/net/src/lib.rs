@@ -24,7 +24,7 @@ mod pace;
 mod spare_buffers;
 mod stream;
 
-pub use accept::{Acceptor, BindError, SocketOptions};
+pub use accept::{Acceptor, BindError, CreationQuotas, OverQuota, SocketOptions, Unlimited};
 pub use budget::{Account, Budget, Claim, Press, Standing};
 pub use frame_reader::{FrameError, FrameReader, Stranger};
 pub use frame_writer::FrameWriter;

@@ -28,6 +28,8 @@ pub struct Listener {
     /// Only brokers or controllers connect there: a controllers' listener, and the brokers' own where clients have
     /// another one.
     pub is_reserved: bool,
+    /// Brokers connect to each other there.
+    pub is_inter_broker: bool,
     /// A controllers' listener that opens before the node knows the cluster's ACLs.
     pub is_early: bool,
 }
@@ -64,7 +66,8 @@ pub fn read(settings: &Settings, is_broker: bool, is_controller: bool) -> Result
         let protocol = protocol_of(&protocols, &endpoint.listener)?;
         let is_controller = controller_names.contains(&endpoint.listener);
         let is_reserved = is_controller;
-        all.push(Listener { endpoint, protocol, is_controller, is_reserved, is_early: is_controller });
+        let (is_inter_broker, is_early) = (false, is_controller);
+        all.push(Listener { endpoint, protocol, is_controller, is_reserved, is_inter_broker, is_early });
     }
     name_early(settings, &mut all, &controller_names)?;
     for name in &controller_names {
@@ -76,6 +79,7 @@ pub fn read(settings: &Settings, is_broker: bool, is_controller: bool) -> Result
     let advertised = advertised(settings, &all, &protocols, &controller_names)?;
     let inter_broker = inter_broker(settings, &advertised, &controller_names, is_broker)?;
     let is_own = |listener: &Listener| listener.endpoint.listener == inter_broker;
+    all.iter_mut().filter(|listener| is_own(listener)).for_each(|listener| listener.is_inter_broker = true);
     if all.iter().any(|listener| !listener.is_controller && !is_own(listener)) {
         all.iter_mut().filter(|listener| is_own(listener)).for_each(|listener| listener.is_reserved = true);
     }

@@ -75,9 +75,13 @@ impl Rate {
 
     /// Per second.
     pub fn per_second(&mut self, now: MonotonicMs, of: Windows) -> f64 {
+        self.used(now, of) * 1000.0 / self.elapsed_ms(now, of) as f64
+    }
+
+    /// In all windows.
+    pub fn used(&mut self, now: MonotonicMs, of: Windows) -> f64 {
         self.forget(now, of);
-        let used: f64 = self.windows.iter().map(|window| window.used).sum();
-        used * 1000.0 / self.elapsed_ms(now, of) as f64
+        self.windows.iter().map(|window| window.used).sum()
     }
 
     /// How long to wait; zero within the quota.

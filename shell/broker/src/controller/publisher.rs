@@ -25,11 +25,13 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
         node.cluster.config.store(Arc::new(node.cluster.config.load().with_dynamic(dynamic)));
         in_force::set_min_free(&node.log_dirs.directories, &node.cluster.config.load());
         node.logins.reconfigure(&node.cluster.config.load());
+        node.workers.connection_quotas.reconfigure(&node.cluster.config.load());
         node.peers.tls.reconfigure(&node.cluster.config.load(), node.clock.wall().0 / 1000);
         node.peers.replication.throttles.configure(&node.cluster.config.load());
     }
     if !changes.quotas.is_empty() || changes.everything {
         node.workers.quotas.publish(&image);
+        node.workers.connection_quotas.publish(&image);
     }
     let deleted = || changes.topics.iter().filter(|(_, topic)| topic.deleted);
     // Before a topic of the same name can be made.

@@ -1,6 +1,7 @@
 //! The workers of this node: their mailboxes, what they count, and the memory and sessions that they share.
 
 pub mod complaints;
+pub mod connection_quotas;
 pub mod coordinator_memory;
 pub mod fetch_sessions;
 pub mod quotas;
@@ -11,15 +12,17 @@ pub mod unpacking;
 use crate::mailbox::{Mailbox, PartitionKey};
 use barnabas_api::SessionShare;
 use barnabas_api::share::{Connection, ShareSessions};
+use barnabas_config::Listener;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metrics::{Meter, Metering};
 use barnabas_net::Budget;
 use complaints::Complaints;
+use connection_quotas::ConnectionQuotas;
 use coordinator_memory::CoordinatorMemory;
 use fetch_sessions::FetchSessionShards;
 use quotas::Quotas;
 use repeated::RepeatedLines;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use unpacking::Unpacking;
@@ -46,6 +49,7 @@ pub struct Workers {
     share_sessions: Mutex<ShareSessions>,
     pub coordinator_memory: CoordinatorMemory,
     pub quotas: Quotas,
+    pub connection_quotas: ConnectionQuotas,
     /// A client has asked this broker for a group since the start.
     pub groups_are_wanted: AtomicBool,
     connections: AtomicU64,
@@ -59,7 +63,13 @@ pub struct Workers {
 }
 
 impl Workers {
-    pub fn new(config: &BrokerConfig, mailboxes: Vec<Mailbox>, meter: Arc<Meter>, memory_bytes: u64) -> Self {
+    pub fn new(
+        config: &BrokerConfig,
+        listeners: &[(Listener, SocketAddr)],
+        mailboxes: Vec<Mailbox>,
+        meter: Arc<Meter>,
+        memory_bytes: u64,
+    ) -> Self {
         let count = mailboxes.len();
         // Kafka sets no limit by default; here requests in flight never take more than a quarter of the machine's
         // memory.
@@ -82,6 +92,7 @@ impl Workers {
             share_sessions: Mutex::new(ShareSessions::new(share_sessions_max)),
             coordinator_memory: CoordinatorMemory::default(),
             quotas: Quotas::new(config),
+            connection_quotas: ConnectionQuotas::new(config, listeners),
             groups_are_wanted: AtomicBool::new(false),
             connections: AtomicU64::new(0),
             memory_bytes,

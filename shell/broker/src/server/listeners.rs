@@ -24,6 +24,9 @@ const PER_IP: &str = "max.connections.per.ip";
 /// Connections for brokers and controllers alone: a part of all, and no more than a large cluster needs.
 const RESERVED_SHARE: usize = 8;
 const RESERVED_MAX: usize = 128;
+/// Connections over the quota of their address, until they are closed: a part of all as well.
+const HELD_SHARE: usize = 16;
+const HELD_MAX: usize = 256;
 
 type Bound = (Vec<Acceptor>, Vec<(Listener, SocketAddr)>);
 
@@ -31,15 +34,12 @@ pub fn bind(config: &NodeConfig, broker_config: &BrokerConfig, descriptors: usiz
     let count = |key| usize::try_from(broker_config.long(key)).unwrap_or(usize::MAX);
     let has_reserved = config.listeners.all.iter().any(|listener| listener.is_reserved);
     let reserved_max = if has_reserved { (descriptors / RESERVED_SHARE).min(RESERVED_MAX) } else { 0 };
+    let held_max = (descriptors / HELD_SHARE).min(HELD_MAX);
     let gate = Gate::new(ConnectionLimits {
-        connections_max: count("max.connections").min(descriptors - reserved_max),
+        connections_max: count("max.connections").min(descriptors - reserved_max - held_max),
         reserved_max,
         connections_per_ip_max: is_given(broker_config, PER_IP).then(|| count(PER_IP)),
         connections_per_ip_overrides: per_ip_overrides(broker_config)?,
-        creation_rate_max: u32::try_from(broker_config.long("max.connection.creation.rate"))
-            .ok()
-            .filter(|&rate| rate < i32::MAX as u32)
-            .unwrap_or(u32::MAX),
         per_ip_second_max: u32::try_from(broker_config.long("connections.per.ip.second.max"))
             .unwrap_or(u32::MAX),
     });
@@ -56,7 +56,8 @@ pub fn bind(config: &NodeConfig, broker_config: &BrokerConfig, descriptors: usiz
     for listener in &config.listeners.all {
         let acceptor =
             Acceptor::bind(&listener.endpoint.host, listener.endpoint.port, gate.clone(), options)?
-                .reserved(listener.is_reserved);
+                .reserved(listener.is_reserved)
+                .holding(held_max / config.listeners.all.len().max(1));
         listeners.push((listener.clone(), acceptor.local_addr()));
         acceptors.push(acceptor);
     }
@@ -130,7 +131,8 @@ pub async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor, handsh
         node.workers.meter.connections_refused.one();
         node.workers.complaints.refused(peer, refused);
     };
-    if let Err(error) = acceptor.run(take, refuse).await {
+    let quotas = node.workers.connection_quotas.of_listener(listener, node.clock);
+    if let Err(error) = acceptor.run(quotas, take, refuse).await {
         let at =
             node.identity.listeners.get(listener).map(|(_, address)| address.to_string()).unwrap_or_default();
         tracing::error!(%error, "the listener on {at} failed; the node stops");

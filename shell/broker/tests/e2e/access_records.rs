@@ -35,10 +35,6 @@ fn quota_and_credential_live_from_the_first_alteration_to_the_last() {
     let quotas =
         "Quota configs for user-principal 'alice' are producer_byte_rate=1000.0, request_percentage=12.5";
     assert_eq!(told(&node, "--describe --user alice"), [quotas, ALICE]);
-    let refused =
-        configs(&node, "--alter --ip 10.0.0.1 --add-config connection_creation_rate=7").unwrap_err();
-    assert!(refused.contains("UNSUPPORTED_VERSION"), "{refused}");
-
     let refused = configs(&node, "--alter --user alice --add-config producer_byte_rate=1.5").unwrap_err();
     assert!(
         refused.contains("INVALID_REQUEST: producer_byte_rate cannot be a fractional value"),

@@ -23,6 +23,7 @@ mod cluster_share_groups;
 mod cluster_transactions;
 mod compaction;
 mod configs_tool;
+mod connection_quotas;
 mod console_tools;
 mod consumer_groups;
 mod damaged_headers;

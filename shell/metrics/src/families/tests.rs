@@ -97,7 +97,8 @@ fn names_are_as_prometheus_wants_them() {
 fn kafkas_names_are_turned_as_the_exporter_turns_them() {
     for family in FAMILIES.iter().filter(|family| !family.kafka.is_empty()) {
         let (domain, keys) = family.kafka.split_once(":type=").expect("a type");
-        let (kind, name) = keys.split_once(",name=").expect("a name");
+        let named = keys.split_once(",name=").or_else(|| keys.split_once(",attribute="));
+        let (kind, name) = named.expect("a name");
         let name = match (name.strip_suffix("PerSec"), name.strip_suffix("Percent")) {
             (Some(stem), _) => format!("{stem}_total"),
             (_, Some(stem)) => format!("{stem}_percent"),

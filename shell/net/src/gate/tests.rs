@@ -104,16 +104,6 @@ fn address_beyond_its_rate_is_refused_for_the_second() {
 }
 
 #[test]
-fn the_rate_is_kept_by_waiting() {
-    let gate = Gate::new(ConnectionLimits { creation_rate_max: 10, ..Default::default() });
-    for _ in 0..10 {
-        assert_eq!(gate.delay(), Duration::ZERO);
-    }
-    let wait = gate.delay();
-    assert!(wait > Duration::from_millis(50) && wait <= Duration::from_millis(100), "{wait:?}");
-}
-
-#[test]
 fn oldest_silent_connection_gives_its_place_to_a_new_one() {
     let limits =
         ConnectionLimits { connections_max: 100, connections_per_ip_max: Some(3), ..Default::default() };

@@ -28,7 +28,8 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               node's CPU: without a bound, one client that does nothing else opens 21,000 a second and takes three \
               quarters of a core. A smaller value lowers that cost; a larger one lets more clients behind one address \
               reconnect in the same second after a restart. `max.connection.creation.rate` bounds all addresses \
-              together, by delaying connections."),
+              together, by delaying connections. An address with the quota `connection_creation_rate` is bounded by that \
+              quota instead."),
     long("group.member.metadata.max.bytes", "1048576").between(1024, 1 << 30).unit("bytes").cluster_wide()
         .doc("The most bytes of metadata that one member of a classic group may send in JoinGroup, over all its \
               protocols. More is refused with GROUP_MAX_SIZE_REACHED. For consumer, share and streams groups the bound \

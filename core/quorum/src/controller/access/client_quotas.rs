@@ -5,7 +5,6 @@
 //! Different from Kafka:
 //! - An address is an IP address; Kafka also takes a host name that the controller can resolve.
 //! - A value that is not a number is refused.
-//! - Quotas that brokers of this version do not enforce are refused with UNSUPPORTED_VERSION ([`NOT_ENFORCED`]).
 //! - The number of entities and the length of names are bounded.
 //!
 //! Source: KIP-546, KIP-612, KIP-599; Kafka `ClientQuotaControlManager`, `QuotaConfig`.
@@ -26,9 +25,6 @@ use crate::controller::{Case, Outcome, Refusal, Sentences};
 
 /// What remains of a whole number's fraction that is no fraction.
 const WHOLE: f64 = 1e-6;
-
-/// Such a quota would be stored and limit nothing.
-const NOT_ENFORCED: [&str; 1] = [quota::CONNECTION_CREATION_RATE];
 
 /// An entity of the request, once, and why its quotas stay as they are.
 type Decided = (QuotaEntity, Option<Refusal>);
@@ -107,7 +103,6 @@ fn alter_entity(
         let wanted = (!op.remove).then_some(op.value);
         if let Some(value) = wanted {
             check_value(keys, &op.key, value)?;
-            check_enforced(&op.key)?;
         }
         // A quota that there is not is not removed either.
         if has != wanted {
@@ -205,14 +200,6 @@ fn check_value(keys: &[(&str, Kind)], key: &str, value: f64) -> Result<(), Refus
         return Err(invalid(format!("{key} cannot be a fractional value.")));
     }
     Ok(())
-}
-
-fn check_enforced(key: &str) -> Result<(), Refusal> {
-    if !NOT_ENFORCED.contains(&key) {
-        return Ok(());
-    }
-    let message = format!("The quota {key} is not implemented yet and would limit nothing.");
-    Err(Refusal::new(ErrorCode::UnsupportedVersion, message))
 }
 
 /// As Kafka prints a `ClientQuotaEntity`.

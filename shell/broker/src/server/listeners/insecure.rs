@@ -54,7 +54,14 @@ mod tests {
 
     fn listener(protocol: SecurityProtocol) -> Listener {
         let endpoint = Endpoint { listener: ListenerName::new("X"), host: String::new(), port: 1 };
-        Listener { endpoint, protocol, is_controller: false, is_reserved: false, is_early: false }
+        Listener {
+            endpoint,
+            protocol,
+            is_controller: false,
+            is_reserved: false,
+            is_inter_broker: false,
+            is_early: false,
+        }
     }
 
     #[test]

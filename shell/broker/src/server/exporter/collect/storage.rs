@@ -166,6 +166,7 @@ pub fn process(page: &mut Page, node: &Node) {
     page.count("barnabas_bad_requests_total", &[], meter.bad_frames.get() + meter.bad_requests.get());
     logins(page, node);
     quotas(page, &node.workers.quotas);
+    connection_quotas(page, node);
     page.count("barnabas_network_bytes_in_total", &[], cells().map(|cells| cells.bytes_in.get()).sum());
     page.count("barnabas_network_bytes_out_total", &[], cells().map(|cells| cells.bytes_out.get()).sum());
     page.count("barnabas_log_files_open_max", &[], node.log_dirs.open_files_max as u64);
@@ -180,6 +181,27 @@ pub fn process(page: &mut Page, node: &Node) {
     page.count("process_open_fds", &[], process.open_fds);
     if let Some(most) = process.max_fds {
         page.count("process_max_fds", &[], most);
+    }
+}
+
+/// New connections, and the waits of those over a rate.
+fn connection_quotas(page: &mut Page, node: &Node) {
+    let figures = node.workers.connection_quotas.figures(node.clock.monotonic());
+    const RATE: &str = "kafka_server_socket_server_metrics_connection_accept_rate";
+    for (name, of) in &figures.listeners {
+        page.value(RATE, &[("listener", name)], of.per_second);
+    }
+    for (address, per_second) in &figures.addresses {
+        page.value(RATE, &[("ip", &address.to_string())], *per_second);
+    }
+    page.value("kafka_server_socket_server_metrics_broker_connection_accept_rate", &[], figures.per_second);
+    for (name, of) in &figures.listeners {
+        let wait = "kafka_server_socket_server_metrics_connection_accept_throttle_time";
+        page.value(wait, &[("listener", name)], of.wait_ms);
+    }
+    for (name, of) in &figures.listeners {
+        let wait = "kafka_server_socket_server_metrics_ip_connection_accept_throttle_time";
+        page.value(wait, &[("listener", name)], of.address_wait_ms);
     }
 }
 

@@ -517,6 +517,7 @@ impl Broker {
             protocol: SecurityProtocol::Plaintext,
             is_controller: false,
             is_reserved: false,
+            is_inter_broker: true,
             is_early: false,
         };
         let (mailboxes, inboxes): (Vec<_>, Vec<_>) = (0..WORKERS).map(|_| Mailbox::new()).unzip();
@@ -590,7 +591,7 @@ async fn accept(node: Arc<Node>, acceptor: Acceptor) {
         let new = NewConnection { stream, certified, peer, listener, slot, reader, patience, login };
         assert!(node.workers.mailboxes[next].try_send(Command::Connection(new)));
     };
-    acceptor.run(take, |_, refused| panic!("{refused}")).await.expect("accepts");
+    acceptor.run(barnabas_net::Unlimited, take, |_, refused| panic!("{refused}")).await.expect("accepts");
 }
 
 fn start_storage(node: &Arc<Node>) {

@@ -15,19 +15,56 @@
 //!
 //! Source: Kafka 4.4 `ControllerApis.handleAlterPartitionReassignments`.
 
-use barnabas_wire::messages::AlterPartitionReassignmentsResponse;
+use barnabas_wire::Str;
+use barnabas_wire::messages::alter_partition_reassignments_response::{
+    ReassignablePartitionResponse, ReassignableTopicResponse,
+};
+use barnabas_wire::messages::{AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse};
 
 use crate::Refusal;
 
-/// The answer to the client, from the controller's or from the reason why there is none.
-pub fn respond(
-    outcome: Result<AlterPartitionReassignmentsResponse, Refusal>,
-) -> AlterPartitionReassignmentsResponse {
-    outcome.unwrap_or_else(|refusal| AlterPartitionReassignmentsResponse {
-        error_code: refusal.code.code(),
-        error_message: refusal.text(),
-        ..AlterPartitionReassignmentsResponse::default()
-    })
+/// The partitions of a request, for an answer that there is none of the controller.
+#[derive(Debug)]
+pub struct Pending {
+    topics: Vec<(Str, Vec<i32>)>,
+}
+
+impl Pending {
+    pub fn new(request: &AlterPartitionReassignmentsRequest) -> Self {
+        let topics = request.topics.iter().map(|topic| {
+            let partitions = topic.partitions.iter().map(|partition| partition.partition_index);
+            (topic.name.clone(), partitions.collect())
+        });
+        Self { topics: topics.collect() }
+    }
+
+    /// The answer to the client, from the controller's or from the reason why there is none. That one stands at the top
+    /// and at each partition (Kafka `AlterPartitionReassignmentsRequest.getErrorResponse`).
+    pub fn respond(
+        self,
+        outcome: Result<AlterPartitionReassignmentsResponse, Refusal>,
+    ) -> AlterPartitionReassignmentsResponse {
+        outcome.unwrap_or_else(|refusal| {
+            let (error_code, error_message) = (refusal.code.code(), refusal.text());
+            let partition = |partition_index| ReassignablePartitionResponse {
+                partition_index,
+                error_code,
+                error_message: error_message.clone(),
+                ..ReassignablePartitionResponse::default()
+            };
+            let responses = self.topics.into_iter().map(|(name, partitions)| ReassignableTopicResponse {
+                name,
+                partitions: partitions.into_iter().map(partition).collect(),
+                ..ReassignableTopicResponse::default()
+            });
+            AlterPartitionReassignmentsResponse {
+                responses: responses.collect(),
+                error_code,
+                error_message: error_message.clone(),
+                ..AlterPartitionReassignmentsResponse::default()
+            }
+        })
+    }
 }
 
 #[cfg(test)]
@@ -35,12 +72,27 @@ mod tests {
     use super::*;
     use crate::testing::{carried, versions};
     use barnabas_base::ErrorCode;
+    use barnabas_wire::messages::alter_partition_reassignments_request::{
+        ReassignablePartition, ReassignableTopic,
+    };
 
     #[test]
-    fn a_refusal_stands_at_the_top_in_every_version() {
+    fn refusal_stands_at_the_top_and_at_each_partition() {
+        let partition =
+            |partition_index| ReassignablePartition { partition_index, ..ReassignablePartition::default() };
+        let topic = ReassignableTopic {
+            name: "t".into(),
+            partitions: vec![partition(3), partition(5)],
+            ..ReassignableTopic::default()
+        };
+        let request = AlterPartitionReassignmentsRequest { topics: vec![topic], ..Default::default() };
         for version in versions::<AlterPartitionReassignmentsResponse>() {
-            let response = carried(respond(Err(ErrorCode::RequestTimedOut.into())), version);
-            assert_eq!((response.error_code, response.responses.len()), (7, 0));
+            let pending = Pending::new(&request);
+            let response = carried(pending.respond(Err(ErrorCode::RequestTimedOut.into())), version);
+            let [topic] = &response.responses[..] else { panic!("{response:?}") };
+            let codes = topic.partitions.iter().map(|one| (one.partition_index, one.error_code));
+            assert_eq!((response.error_code, &*topic.name), (7, "t"));
+            assert_eq!(codes.collect::<Vec<_>>(), [(3, 7), (5, 7)]);
         }
     }
 }

@@ -51,6 +51,22 @@ pub fn refuse(refusal: &Refusal) -> DescribeUserScramCredentialsResponse {
     }
 }
 
+/// The answer to a request that is denied: with a result for each user that it names, which does not name him (Kafka
+/// `DescribeUserScramCredentialsRequest.getErrorResponse`).
+pub fn deny(
+    request: &DescribeUserScramCredentialsRequest,
+    refusal: &Refusal,
+) -> DescribeUserScramCredentialsResponse {
+    let whole = refuse(refusal);
+    let named = request.users.as_deref().unwrap_or_default().iter();
+    let results = named.map(|_| DescribeUserScramCredentialsResult {
+        error_code: whole.error_code,
+        error_message: whole.error_message.clone(),
+        ..DescribeUserScramCredentialsResult::default()
+    });
+    DescribeUserScramCredentialsResponse { results: results.collect(), ..whole }
+}
+
 type Results = Result<Vec<DescribeUserScramCredentialsResult>, TooLarge>;
 
 fn everybody(ctx: &Context<'_>) -> Results {
@@ -174,5 +190,20 @@ mod tests {
         let mut fixture = fixture();
         fixture.room = Box::new(AnswerRoom::new(100, Unlimited));
         assert_eq!(told(&fixture, None), "42 []");
+    }
+
+    #[test]
+    fn denial_has_a_result_for_each_user_and_names_none() {
+        let users = Some(vec![UserName { name: "a".into(), ..UserName::default() }; 2]);
+        let mut request = DescribeUserScramCredentialsRequest { users, ..Default::default() };
+        let denied = |request: &_| {
+            let refusal = ErrorCode::ClusterAuthorizationFailed.into();
+            let response = carried(deny(request, &refusal), 0);
+            let results = response.results.iter().map(|one| (one.user.to_string(), one.error_code));
+            (response.error_code, results.collect::<Vec<_>>())
+        };
+        assert_eq!(denied(&request), (31, vec![(String::new(), 31); 2]));
+        request.users = None;
+        assert_eq!(denied(&request), (31, Vec::new()));
     }
 }

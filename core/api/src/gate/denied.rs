@@ -14,21 +14,22 @@ use barnabas_wire::messages::{
     AddOffsetsToTxnResponse, AlterClientQuotasResponse, AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse, AlterUserScramCredentialsResponse, BeginQuorumEpochResponse,
     CreateAclsResponse, DeleteAclsResponse, DescribeAclsResponse, DescribeClientQuotasResponse,
-    DescribeClusterResponse, DescribeLogDirsResponse, DescribeUserScramCredentialsResponse,
-    EndQuorumEpochResponse, EndTxnResponse, FetchResponse, FetchSnapshotResponse, HeartbeatResponse,
-    JoinGroupResponse, LeaveGroupResponse, ListConfigResourcesResponse, ListPartitionReassignmentsResponse,
-    SyncGroupResponse, UpdateRaftVoterResponse, VoteResponse, alter_client_quotas_request,
+    DescribeClusterResponse, DescribeLogDirsResponse, EndQuorumEpochResponse, EndTxnResponse, FetchResponse,
+    FetchSnapshotResponse, HeartbeatResponse, JoinGroupResponse, LeaveGroupResponse,
+    ListConfigResourcesResponse, ListPartitionReassignmentsResponse, SyncGroupResponse,
+    UpdateRaftVoterResponse, VoteResponse, alter_client_quotas_request,
 };
 use barnabas_wire::{RequestBody, ResponseBody, Str};
 
 use crate::access::{refusal, sentence};
 use crate::{
     Plan, k11_join_group, k27_write_txn_markers, k43_elect_leaders, k45_alter_partition_reassignments,
-    k55_describe_quorum, k56_alter_partition, k57_update_features, k58_envelope, k62_broker_registration,
-    k63_broker_heartbeat, k64_unregister_broker, k67_allocate_producer_ids, k70_controller_registration,
-    k73_assign_replicas_to_dirs, k80_add_raft_voter, k81_remove_raft_voter, k83_initialize_share_group_state,
-    k84_read_share_group_state, k85_write_share_group_state, k86_delete_share_group_state,
-    k87_read_share_group_state_summary, k94_unregister_controller,
+    k50_describe_user_scram_credentials, k55_describe_quorum, k56_alter_partition, k57_update_features,
+    k58_envelope, k62_broker_registration, k63_broker_heartbeat, k64_unregister_broker,
+    k67_allocate_producer_ids, k70_controller_registration, k73_assign_replicas_to_dirs, k80_add_raft_voter,
+    k81_remove_raft_voter, k83_initialize_share_group_state, k84_read_share_group_state,
+    k85_write_share_group_state, k86_delete_share_group_state, k87_read_share_group_state_summary,
+    k94_unregister_controller,
 };
 
 /// `None`: the API has no such answer.
@@ -165,12 +166,9 @@ fn of_quotas(body: &RequestBody, code: ErrorCode) -> Option<ResponseBody> {
 fn of_credentials(body: &RequestBody, code: ErrorCode) -> Option<ResponseBody> {
     let (error_code, error_message) = (code.code(), refusal(code).text());
     Some(match body {
-        RequestBody::DescribeUserScramCredentials(_) => DescribeUserScramCredentialsResponse {
-            error_code,
-            error_message,
-            ..DescribeUserScramCredentialsResponse::default()
+        RequestBody::DescribeUserScramCredentials(request) => {
+            k50_describe_user_scram_credentials::deny(request, &refusal(code)).into()
         }
-        .into(),
         RequestBody::AlterUserScramCredentials(request) => {
             let users = request.deletions.iter().map(|each| &each.name);
             let users = users.chain(request.upsertions.iter().map(|each| &each.name));
@@ -220,8 +218,8 @@ fn of_administrators(body: &RequestBody, version: i16, code: ErrorCode) -> Optio
         RequestBody::ElectLeaders(request) => {
             k43_elect_leaders::plan((**request).clone(), version).pending.respond(Err(refusal)).into()
         }
-        RequestBody::AlterPartitionReassignments(_) => {
-            k45_alter_partition_reassignments::respond(Err(refusal)).into()
+        RequestBody::AlterPartitionReassignments(request) => {
+            k45_alter_partition_reassignments::Pending::new(request).respond(Err(refusal)).into()
         }
         RequestBody::ListPartitionReassignments(_) => ListPartitionReassignmentsResponse {
             error_code: code.code(),

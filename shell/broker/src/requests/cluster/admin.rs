@@ -193,8 +193,9 @@ pub fn update_features(call: Call, request: UpdateFeaturesRequest) -> Started {
 /// What other replicas partitions are to have.
 pub fn alter_partition_reassignments(call: Call, request: AlterPartitionReassignmentsRequest) -> Started {
     Started::wait(async move {
+        let pending = k45_alter_partition_reassignments::Pending::new(&request);
         let answer = response_of!(ask(&call, request).await, AlterPartitionReassignments);
-        Answer::Reply(k45_alter_partition_reassignments::respond(answer).into())
+        Answer::Reply(pending.respond(answer).into())
     })
 }
 

@@ -10,7 +10,8 @@
 //! | `quotas/limits.rs` | which quota applies to a user and client id, and whom it is shared with |
 //! | `quotas/rate.rs` | how much a client used per second, and how long until it is within its quota |
 //!
-//! Source: KIP-13, KIP-55, KIP-124, KIP-219, KIP-599, KIP-612; Kafka `ClientQuotaManager`, `QuotaUtils`, `Rate`, `SampledStat`.
+//! Source: KIP-13, KIP-55, KIP-124, KIP-219, KIP-599, KIP-612; Kafka `ClientQuotaManager`, `QuotaUtils`, `Rate`,
+//! `SampledStat`.
 
 mod bucket;
 pub mod connections;

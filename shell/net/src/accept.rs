@@ -1,8 +1,8 @@
 //! Accepts connections and sets their sockets up.
 //!
-//! The gate decides which connections are accepted (gate.rs), and before it the quotas on their rate ([`CreationQuotas`]).
-//! Running out of descriptors pauses accepting
-//! instead of spinning on the error (Kafka logged it 32,495 times in seconds, PEER-BASELINE e).
+//! The gate decides which connections are accepted (gate.rs), and before it the quotas on their rate
+//! ([`CreationQuotas`]). Running out of descriptors pauses accepting instead of spinning on the error (Kafka logged it
+//! 32,495 times in seconds, PEER-BASELINE e).
 
 mod held;
 

@@ -1,10 +1,10 @@
 //! Quotas on new connections: of an address, of a listener, of the broker.
 //!
-//! A connection over the rate of its listener or of the broker waits, for one window at most, and is taken then. One over
-//! the quota of its address is not taken: it is closed after the wait, and does not count into the address's rate.
+//! A connection over the rate of its listener or of the broker waits, for one window at most, and is taken then. One
+//! over the quota of its address is not taken: it is closed after the wait, and does not count into the address's rate.
 //!
-//! Where a listener has no rate of its own, the broker's applies to it as well. The inter-broker listener does not count
-//! into the broker's rate if the node has others.
+//! Where a listener has no rate of its own, the broker's applies to it as well. The inter-broker listener does not
+//! count into the broker's rate if the node has others.
 //!
 //! Always true: at most [`ADDRESSES_MAX`] addresses have an account of their own. Further ones share one, so that no
 //! address with a quota is without a limit. Kafka keeps an account for each, without a bound.

@@ -102,7 +102,8 @@ run_parts() {
   for place in "${!names[@]}"; do
     awk -F'\t' '$3 > 0 { exit 1 }' "$out/$place.result" && continue
     printf 'failed: %s. Its lines about it:\n' "${names[$place]}"
-    grep -E 'FAIL|[Ff]ailed|panicked|error|Traceback|ended:' "$out/$place" | tail -n 12 | cut -c1-300 | sed 's/^/    /'
+    # Names of tests that passed say "error" and "panicked" too. What a test panicked with stands in the lines below.
+    grep -vE '^test .*\.\.\. ok$' "$out/$place" | grep -A3 -E 'FAIL|[Ff]ailed|panicked|error|Traceback|ended:' | tail -n 30 | cut -c1-600 | sed 's/^/    /'
   done
   printf '\n%d parts in %d s\n%d passed, %d failed, %d skipped\n' ${#names[@]} $((SECONDS - started)) "$passed" "$failed" "$skipped"
   [ "$failed" -eq 0 ]

@@ -6,6 +6,9 @@ use barnabas_client::ClientError;
 pub enum ToolError {
     #[error("{0}")]
     Usage(String),
+    /// Printed already, on standard output as Kafka's tool prints it.
+    #[error("it failed")]
+    Reported,
     /// Printed as it is, since scripts look for Kafka's words.
     #[error("{0}")]
     Plain(String),

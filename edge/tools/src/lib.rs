@@ -26,9 +26,12 @@ pub use error::ToolError;
 use access::{acls, delegation_tokens};
 use asking::{topic_lookup, waiting};
 use clap::{Arg, ArgMatches, Command};
-use cluster::{configs, leader_election, log_dirs, metadata_quorum, topics};
-use groups::{consumer_groups, groups_tool};
-use partitions::{delete_records, get_offsets, transactions};
+use cluster::{
+    broker_api_versions, client_metrics, cluster_tool, configs, features, leader_election, log_dirs,
+    metadata_quorum, topics,
+};
+use groups::{consumer_groups, groups_tool, share_groups};
+use partitions::{delete_records, get_offsets, reassign_partitions, transactions};
 use perf::hotspots;
 use std::io::Write;
 use std::process::ExitCode;
@@ -54,6 +57,24 @@ pub const TOOLS: &[Tool] = &[
         about: "List, add and remove ACLs; say why an operation is allowed or denied",
         flags: acls::flags,
         run: acls::run,
+    },
+    Tool {
+        name: "broker-api-versions",
+        about: "Show which requests each node answers, in which versions",
+        flags: broker_api_versions::flags,
+        run: broker_api_versions::run,
+    },
+    Tool {
+        name: "client-metrics",
+        about: "Show and change which metrics clients are asked to push",
+        flags: client_metrics::flags,
+        run: client_metrics::run,
+    },
+    Tool {
+        name: "cluster",
+        about: "Show the cluster's id and nodes, and remove nodes from its registrations",
+        flags: cluster_tool::flags,
+        run: cluster_tool::run,
     },
     Tool {
         name: "configs",
@@ -104,6 +125,12 @@ pub const TOOLS: &[Tool] = &[
         run: perf::e2e::run,
     },
     Tool {
+        name: "features",
+        about: "Show and change the cluster's feature levels",
+        flags: features::flags,
+        run: features::run,
+    },
+    Tool {
         name: "get-offsets",
         about: "Show offsets of partitions, the first, the last or by time",
         flags: get_offsets::flags,
@@ -144,6 +171,18 @@ pub const TOOLS: &[Tool] = &[
         about: "Send records as fast as they go, or at a rate, and say how long they took",
         flags: perf::producer::flags,
         run: perf::producer::run,
+    },
+    Tool {
+        name: "reassign-partitions",
+        about: "Move replicas between brokers and log directories",
+        flags: reassign_partitions::flags,
+        run: reassign_partitions::run,
+    },
+    Tool {
+        name: "share-groups",
+        about: "List and describe share groups, move and delete their offsets",
+        flags: share_groups::flags,
+        run: share_groups::run,
     },
     Tool {
         name: "topics",
@@ -201,6 +240,7 @@ pub fn run(tool: &Tool, called: &str, words: impl IntoIterator<Item = String>) -
         Err(ToolError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         // As a shell shows what a signal ended.
         Err(ToolError::Stopped(signal)) => ExitCode::from(128 + signal),
+        Err(ToolError::Reported) => ExitCode::FAILURE,
         Err(ToolError::Plain(words)) => {
             tell(&words);
             ExitCode::FAILURE

@@ -31,7 +31,7 @@ CLASSES = {
     "features": PACKAGE + "FeatureCommand", "cluster": PACKAGE + "ClusterTool", "leader-election": PACKAGE + "LeaderElectionCommand",
     "verifiable-producer": PACKAGE + "VerifiableProducer", "verifiable-consumer": PACKAGE + "VerifiableConsumer",
     "transactions": PACKAGE + "TransactionsCommand", "reassign-partitions": PACKAGE + "reassign.ReassignPartitionsCommand",
-    "dump-log": PACKAGE + "DumpLogSegments",
+    "client-metrics": PACKAGE + "ClientMetricsCommand", "dump-log": PACKAGE + "DumpLogSegments",
 }
 
 

@@ -7,7 +7,8 @@ from compat.driver import Failure
 from compat.tools import Shell
 
 # Those that answer as Apache's do, word for word.
-TOOLS = ("consumer-groups", "groups", "transactions")
+TOOLS = ("broker-api-versions", "client-metrics", "cluster", "consumer-groups", "delete-records", "features", "get-offsets", "groups", "reassign-partitions",
+         "share-groups", "transactions")
 
 
 class Native(Shell):

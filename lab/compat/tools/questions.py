@@ -4,6 +4,7 @@ What only looks and what is refused can be asked in any order; of what changes s
 belong to different groups. `quick` is what the short form asks, of a stage without Kafka Streams.
 """
 
+import json
 import re
 import time
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from .stage import LONG_AGO
 
 SEVERAL = 10_000
+TO_MOVE = json.dumps({"topics": [{"topic": "moving-topic"}], "version": 1})
 
 
 @dataclass
@@ -72,6 +74,20 @@ def looks():
                         ("describe-producers --topic stray --partition 0 --broker-id 1", False), ("find-hanging --broker-id 1", True), ("find-hanging --topic stray", False),
                         ("find-hanging --topic stray --partition 0", False), ("find-hanging --topic ledger", False), ("find-hanging --broker-id 1 --max-transaction-timeout 600", False)):
         out.append(_asked("transactions", line, quick))
+    for line, quick in (("--topic orders", True), ("--topic orders --time earliest", True), ("--topic orders --time max-timestamp", True), (f"--topic orders --time {LONG_AGO + 3_000}", False),
+                        ("--topic ord.*|moving.* --partitions 0,2", True), ("--topic-partitions orders:1-3,moving.*:-1", True), ("--topic orders --time 99999999999999", False),
+                        ("--topic orders --time -4", False), ("--topic nothing", True), ("--topic orders --time soon", True), ("--topic orders --partitions x", True),
+                        ("--topic-partitions orders:x", True)):
+        out.append(_asked("get-offsets", line, quick))
+    for line in ("cluster-id", "list-endpoints", "list-endpoints --include-fenced-brokers"):
+        out.append(_asked("cluster", line, True))
+    for line in ("version-mapping --release-version 4.0-IV3", "version-mapping --release-version 3.9", "feature-dependencies --feature eligible.leader.replicas.version=1 --feature group.version=1",
+                 "feature-dependencies --feature nothing=1", "feature-dependencies --feature kraft.version=7", "feature-dependencies --feature group.version", "upgrade",
+                 "upgrade --feature group.version=x", "disable --feature share.version --dry-run", "downgrade --feature group.version=0 --dry-run",
+                 "upgrade --feature group.version=9", "upgrade --feature transaction.version=2"):
+        out.append(_asked("features", line, True))
+    for line, quick in (("--list", True),):
+        out.append(_asked("reassign-partitions", line, quick))
     return out
 
 
@@ -104,6 +120,14 @@ def _resets(tool, group, whole, one, some, extra=()):
         *(_asked(tool, f"{to} {line} --execute") for line in extra), _asked(tool, f"--describe --group {group}", True)]
 
 
+def _offsets(*rows):
+    return json.dumps({"partitions": [{"topic": topic, "partition": partition, "offset": offset} for topic, partition, offset in rows], "version": 1})
+
+
+def _plan(*rows):
+    return json.dumps({"partitions": [{"topic": topic, "partition": partition, "replicas": replicas} for topic, partition, replicas in rows], "version": 1})
+
+
 def changes(file):
     """Lists of questions; `file(text)` answers with the path of a file that holds it."""
     out = []
@@ -127,6 +151,22 @@ def changes(file):
         ("--delete-offsets --group queue-rest --topic not-there", False), ("--delete-offsets --group queue-rest --topic jobs", True), ("--describe --group queue-rest", False),
         ("--delete --group queue-rest", True), ("--describe --group queue-rest --state", False), ("--delete --group queue-rest", False),
         ("--reset-offsets --group new-queue --topic jobs --to-earliest --execute", False), ("--describe --group new-queue", False), ("--delete --group new-queue", False))])
+    out.append([_asked("client-metrics", line, quick) for line, quick in (
+        ("--list", True), ("--alter --name one --metrics org.apache.kafka.consumer.,x.y --interval 5000 --match client_id=a.*", True), ("--list", True), ("--describe", True),
+        ("--describe --name none", True), ("--alter --name one --match nothing=1", False), ("--delete --name one", True), ("--list", True), ("--delete", False))])
+    out.append([_asked("delete-records", f"--offset-json-file {file(text)}", quick) for text, quick in (
+        (_offsets(("shrinking", 0, 2), ("shrinking", 1, -1)), True), (_offsets(("shrinking", 0, 999), ("shrinking", 7, 1), ("not-there", 0, 1)), False),
+        (_offsets(("shrinking", 0, 1), ("shrinking", 0, 2)), False), ("{}", False), ("no JSON", False))]
+        + [_asked("get-offsets", "--topic shrinking --time earliest", True)])
+    out.append([_asked("reassign-partitions", line, quick) for line, quick in (
+        (f"--generate --topics-to-move-json-file {file(TO_MOVE)} --broker-list 1", True), (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 0, [1]), ('moving-topic', 1, [1])))}", True),
+        (f"--verify --reassignment-json-file {file(_plan(('moving-topic', 0, [1]), ('moving-topic', 1, [2])))}", True),
+        (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 0, [1])))} --throttle 1000000 --replica-alter-log-dirs-throttle 2000000", True),
+        (f"--verify --preserve-throttles --reassignment-json-file {file(_plan(('not-there', 0, [1])))}", False), (f"--cancel --reassignment-json-file {file(_plan(('moving-topic', 0, [1])))}", True),
+        (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 0, [7])))}", True), (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 9, [1])))}", False),
+        (f"--execute --reassignment-json-file {file(_plan(('not-there', 0, [1])))}", True), (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 0, [1, 1])))}", False),
+        (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 0, [])))}", False), (f"--execute --reassignment-json-file {file('{}')}", False),
+        (f"--generate --topics-to-move-json-file {file(TO_MOVE)} --broker-list 7", False), (f"--generate --topics-to-move-json-file {file(TO_MOVE)} --broker-list 1,1", False))])
     plan = file("lines,0,3\nlines,2,5\n")
     out.append(_resets("streams-groups", "counted", "--all-input-topics", "--input-topic lines", "--input-topic lines:0,2", (
         "--input-topic lines --to-offset 5", "--input-topic lines --to-offset 99999", "--input-topic lines:1 --shift-by -2", "--input-topic lines --by-duration PT30M",

@@ -93,6 +93,8 @@ class Stage:
         begun = time.monotonic()
         self.topic("orders", 40, LONG_AGO)
         self.topic("jobs", 40, LONG_AGO)
+        self.topic("shrinking", 20, partitions=2)
+        self.topic("moving-topic", 4, partitions=2)
         for group in ("modern", "modern-rest", "modern-range", "modern-regex", "moving", "mixed"):
             configure_group(self.server.port, group, BRISK)
         for group in ("queue", "queue-rest"):

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `consumer_groups.rs`, `consumer_groups/` | `consumer-groups` |
 //! | `groups_tool.rs` | `groups` |
+//! | `share_groups.rs`, `share_groups/` | `share-groups` |
 //! | `listing.rs` | which groups there are |
 //! | `description.rs` | what a consumer group's coordinator says of it |
 //! | `offsets.rs` | what a consumer group has committed; commits and deletes |
@@ -15,3 +16,4 @@ pub mod groups_tool;
 mod listing;
 mod offsets;
 mod reset;
+pub mod share_groups;

@@ -2,4 +2,5 @@
 
 pub mod delete_records;
 pub mod get_offsets;
+pub mod reassign_partitions;
 pub mod transactions;

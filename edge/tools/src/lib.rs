@@ -31,7 +31,7 @@ use cluster::{
     metadata_quorum, topics,
 };
 use groups::{consumer_groups, groups_tool, share_groups};
-use partitions::{delete_records, get_offsets, reassign_partitions, transactions};
+use partitions::{delete_records, dump_log, get_offsets, reassign_partitions, transactions};
 use perf::hotspots;
 use std::io::Write;
 use std::process::ExitCode;
@@ -117,6 +117,12 @@ pub const TOOLS: &[Tool] = &[
         about: "Delete the records of partitions below offsets",
         flags: delete_records::flags,
         run: delete_records::run,
+    },
+    Tool {
+        name: "dump-log",
+        about: "Show what stands in segments, snapshots, indexes and the metadata log",
+        flags: dump_log::flags,
+        run: dump_log::run,
     },
     Tool {
         name: "e2e-latency",

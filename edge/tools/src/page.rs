@@ -358,6 +358,27 @@ const OF_KAFKA: &[OfKafka] = &[
         notes: "Partitions are asked one after the other, in the order of the file.",
     },
     OfKafka {
+        tool: "dump-log",
+        flags: &[
+            ("files", Yes),
+            ("print-data-log", Yes),
+            ("deep-iteration", Yes),
+            ("skip-record-metadata", Yes),
+            ("offsets-decoder", Yes),
+            ("transaction-log-decoder", Yes),
+            ("cluster-metadata-decoder", Yes),
+            ("share-group-state-decoder", Yes),
+            ("remote-log-metadata-decoder", No("there is no tiered storage yet")),
+            ("max-bytes", Yes),
+            ("max-message-size", But("and not needed")),
+            ("index-sanity-check", Yes),
+            ("verify-index-only", Yes),
+            ("key-decoder-class", No("no class of Java is run")),
+            ("value-decoder-class", No("no class of Java is run")),
+        ],
+        notes: "Batches of message formats 0 and 1 are refused by name. The journal is not shown yet.",
+    },
+    OfKafka {
         tool: "e2e-latency",
         flags: &[
             ("bootstrap-server", Yes),
@@ -504,7 +525,7 @@ const OF_KAFKA: &[OfKafka] = &[
             ("additional", Yes),
             ("disallow-replication-factor-change", Yes),
         ],
-        notes: "`--cancel` cancels reassignments too that only add replicas; Kafka's tool passes them over. A broker that is not there keeps its throttles, with a warning; Kafka's tool waits for it.",
+        notes: "`--cancel` cancels reassignments too that only add replicas; Kafka's tool passes them over. The current directories of replicas are written as `any`. A broker that is not there keeps its throttles, with a warning; Kafka's tool waits for it.",
     },
     OfKafka {
         tool: "share-groups",

@@ -74,19 +74,17 @@ def looks():
                         ("describe-producers --topic stray --partition 0 --broker-id 1", False), ("find-hanging --broker-id 1", True), ("find-hanging --topic stray", False),
                         ("find-hanging --topic stray --partition 0", False), ("find-hanging --topic ledger", False), ("find-hanging --broker-id 1 --max-transaction-timeout 600", False)):
         out.append(_asked("transactions", line, quick))
-    for line, quick in (("--topic orders", True), ("--topic orders --time earliest", True), ("--topic orders --time max-timestamp", True), (f"--topic orders --time {LONG_AGO + 3_000}", False),
-                        ("--topic ord.*|moving.* --partitions 0,2", True), ("--topic-partitions orders:1-3,moving.*:-1", True), ("--topic orders --time 99999999999999", False),
-                        ("--topic orders --time -4", False), ("--topic nothing", True), ("--topic orders --time soon", True), ("--topic orders --partitions x", True),
-                        ("--topic-partitions orders:x", True)):
+    for line, quick in (("--topic orders", False), ("--topic orders --time earliest", False), ("--topic orders --time max-timestamp", False), (f"--topic orders --time {LONG_AGO + 3_000}", False),
+                        ("--topic ord.*|moving.* --partitions 0,2", False), ("--topic-partitions orders:1-3,moving.*:-1", False), ("--topic orders --time 99999999999999", False),
+                        ("--topic orders --time -4", False), ("--topic nothing", False), ("--topic orders --time soon", False), ("--topic orders --partitions x", False),
+                        ("--topic-partitions orders:x", False)):
         out.append(_asked("get-offsets", line, quick))
-    for line in ("cluster-id", "list-endpoints", "list-endpoints --include-fenced-brokers"):
-        out.append(_asked("cluster", line, True))
     for line in ("version-mapping --release-version 4.0-IV3", "version-mapping --release-version 3.9", "feature-dependencies --feature eligible.leader.replicas.version=1 --feature group.version=1",
                  "feature-dependencies --feature nothing=1", "feature-dependencies --feature kraft.version=7", "feature-dependencies --feature group.version", "upgrade",
                  "upgrade --feature group.version=x", "disable --feature share.version --dry-run", "downgrade --feature group.version=0 --dry-run",
                  "upgrade --feature group.version=9", "upgrade --feature transaction.version=2"):
-        out.append(_asked("features", line, True))
-    for line, quick in (("--list", True),):
+        out.append(_asked("features", line, False))
+    for line, quick in (("--list", False),):
         out.append(_asked("reassign-partitions", line, quick))
     return out
 
@@ -152,19 +150,19 @@ def changes(file):
         ("--delete --group queue-rest", True), ("--describe --group queue-rest --state", False), ("--delete --group queue-rest", False),
         ("--reset-offsets --group new-queue --topic jobs --to-earliest --execute", False), ("--describe --group new-queue", False), ("--delete --group new-queue", False))])
     out.append([_asked("client-metrics", line, quick) for line, quick in (
-        ("--list", True), ("--alter --name one --metrics org.apache.kafka.consumer.,x.y --interval 5000 --match client_id=a.*", True), ("--list", True), ("--describe", True),
-        ("--describe --name none", True), ("--alter --name one --match nothing=1", False), ("--delete --name one", True), ("--list", True), ("--delete", False))])
+        ("--list", False), ("--alter --name one --metrics org.apache.kafka.consumer.,x.y --interval 5000 --match client_id=a.*", False), ("--list", False), ("--describe", False),
+        ("--describe --name none", False), ("--alter --name one --match nothing=1", False), ("--delete --name one", False), ("--list", False), ("--delete", False))])
     out.append([_asked("delete-records", f"--offset-json-file {file(text)}", quick) for text, quick in (
-        (_offsets(("shrinking", 0, 2), ("shrinking", 1, -1)), True), (_offsets(("shrinking", 0, 999), ("shrinking", 7, 1), ("not-there", 0, 1)), False),
+        (_offsets(("shrinking", 0, 2), ("shrinking", 1, -1)), False), (_offsets(("shrinking", 0, 999), ("shrinking", 7, 1), ("not-there", 0, 1)), False),
         (_offsets(("shrinking", 0, 1), ("shrinking", 0, 2)), False), ("{}", False), ("no JSON", False))]
-        + [_asked("get-offsets", "--topic shrinking --time earliest", True)])
+        + [_asked("get-offsets", "--topic shrinking --time earliest", False)])
     out.append([_asked("reassign-partitions", line, quick) for line, quick in (
-        (f"--generate --topics-to-move-json-file {file(TO_MOVE)} --broker-list 1", True), (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 0, [1]), ('moving-topic', 1, [1])))}", True),
-        (f"--verify --reassignment-json-file {file(_plan(('moving-topic', 0, [1]), ('moving-topic', 1, [2])))}", True),
-        (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 0, [1])))} --throttle 1000000 --replica-alter-log-dirs-throttle 2000000", True),
-        (f"--verify --preserve-throttles --reassignment-json-file {file(_plan(('not-there', 0, [1])))}", False), (f"--cancel --reassignment-json-file {file(_plan(('moving-topic', 0, [1])))}", True),
-        (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 0, [7])))}", True), (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 9, [1])))}", False),
-        (f"--execute --reassignment-json-file {file(_plan(('not-there', 0, [1])))}", True), (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 0, [1, 1])))}", False),
+        (f"--generate --topics-to-move-json-file {file(TO_MOVE)} --broker-list 1", False), (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 0, [1]), ('moving-topic', 1, [1])))}", False),
+        (f"--verify --reassignment-json-file {file(_plan(('moving-topic', 0, [1]), ('moving-topic', 1, [2])))}", False),
+        (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 0, [1])))} --throttle 1000000 --replica-alter-log-dirs-throttle 2000000", False),
+        (f"--verify --preserve-throttles --reassignment-json-file {file(_plan(('not-there', 0, [1])))}", False), (f"--cancel --reassignment-json-file {file(_plan(('moving-topic', 0, [1])))}", False),
+        (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 0, [7])))}", False), (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 9, [1])))}", False),
+        (f"--execute --reassignment-json-file {file(_plan(('not-there', 0, [1])))}", False), (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 0, [1, 1])))}", False),
         (f"--execute --reassignment-json-file {file(_plan(('moving-topic', 0, [])))}", False), (f"--execute --reassignment-json-file {file('{}')}", False),
         (f"--generate --topics-to-move-json-file {file(TO_MOVE)} --broker-list 7", False), (f"--generate --topics-to-move-json-file {file(TO_MOVE)} --broker-list 1,1", False))])
     plan = file("lines,0,3\nlines,2,5\n")

@@ -74,7 +74,10 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
     }
     check_goes_with(matches, action, &FLAGS)?;
     match action {
-        "version-mapping" => return mapping(release(matches)?.unwrap_or(MetadataVersion::LATEST)),
+        "version-mapping" => {
+            let version = release(matches)?.unwrap_or(MetadataVersion::LATEST);
+            return mapping(version, text(matches, "release-version").unwrap_or(version.name()));
+        }
         "feature-dependencies" => {
             let lines = dependencies(texts(matches, "feature")).map_err(ToolError::Plain)?;
             return lines.iter().try_for_each(|line| say(line));
@@ -109,8 +112,9 @@ fn version(word: &str) -> Result<MetadataVersion, ToolError> {
     })
 }
 
-fn mapping(version: MetadataVersion) -> Result<(), ToolError> {
-    say(&format!("metadata.version={} ({version})", version.level()))?;
+/// `shown`: the version as it was given.
+fn mapping(version: MetadataVersion, shown: &str) -> Result<(), ToolError> {
+    say(&format!("metadata.version={} ({shown})", version.level()))?;
     let others = FEATURES.iter().filter(|feature| feature.name != feature_name::METADATA);
     let mut others = others.map(|feature| format!("{}={}", feature.name, feature.default_level(version)));
     others.try_for_each(|line| say(&line))

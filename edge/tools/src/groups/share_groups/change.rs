@@ -94,9 +94,7 @@ pub async fn reset(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), To
     let group = text(matches, "group").unwrap_or_default();
     match described(cluster, group).await {
         Ok((told, _)) if !matches!(&*told.group_state, "Empty" | "Dead") => {
-            return Err(ToolError::Client(ClientError::Invalid(format!(
-                "Share group '{group}' is not empty."
-            ))));
+            return Err(ToolError::Plain(format!("Share group '{group}' is not empty.")));
         }
         Ok(_) => {}
         // The offsets create it.

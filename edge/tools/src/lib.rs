@@ -30,6 +30,7 @@ use cluster::{
     broker_api_versions, client_metrics, cluster_tool, configs, features, leader_election, log_dirs,
     metadata_quorum, topics,
 };
+use command_line::install_links;
 use groups::{consumer_groups, groups_tool, share_groups};
 use partitions::{delete_records, dump_log, get_offsets, reassign_partitions, transactions};
 use perf::hotspots;
@@ -153,6 +154,12 @@ pub const TOOLS: &[Tool] = &[
         about: "Show where a node's time goes, and what its bottleneck is",
         flags: hotspots::flags,
         run: hotspots::run,
+    },
+    Tool {
+        name: "install-links",
+        about: "Make links by the names of Kafka's tools: kafka-topics.sh and the others",
+        flags: install_links::flags,
+        run: install_links::run,
     },
     Tool {
         name: "leader-election",

@@ -8,4 +8,5 @@
 
 pub mod args;
 pub mod connection;
+pub mod install_links;
 pub mod properties;

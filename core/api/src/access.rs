@@ -50,6 +50,9 @@ pub struct Judge<'a> {
     pub denials: &'a dyn Denials,
     /// What was granted to this caller by this authorizer before.
     pub granted: Option<&'a Decisions>,
+    /// Denials stand (`authorizer.shadow` is false). Else everything is allowed, and `denials` hears of what would be
+    /// denied.
+    pub enforces: bool,
 }
 
 /// Hears what was denied, for the log.
@@ -77,12 +80,21 @@ impl<'a> Access<'a> {
         if let Err(denied) = verdict {
             judge.denials.denied(operation, resource_type, name, denied);
         }
-        verdict.is_ok()
+        verdict.is_ok() || !judge.enforces
     }
 
     /// Whether the client may do it, where a denial only hides something: it is not logged.
     pub fn sees(&self, operation: Operation, resource_type: ResourceType, name: &str) -> bool {
-        self.judge.as_ref().is_none_or(|judge| judge.verdict(operation, resource_type, name).is_ok())
+        self.judge
+            .as_ref()
+            .is_none_or(|judge| !judge.enforces || judge.verdict(operation, resource_type, name).is_ok())
+    }
+
+    /// Whether ACLs allow it on the cluster, where another way is tried if they do not: in shadow mode the denial that
+    /// counts is the last one's, which is logged.
+    pub(crate) fn holds_cluster(&self, operation: Operation) -> bool {
+        let cluster = ResourceType::Cluster;
+        self.judge.as_ref().is_none_or(|judge| judge.verdict(operation, cluster, CLUSTER_NAME).is_ok())
     }
 
     /// As [`Self::may`].
@@ -128,15 +140,17 @@ impl<'a> Access<'a> {
 
     /// Whether the client may create the topic: by the cluster's CREATE or by the topic's own.
     pub fn create_topic(&self, name: &str) -> bool {
-        self.sees_cluster(Operation::Create) || self.topic(Operation::Create, name)
+        self.holds_cluster(Operation::Create) || self.topic(Operation::Create, name)
     }
 
     /// The bits of the operations that the client may do, for fields of "authorized operations": 1 << number. Nothing
     /// of it is logged.
     pub fn operations(&self, resource_type: ResourceType, name: &str) -> i32 {
         match &self.judge {
-            Some(judge) => judge.authorizer.authorized_operations(judge.caller, resource_type, name),
-            None => resource_type.operations().iter().fold(0, |bits, one| bits | 1 << one.code()),
+            Some(judge) if judge.enforces => {
+                judge.authorizer.authorized_operations(judge.caller, resource_type, name)
+            }
+            Some(_) | None => resource_type.operations().iter().fold(0, |bits, one| bits | 1 << one.code()),
         }
     }
 

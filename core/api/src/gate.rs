@@ -181,7 +181,7 @@ pub fn gate(body: &RequestBody, version: i16, listener: Listener, access: &Acces
 /// Only the last denial is logged: it is the operation that clients of this kind are meant to have.
 fn may_any_of(operations: &[Operation], access: &Access<'_>) -> bool {
     let Some((last, others)) = operations.split_last() else { return false };
-    others.iter().any(|operation| access.sees_cluster(*operation)) || access.cluster(*last)
+    others.iter().any(|operation| access.holds_cluster(*operation)) || access.cluster(*last)
 }
 
 /// Why a request is denied for the group or the transactional id that it names.

@@ -110,7 +110,7 @@ pub fn may_create(
     topics: &[CreatableTopic],
     access: &Access<'_>,
 ) -> bool {
-    if access.sees_cluster(Operation::Create) {
+    if access.holds_cluster(Operation::Create) {
         return true;
     }
     let denied = topics.iter().filter(|topic| !access.topic(Operation::Create, &topic.name));

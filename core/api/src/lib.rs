@@ -16,6 +16,7 @@
 mod access;
 mod altered;
 mod answer_room;
+pub mod audited;
 mod auto_create;
 mod context;
 mod current_leader;

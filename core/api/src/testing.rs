@@ -149,7 +149,7 @@ impl Fixture {
     fn access(&self) -> Access<'_> {
         self.judged.as_ref().map_or(Access::OPEN, |judged| {
             let Judged { authorizer, caller, denied } = judged;
-            Access::new(Judge { authorizer, caller, denials: denied, granted: None })
+            Access::new(Judge { authorizer, caller, denials: denied, granted: None, enforces: true })
         })
     }
 

@@ -32,7 +32,15 @@ fn main() -> ExitCode {
     if let ("help", Some(tool)) = (word(1), barnabas_tools::find(word(2))) {
         return barnabas_tools::help(tool, &format!("barnabas {}", tool.name));
     }
-    let matches = config::args::command().get_matches_from(words);
+    let matches = match config::args::command().try_get_matches_from(words) {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Wrong flags are 1, as of Kafka's tools. Where standard error is closed, the code is all that can be said.
+            let is_help = !error.use_stderr();
+            drop(error.print());
+            return if is_help { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
+    };
     let done = match matches.subcommand() {
         Some(("server", matches)) => server::run(matches),
         Some(("storage", matches)) => controller::storage_tool::run(matches),

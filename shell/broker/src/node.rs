@@ -1,4 +1,4 @@
-//! What all threads of a node share, as six handles. Data: what acts on it imports this file, and nothing here
+//! What all threads of a node share, as seven handles. Data: what acts on it imports this file, and nothing here
 //! imports that.
 //!
 //! | handle | what it holds |
@@ -8,12 +8,14 @@
 //! | [`LogDirs`] | its log directories, and what is under way in them |
 //! | [`Workers`] | mailboxes, counters, the memory and sessions that workers share |
 //! | [`Peers`] | the controller, and links to other nodes |
+//! | [`Audit`] | what the audit log hears of |
 //! | [`Logins`] | who may log in, and what this node logs in with |
 //!
 //! Immutable but for what is made to be shared: the image and the configuration are swapped as a whole, the meter
 //! counts, the directories
 //! go offline.
 
+pub mod audit;
 pub mod cluster;
 pub mod cluster_events;
 pub mod identity;
@@ -29,6 +31,7 @@ use crate::config::tls::NodeTls;
 use crate::log_dirs::directories::Directories;
 use crate::mailbox::Mailbox;
 use crate::node::shutdown::Shutdown;
+use audit::Audit;
 use barnabas_base::{BrokerId, DurationMs, MonotonicMs, Text, Uuid};
 use barnabas_clock::Clock;
 use barnabas_config::Listener;
@@ -57,6 +60,7 @@ pub struct Node {
     pub workers: Workers,
     pub peers: Peers,
     pub logins: Arc<Logins>,
+    pub audit: Audit,
     pub shutdown: Shutdown,
     /// When something was last handed on to a partition's next leader, in milliseconds of the process's clock and one
     /// more; 0: never.
@@ -86,6 +90,7 @@ pub struct NodeParts {
     pub shutdown: Shutdown,
     pub deletions: Deletions,
     pub logins: Arc<Logins>,
+    pub audit: Audit,
 }
 
 impl Node {
@@ -102,6 +107,7 @@ impl Node {
             peers: Peers::new(&config, parts.controller, parts.links, parts.tls),
             cluster: ClusterView::new(config),
             logins: parts.logins,
+            audit: parts.audit,
             shutdown: parts.shutdown,
             forwarded_at: AtomicU64::new(0),
         }

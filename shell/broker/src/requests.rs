@@ -25,6 +25,7 @@ use barnabas_api::{Client, Gate, Rule, gate, rule};
 use barnabas_api::{k17_sasl_handshake, k36_sasl_authenticate};
 use barnabas_wire::messages::{RequestBody, RequestHeader};
 use barnabas_wire::{ApiKey, VersionRange};
+use call::audited::Audited;
 use call::{Answer, Call, Room, Started, Starting, now};
 use cluster::{access, admin, log_dirs};
 use groups::streams;
@@ -69,6 +70,15 @@ fn start_as(
     };
     let (api, version) = (body.key(), header.request_api_version);
     let call = Call { session, client, api, version, room, is_forwarded, caller };
+    let audited = Audited::of(&call, &body);
+    let starting = start_call(call, body);
+    match audited {
+        Some(audited) => audited.follow(starting),
+        None => starting,
+    }
+}
+
+fn start_call(call: Call, body: RequestBody) -> Starting {
     if let Some(denied) = denied(&call, &body) {
         return now(denied);
     }

@@ -20,6 +20,7 @@ pub mod worker;
 use crate::config::logging;
 use crate::config::version::VERSION;
 use crate::node::Node;
+use crate::node::audit;
 use crate::node::cluster::authority;
 use barnabas_base::seed_maps;
 use barnabas_config::NodeConfig;
@@ -85,6 +86,8 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         tracing::warn!("{warning}");
     }
     authority::check(&broker_config)?;
+    // Before anything is made for a start that this refuses.
+    audit::Settings::read(&broker_config)?;
     survive_large_files(&runtime)?;
     match start::start(&config, broker_config, Arc::new(Meter::default()), &runtime, signals)? {
         Some(running) => runtime.block_on(serve(running, file.is_none())),

@@ -79,6 +79,17 @@ pub struct Meter {
     /// Writes that this node's share coordinators were asked for.
     pub share_state_writes: Counter,
     pub logins: Logins,
+    pub audit: Audit,
+}
+
+/// What became of events for the audit log.
+#[derive(Debug, Default)]
+pub struct Audit {
+    pub taken: Counter,
+    /// Its queue was full.
+    pub dropped: Counter,
+    /// Lines that its file did not take.
+    pub failed: Counter,
 }
 
 /// What came of clients that authenticate by SASL.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use barnabas_base::Text;
 
 use super::status::{of_authorizer, of_plug_in, refused_authorizer};
+use super::suggest::misspelled;
 use super::{Resource, Status, ValueError, check, nearest, status};
 
 /// Names and values.
@@ -40,6 +41,11 @@ pub enum ConfigRefusal {
     Value(#[from] ValueError),
     #[error("broker.id is {broker_id} and node.id is {node_id}: they mean the same; leave broker.id out")]
     NodeIds { broker_id: String, node_id: String },
+    /// Kafka starts without what the key was to protect.
+    #[error(
+        "{name} is no configuration key, and {meant} would protect this node: correct the name, or remove the line"
+    )]
+    Misspelled { name: String, meant: String },
     /// Ignoring an authorizer, or a policy, would open the cluster to everybody behind the operator's back.
     #[error("{name} is set to {value}, but {reason}; remove the key to accept this")]
     Unprotected { name: String, value: String, reason: &'static str },
@@ -60,6 +66,10 @@ impl StaticConfig {
         }
         for (name, value) in &given {
             let Some(key) = Resource::Broker.key(base_name(name)) else {
+                if let Some(meant) = misspelled(name) {
+                    refusals.push(ConfigRefusal::Misspelled { name: name.to_string(), meant });
+                    continue;
+                }
                 if authorizer.is_empty() || !of_authorizer(name) {
                     warnings.extend(warning_of_unknown(name));
                 }

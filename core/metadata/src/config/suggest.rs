@@ -15,6 +15,46 @@ pub fn nearest(resource: Resource, name: &str) -> Option<&'static str> {
     near.min().map(|(_, key)| key)
 }
 
+/// Keys without which a node protects less than its file says: where one is misspelled, the node must not start.
+/// Those whose absence only closes something (`super.users`, key stores) are not here.
+const PROTECTING: &[&str] = &[
+    "alter.config.policy.class.name",
+    "audit.log.file",
+    "authorizer.class.name",
+    "connections.max.reauth.ms",
+    "create.topic.policy.class.name",
+    "listener.security.protocol.map",
+    "sasl.enabled.mechanisms",
+    "sasl.server.callback.handler.class",
+    "security.inter.broker.protocol",
+    "ssl.cipher.suites",
+    "ssl.client.auth",
+    "ssl.enabled.protocols",
+];
+/// So many letters are wrong at most.
+const MISSPELLED_MAX: usize = 2;
+const LISTENER_PREFIX: &str = "listener.name";
+
+/// The protecting key that an unknown one almost is, as it should have been written. A listener's prefix may be wrong
+/// as well.
+pub(super) fn misspelled(name: &str) -> Option<String> {
+    let is_near =
+        |left: &str, right: &str| distance(left.as_bytes(), right.as_bytes(), MISSPELLED_MAX).is_some();
+    let near = |key: &str| PROTECTING.iter().find(|protecting| is_near(key, protecting)).copied();
+    if let Some(key) = near(name) {
+        return Some(key.to_owned());
+    }
+    // listener.name.NAME.KEY, listener.name.NAME.MECHANISM.KEY
+    let (dot, _) = name.match_indices('.').nth(1)?;
+    let (prefix, rest) = (name.get(..dot)?, name.get(dot + 1..)?);
+    if !is_near(prefix, LISTENER_PREFIX) {
+        return None;
+    }
+    let mut dots =
+        rest.match_indices('.').take(2).filter_map(|(dot, _)| Some((rest.get(..dot)?, rest.get(dot + 1..)?)));
+    dots.find_map(|(listener, key)| Some(format!("{LISTENER_PREFIX}.{listener}.{}", near(key)?)))
+}
+
 /// Optimal string alignment distance, in bytes: config names are ASCII. `None`: more than `most`.
 ///
 /// A request may hold very many unknown names, so only the cells are looked at that can lie on a path of `most` steps.
@@ -59,6 +99,41 @@ mod tests {
         assert_eq!(nearest(Resource::Topic, "retension.ms"), Some("retention.ms"));
         assert_eq!(nearest(Resource::Topic, "cleanup"), None);
         assert_eq!(nearest(Resource::Topic, ""), None);
+    }
+
+    #[test]
+    fn misspelled_protecting_key_is_found_with_its_listener() {
+        for (name, meant) in [
+            ("authorizer.class.nme", "authorizer.class.name"),
+            ("Authorizer.Class.name", "authorizer.class.name"),
+            ("ssl.client.atuh", "ssl.client.auth"),
+            ("listener.name.tls.ssl.client.atuh", "listener.name.tls.ssl.client.auth"),
+            ("listner.name.tls.ssl.client.auth", "listener.name.tls.ssl.client.auth"),
+            (
+                "listener.name.x.plain.sasl.server.callback.handler.clas",
+                "listener.name.x.plain.sasl.server.callback.handler.class",
+            ),
+            ("audit.log.fiel", "audit.log.file"),
+        ] {
+            assert_eq!(misspelled(name).as_deref(), Some(meant), "{name}");
+        }
+        for name in [
+            "ssl.client",
+            "authorizer.class",
+            "listener.name",
+            "listener.name.tls",
+            "a.b.c.d",
+            "",
+            "...",
+            "ö.ö.ö",
+        ] {
+            assert_eq!(misspelled(name), None, "{name}");
+        }
+        // None of them is one of another's misspellings.
+        for key in Resource::Broker.keys().filter(|key| !PROTECTING.contains(&key.name)) {
+            assert_eq!(misspelled(key.name), None, "{}", key.name);
+        }
+        assert!(PROTECTING.iter().all(|key| Resource::Broker.key(key).is_some()));
     }
 
     /// Without the short cuts.

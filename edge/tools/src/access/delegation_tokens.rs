@@ -11,6 +11,7 @@ use crate::command_line::connection::{bootstrap_server, cluster_config, command_
 use crate::perf::java::DateFormat;
 use crate::waiting::telling;
 use crate::{ToolError, block_on, say};
+use barnabas_base::ErrorCode;
 use barnabas_client::{ClientError, Cluster, ClusterConfig};
 use barnabas_wire::messages::create_delegation_token_request::CreatableRenewers;
 use barnabas_wire::messages::describe_delegation_token_request::DescribeDelegationTokenOwner;
@@ -33,7 +34,10 @@ pub fn flags() -> Vec<Arg> {
         switch("create", "Create a token for the user who logs in, or for --owner-principal"),
         switch("renew", "Move a token's expiry"),
         switch("expire", "Move a token's expiry towards now, or end it"),
-        switch("describe", "Show the tokens of --owner-principal; left out: those of the user who logs in"),
+        switch(
+            "describe",
+            "Show the tokens of --owner-principal; left out: all that the user who logs in may see",
+        ),
         values("owner-principal", "principal", "The token's owner, for example User:alice"),
         values("renewer-principal", "principal", "Who may renew and expire the token besides its owner"),
         value(
@@ -254,7 +258,17 @@ fn ask<R: barnabas_wire::Request + Clone>(
 }
 
 fn check(what: &str, code: i16) -> Result<(), ToolError> {
-    if code == 0 { Ok(()) } else { Err(ClientError::refused(what, code, None).into()) }
+    let advice = match ErrorCode::from_code(code) {
+        ErrorCode::None => return Ok(()),
+        ErrorCode::DelegationTokenAuthDisabled => Some(
+            "delegation.token.secret.key is not set there. Set the same secret on every broker and controller, and restart them",
+        ),
+        ErrorCode::DelegationTokenRequestNotAllowed => {
+            Some("log in by SASL or by a client certificate, and not by a delegation token")
+        }
+        _ => None,
+    };
+    Err(ClientError::refused(what, code, advice).into())
 }
 
 #[cfg(test)]
@@ -268,6 +282,15 @@ mod tests {
         let checked = exactly_one(&matches, &ACTIONS).and_then(|action| check_together(&matches, action));
         let checked = checked.and_then(|()| principals(&matches, "owner-principal").map(drop));
         checked.err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn refusal_names_the_setting_that_is_missing() {
+        let text = check("creating a delegation token", 61).expect_err("refused").to_string();
+        assert!(text.contains("DELEGATION_TOKEN_AUTH_DISABLED"), "{text}");
+        assert!(text.contains("delegation.token.secret.key is not set there"), "{text}");
+        assert!(check("x", 64).expect_err("refused").to_string().contains("not by a delegation token"));
+        assert!(check("x", 0).is_ok());
     }
 
     #[test]

@@ -148,6 +148,12 @@ pub fn addresses(flag: &str, list: &str) -> Result<String, ToolError> {
     }
     for word in &words {
         if address(word).is_none() {
+            let port = word.rsplit_once(':').map_or("", |(_, port)| port);
+            if port.len() > 4 && port.bytes().all(|digit| digit.is_ascii_digit()) {
+                return Err(ToolError::Usage(format!(
+                    "--{flag}: '{word}' has the port {port}. Ports end at 65535"
+                )));
+            }
             return Err(ToolError::Usage(format!("--{flag}: '{word}' is not {wanted}")));
         }
     }
@@ -171,6 +177,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn port_that_is_too_large_is_named() {
+        let refused = addresses("bootstrap-server", "h:1,127.0.0.1:99999").expect_err("no port").to_string();
+        assert_eq!(refused, "--bootstrap-server: '127.0.0.1:99999' has the port 99999. Ports end at 65535");
+    }
+
+    #[test]
     fn addresses_are_taken_as_kafka_takes_them() {
         let taken = |list| addresses("bootstrap-server", list).expect("addresses");
         assert_eq!(taken("localhost:9092"), "localhost:9092");
@@ -186,7 +198,6 @@ mod tests {
             ("localhost:9092,other", "'other'"),
             (":9092", "':9092'"),
             ("[host]:9092", "'[host]:9092'"),
-            ("host:65536", "'host:65536'"),
             ("host:-1", "'host:-1'"),
             ("two words:9092", "'two words:9092'"),
         ] {

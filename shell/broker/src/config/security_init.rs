@@ -21,6 +21,7 @@ use clap::ArgMatches;
 use files::{Folder, shell_word};
 use std::error::Error;
 use std::io::Write;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -94,6 +95,12 @@ fn init(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 fn nodes(count: &str, hosts: &str, first_port: u16) -> Result<Vec<Node>, Failure> {
     let count: usize = count.parse()?;
     let hosts: Vec<&str> = hosts.split(',').map(str::trim).filter(|host| !host.is_empty()).collect();
+    if let Some(wrong) = hosts.iter().find(|host| !is_host(host)) {
+        return Err(format!(
+            "--host: {wrong:?} is neither a host name nor an address. Example: --host broker1.example.com"
+        )
+        .into());
+    }
     let is_shared = hosts.len() == 1;
     if !is_shared && hosts.len() != count {
         let example = "--nodes 3 --host a.example.com,b.example.com,c.example.com";
@@ -112,6 +119,21 @@ fn nodes(count: &str, hosts: &str, first_port: u16) -> Result<Vec<Node>, Failure
     };
     let nodes: Option<Vec<Node>> = (0..count).map(node).collect();
     nodes.ok_or_else(|| format!("--port {first_port} leaves no ports for {count} nodes").into())
+}
+
+/// A name as certificates and resolvers take it (RFC 1123), or an address without brackets.
+fn is_host(host: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(is_letter)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let is_number = |label: &str| label.bytes().all(|byte| byte.is_ascii_digit());
+    let is_name =
+        host.len() <= 253 && host.split('.').all(is_label) && !host.rsplit('.').next().is_some_and(is_number);
+    is_name || host.parse::<IpAddr>().is_ok()
 }
 
 impl User {
@@ -178,6 +200,31 @@ mod tests {
         );
         assert!(of("a,b,c").iter().all(|node| (node.1, node.2) == (9092, 9093)));
         assert!(nodes("3", "a,b", 9092).is_err() && nodes("1", "a", 65535).is_err());
+    }
+
+    #[test]
+    fn host_that_no_certificate_can_name_is_refused() {
+        for host in ["localhost", "a", "broker-1.example.com", "10.0.0.1", "::1", "1a"] {
+            assert!(nodes("1", host, 9092).is_ok(), "{host}");
+        }
+        let long = "a".repeat(64);
+        for host in [
+            "bad host!",
+            "a_b",
+            "-a",
+            "a-",
+            "a..b",
+            "a.",
+            "1.2.3",
+            "999.1.1.1",
+            "a:9092",
+            "[::1]",
+            "*",
+            &long,
+        ] {
+            let refused = nodes("1", host, 9092).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(refused.contains("is neither a host name nor an address"), "{host}: {refused}");
+        }
     }
 
     #[test]

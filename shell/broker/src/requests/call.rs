@@ -3,6 +3,7 @@
 //! Neighbours: session.rs, what the request's connection knows; requests.rs, which starts it; connection.rs, which
 //! writes the answer.
 
+pub mod audited;
 pub mod parts;
 pub mod pieces;
 mod room;
@@ -161,7 +162,8 @@ pub(super) fn listener_of(session: &Session) -> Listener {
 
 impl Denials for Call {
     fn denied(&self, operation: Operation, resource_type: ResourceType, name: &str, verdict: Verdict) {
-        self.caller.denied(&self.session.node, self.api, (operation, resource_type, name), verdict);
+        let who = || self.who();
+        self.caller.denied(&self.session.node, self.api, (operation, resource_type, name), verdict, &who);
     }
 }
 

@@ -122,7 +122,7 @@ fn hand_over(
 
 /// What the client may describe, for expressions that are resolved on another thread; `None`: all topics.
 fn describable(call: &Call) -> Option<Describable> {
-    let client = call.caller.elsewhere(call.api, &call.session.node);
+    let client = call.caller.elsewhere(call.api, &call.session.node, call.who());
     let may_describe = move |topic: &str| client.access().sees_topic(Operation::Describe, topic);
     (!call.access().is_open()).then(|| Describable::new(may_describe))
 }

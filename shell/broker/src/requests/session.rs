@@ -6,6 +6,7 @@
 //! Neighbours: connection.rs, which makes progress with it; call.rs, which adds one request's surroundings.
 
 mod affinity;
+pub mod audited;
 mod open_transactions;
 pub mod share_members;
 pub mod turns;

@@ -18,6 +18,7 @@ use crate::config::tls::NodeTls;
 use crate::controller::quorum_worker;
 use crate::log_dirs::directories::random_uuid;
 use crate::mailbox::{Command, Inbox, Mailbox};
+use crate::node::audit::{self, Audit};
 use crate::node::log_dirs::deletions::Deletions;
 use crate::node::logins::{Logins, Source};
 use crate::node::shutdown::Shutdown;
@@ -74,6 +75,7 @@ pub fn start(
     let mut log_dirs = open_directories(config, &disk, places)?;
     let cluster_id = identify(config, &mut log_dirs, clock)?;
     let directories = take(&broker_config, log_dirs);
+    let audit = Audit::open(audit::Settings::read(&broker_config)?, config.node_id, meter.clone())?;
     let joining = Joining {
         config,
         broker_config: &broker_config,
@@ -108,10 +110,10 @@ pub fn start(
         shutdown: Shutdown::default(),
         deletions: Deletions::default(),
         logins,
+        audit,
     }));
     in_force::say(&node, descriptors.connections);
-    let sockets = (acceptors, metrics_listener);
-    run(config, node, member, inboxes, sockets, (runtime, signals))
+    run(config, node, member, inboxes, (acceptors, metrics_listener), (runtime, signals))
 }
 
 /// Starts the threads, and waits in between until the node knows its cluster.
@@ -123,6 +125,7 @@ fn run(
     (acceptors, metrics_listener): (Vec<Acceptor>, Option<TcpListener>),
     (runtime, mut signals): (&Runtime, Signals),
 ) -> Result<Option<Running>, Failure> {
+    node.audit.start()?;
     let workers = start_workers(&node, inboxes)?;
     let committers = start_committers(&node)?;
     let quorum = quorum_worker::start(member.quorum, member.files, member.requests, node.clone())?;

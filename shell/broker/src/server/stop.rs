@@ -85,6 +85,7 @@ impl Stopping {
         let metadata_is_clean = stopped.blocking_recv().is_ok();
         join(threads.quorum);
         accepting_controllers.into_iter().for_each(|accept| accept.abort());
+        node.audit.stop();
         node.peers.links.stop();
         join(threads.links);
         let clean = metadata_is_clean & mark_clean(&node, &closed);

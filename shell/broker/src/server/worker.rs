@@ -187,6 +187,9 @@ impl Worker {
 
     fn connect(&mut self, new: NewConnection) {
         let session = Rc::new(Session::new(self.node.clone(), self.recorder.clone(), &new, self.id));
+        if new.reader.is_none() {
+            session.note_certificate();
+        }
         match new.stream.attach() {
             Ok(stream) => {
                 self.sessions.push(Rc::downgrade(&session));

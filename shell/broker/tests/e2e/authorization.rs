@@ -199,7 +199,7 @@ fn metrics_in_band_need_describe_configs_on_the_cluster() {
 }
 
 /// What a controller answers to a broker's Envelope: the code of the Envelope, and of the topic in it.
-fn forwarded(client: &mut Client, principal: &str, topic: &str) -> (i16, Option<i16>) {
+pub fn forwarded(client: &mut Client, principal: &str, topic: &str) -> (i16, Option<i16>) {
     let header = RequestHeader {
         request_api_key: ApiKey::CreateTopics.number(),
         request_api_version: 7,

@@ -101,6 +101,20 @@ fn tools_refuse_an_address_without_a_port() {
 }
 
 #[test]
+fn wrong_flags_are_exit_code_1_in_every_command() {
+    for words in [
+        &["topics", "--nonsense"][..],
+        &["storage", "format", "--nonsense"],
+        &["server", "--nonsense"],
+        &["security", "init", "--nonsense"],
+        &["nonsense"],
+    ] {
+        assert_eq!(run(words).status.code(), Some(1), "{words:?}");
+    }
+    assert_eq!(run(&["security", "init", "--help"]).status.code(), Some(0));
+}
+
+#[test]
 fn topics_refuses_numbers_below_one() {
     for (flag, given) in [("--partitions", "-3"), ("--partitions", "0"), ("--replication-factor", "-1")] {
         let output =

@@ -12,6 +12,7 @@ mod all_killed;
 mod all_restarted;
 mod any_node;
 mod any_replica;
+mod audit_log;
 mod authorization;
 mod bad_input;
 mod cli;

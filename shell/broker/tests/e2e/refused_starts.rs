@@ -204,6 +204,33 @@ fn value_that_kafka_starts_with_is_warned_of() {
 }
 
 #[test]
+fn misspelled_key_that_protects_refuses_the_start() {
+    let root = TempDir::new();
+    let place = root.path().join("data").display().to_string();
+    let class = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
+    for (given, meant) in [
+        (format!("authorizer.class.nme={class}"), "authorizer.class.name"),
+        (
+            "listener.name.plaintext.ssl.client.atuh=required".to_owned(),
+            "listener.name.plaintext.ssl.client.auth",
+        ),
+    ] {
+        let said = refused(&place, &[&given]);
+        assert!(said.contains(&format!("and {meant} would protect this node: correct the name")), "{said}");
+    }
+    assert!(!root.path().join("data").exists());
+}
+
+#[test]
+fn protection_that_no_listener_uses_is_warned_of() {
+    let mut node = TestNode::start_with(&["ssl.client.auth=required", "sasl.enabled.mechanisms=GSSAPI"]);
+    assert!(node.stop_expecting_trouble().success());
+    for part in ["ssl.client.auth is required and has no effect", "GSSAPI (Kerberos) is not implemented"] {
+        assert!(node.log().contains(part), "{}", node.log());
+    }
+}
+
+#[test]
 fn setting_that_protects_nothing_is_warned_of() {
     let mut node = TestNode::start_with(&["super.users=User:admin", "sasl.kerberos.service.name=kafka"]);
     assert!(node.stop_expecting_trouble().success());

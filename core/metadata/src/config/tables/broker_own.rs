@@ -14,6 +14,24 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               or committed offsets. Entries beyond it are refused with INVALID_REQUEST. A larger value lets one \
               request describe more; a smaller one bounds what a client can make the node compute with a short \
               request. Fetch is bounded by `fetch.max.bytes`; Metadata is not bounded."),
+    string("audit.log.events", "logins,failed-logins,denials,changes").valid(Valid::NonEmpty)
+        .doc("What the audit log contains, separated by commas: `logins`, `failed-logins`, `denials` (with \
+              `authorizer.shadow`: what would be denied), `changes`. Changes are requests that alter topics, \
+              configurations, ACLs, users, quotas, tokens, groups' offsets or the quorum, and what became of them."),
+    string("audit.log.file", "").null().valid(Valid::NonEmpty)
+        .doc("The file of the audit log: who did what from where, one JSON object a line (docs/SECURITY.md). Its \
+              directory must exist; the file has mode 0600. Unset: no audit log. A request never waits for it: what the \
+              queue cannot take is counted in `barnabas_audit_events_dropped_total`, and in a line of the file."),
+    long("audit.log.file.bytes.max", "104857600").between(4096, 1 << 40).unit("bytes")
+        .doc("The size at which the audit log starts a new file; the one before is renamed to `FILE.1`, that one to \
+              `FILE.2`. The log takes at most `audit.log.files.max` times this space."),
+    long("audit.log.files.max", "10").between(1, 1000).unit("files")
+        .doc("The most files that the audit log keeps, the current one included. The oldest is removed."),
+    string("authorizer.shadow", "false").one_of(&["true", "false"]).high()
+        .doc("Whether the authorizer only reports. `true`: requests are answered as without an authorizer, and what \
+              ACLs would deny is logged as `would be denied` and written to the audit log. ACLs can be tried that way \
+              before they are enforced. Needs `authorizer.class.name`; the node logs a WARN at each start. `false`: the \
+              authorizer denies."),
     long("auto.create.topics.request.max", "100").between(0, 10_000).unit("topics").cluster_wide()
         .doc("The most topics that one Metadata request creates. The answer reports the others as unknown, and the \
               client's next request creates more. 0: none. Topics of coordinators do not count."),

@@ -8,7 +8,7 @@ use super::entries::check_principal;
 use super::patterns::{binding, of_acl, operation, pascal, resource};
 use super::requests;
 use crate::ToolError;
-use crate::command_line::args::texts;
+use crate::command_line::args::{text, texts};
 use barnabas_base::ErrorCode;
 use barnabas_client::{ClientError, Cluster};
 use barnabas_metadata::Image;
@@ -32,6 +32,8 @@ pub enum Advice {
         operation: Operation,
         resource: (ResourceType, String),
         host: Option<String>,
+        /// The flags by which the cluster was reached, for the commands that are advised.
+        reach: String,
     },
     WhoCan {
         operation: Operation,
@@ -45,6 +47,8 @@ pub enum Advice {
 #[derive(Debug, Default)]
 struct Settings {
     super_users: Option<SuperUsers>,
+    /// It has some, and hides them: Kafka's brokers treat keys that are no broker's own as secrets.
+    hides_super_users: bool,
     allow_everyone: Option<bool>,
 }
 
@@ -77,6 +81,7 @@ impl Advice {
                     operation: operation(asked)?,
                     resource: resource(on)?,
                     host: host.first().map(|host| (*host).to_owned()),
+                    reach: reach(matches),
                 })
             }
             ("who-can", [asked, on]) => {
@@ -93,7 +98,7 @@ impl Advice {
     pub async fn lines(&self, cluster: &mut Cluster) -> Result<Vec<String>, ClientError> {
         let acls = requests::acls(cluster, &[]).await?;
         match self {
-            Self::Explain { principal, operation, resource, host } => {
+            Self::Explain { principal, operation, resource, host, reach } => {
                 let settings = settings(cluster).await;
                 let question = Question {
                     principal,
@@ -102,7 +107,7 @@ impl Advice {
                     resource_type: resource.0,
                     resource_name: &resource.1,
                 };
-                Ok(explained(acls, settings, &question))
+                Ok(explained(acls, settings, &question, reach))
             }
             Self::WhoCan { operation, resource } => {
                 let mut lines = listed_callers(&acls, *operation, resource);
@@ -122,7 +127,7 @@ impl Advice {
     }
 }
 
-fn explained(acls: Acls, settings: Settings, question: &Question<'_>) -> Vec<String> {
+fn explained(acls: Acls, settings: Settings, question: &Question<'_>, reach: &str) -> Vec<String> {
     let image = Image { acls, ..Image::default() };
     let super_users = settings.super_users.clone().unwrap_or_default();
     let authorizer = Authorizer::new(&image, super_users, settings.allow_everyone.unwrap_or(false));
@@ -142,7 +147,7 @@ fn explained(acls: Acls, settings: Settings, question: &Question<'_>) -> Vec<Str
         Explanation::Denied { acl, .. } => lines.push(format!(
             "This ACL denies it, and a DENY counts before every ALLOW:\n\t{}\nTo remove it:\n\t{}",
             binding(acl),
-            command("--remove", acl)
+            command(reach, "--remove", acl)
         )),
         Explanation::AllowedWithoutAcls => lines.push(
             "The resource has no ACLs, and allow.everyone.if.no.acl.found is true on the broker.".to_owned(),
@@ -150,7 +155,7 @@ fn explained(acls: Acls, settings: Settings, question: &Question<'_>) -> Vec<Str
         Explanation::Missing { acl } => lines.push(format!(
             "No ACL allows it. This one would:\n\t{}\nTo add it:\n\t{}",
             binding(&acl),
-            command("--add", &acl)
+            command(reach, "--add", &acl)
         )),
     }
     lines.extend(reservations(&settings, host == WILDCARD, verdict.is_allowed()));
@@ -166,7 +171,12 @@ fn reservations(settings: &Settings, is_any_host: bool, is_allowed: bool) -> Vec
         );
     }
     if settings.super_users.is_none() && !is_allowed {
-        lines.push("The broker does not show super.users: a super user may do it all the same.".to_owned());
+        let how = if settings.hides_super_users {
+            "has super.users and hides them"
+        } else {
+            "does not show super.users"
+        };
+        lines.push(format!("The broker {how}: a super user may do it all the same."));
     }
     if settings.allow_everyone.is_none() && !is_allowed {
         lines.push(
@@ -177,14 +187,23 @@ fn reservations(settings: &Settings, is_any_host: bool, is_allowed: bool) -> Vec
     lines
 }
 
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = word.chars().all(|letter| letter.is_ascii_alphanumeric() || "._:-/,".contains(letter));
+    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+/// The flags of this command line that reach the cluster.
+fn reach(matches: &ArgMatches) -> String {
+    let flags = ["bootstrap-server", "bootstrap-controller", "command-config"];
+    let given = flags.iter().filter_map(|flag| Some(format!(" --{flag} {}", quoted(text(matches, flag)?))));
+    given.collect()
+}
+
 /// The command that adds or removes one ACL.
-fn command(action: &str, acl: &Acl) -> String {
+fn command(reach: &str, action: &str, acl: &Acl) -> String {
     let (pattern, _) = of_acl(acl);
     let name = &pattern.name;
-    let quoted = |word: &str| {
-        let is_plain = word.chars().all(|letter| letter.is_ascii_alphanumeric() || "._:-/".contains(letter));
-        if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
-    };
     let resource = match ResourceType::from_code(acl.resource_type) {
         Some(ResourceType::Topic) => format!("--topic {}", quoted(name)),
         Some(ResourceType::Group) => format!("--group {}", quoted(name)),
@@ -200,7 +219,7 @@ fn command(action: &str, acl: &Acl) -> String {
     let operation = Operation::from_code(acl.operation).map(pascal).unwrap_or_default();
     let principal = quoted(&acl.principal);
     format!(
-        "barnabas acls {action} --{who}-principal {principal}{host} --operation {operation} {resource}{prefixed}"
+        "barnabas acls{reach} {action} --{who}-principal {principal}{host} --operation {operation} {resource}{prefixed}"
     )
 }
 
@@ -274,12 +293,19 @@ async fn settings(cluster: &mut Cluster) -> Settings {
     let request = DescribeConfigsRequest { resources: vec![resource], ..Default::default() };
     let Ok(answer) = cluster.ask(*node, &request).await else { return settings };
     let told = answer.results.iter().filter(|told| ErrorCode::from_code(told.error_code) == ErrorCode::None);
-    for config in told.flat_map(|told| &told.configs) {
+    let told: Vec<_> = told.collect();
+    if !told.is_empty() {
+        // A broker lists every key that its file sets: one that is not listed has its default.
+        (settings.super_users, settings.allow_everyone) = (Some(SuperUsers::default()), Some(false));
+    }
+    for config in told.iter().flat_map(|told| &told.configs) {
         match (&*config.name, config.value.as_deref()) {
+            ("super.users", None) => (settings.super_users, settings.hides_super_users) = (None, true),
             ("super.users", Some(users)) => settings.super_users = SuperUsers::parse(users).ok(),
             ("allow.everyone.if.no.acl.found", Some(value)) => {
                 settings.allow_everyone = Some(value.eq_ignore_ascii_case("true"));
             }
+            ("allow.everyone.if.no.acl.found", None) => settings.allow_everyone = None,
             _ => {}
         }
     }

@@ -96,6 +96,7 @@ listener.name.sasl_ssl.{of_mechanism}.sasl.jaas.config={module}
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:{ADMIN};User:{BROKER};{of_nodes}
 allow.everyone.if.no.acl.found=false
+audit.log.file={folder}/audit.log
 
 default.replication.factor={copies}
 min.insync.replicas={in_sync}

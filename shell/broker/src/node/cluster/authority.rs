@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub const CLASS: &str = "authorizer.class.name";
 pub const SUPER_USERS: &str = "super.users";
+pub const SHADOW: &str = "authorizer.shadow";
 pub const ALLOW_EVERYONE: &str = "allow.everyone.if.no.acl.found";
 
 /// A denial as the log tells denials apart.
@@ -35,6 +36,8 @@ pub struct Authority(Option<Standard>);
 pub struct Standard {
     super_users: SuperUsers,
     allow_everyone: bool,
+    /// Denials stand: it is not in shadow mode.
+    pub enforces: bool,
     current: ArcSwap<Authorizer>,
     /// The first image was published.
     is_loaded: AtomicBool,
@@ -49,13 +52,20 @@ pub struct Standard {
 struct Configured {
     super_users: SuperUsers,
     allow_everyone: bool,
+    is_shadow: bool,
 }
 
 /// # Errors
 /// `super.users` names no principals.
 pub fn check(config: &BrokerConfig) -> Result<(), ConfigError> {
     let Some(configured) = configured(config)? else { return Ok(()) };
-    let Configured { super_users, allow_everyone } = configured;
+    let Configured { super_users, allow_everyone, is_shadow } = configured;
+    if is_shadow {
+        tracing::warn!(
+            "{SHADOW} is true: no request is denied. What ACLs would deny is logged as `would be denied`. To enforce \
+             ACLs, remove the setting and restart"
+        );
+    }
     if super_users.contains("User:ANONYMOUS") {
         tracing::warn!(
             "{SUPER_USERS} names User:ANONYMOUS: every client without authentication may do everything"
@@ -78,7 +88,8 @@ fn configured(config: &BrokerConfig) -> Result<Option<Configured>, ConfigError> 
     })?;
     // As Java's Boolean.parseBoolean: every other word means false.
     let allow_everyone = given(ALLOW_EVERYONE).trim().eq_ignore_ascii_case("true");
-    Ok(Some(Configured { super_users, allow_everyone }))
+    let is_shadow = config.value(SHADOW) == Some("true");
+    Ok(Some(Configured { super_users, allow_everyone, is_shadow }))
 }
 
 impl Authority {
@@ -87,12 +98,13 @@ impl Authority {
     pub fn new(config: &BrokerConfig) -> Self {
         let configured =
             configured(config).expect("invariant: authority::check has passed this configuration");
-        Self(configured.map(|Configured { super_users, allow_everyone }| {
+        Self(configured.map(|Configured { super_users, allow_everyone, is_shadow }| {
             // Nobody but super users passes before the ACLs are known, whatever is to hold for resources without ACLs.
             let first = Authorizer::new(&Image::default(), super_users.clone(), false);
             Standard {
                 super_users,
                 allow_everyone,
+                enforces: !is_shadow,
                 current: ArcSwap::from_pointee(first),
                 is_loaded: AtomicBool::new(false),
                 acls: Mutex::default(),

@@ -7,10 +7,14 @@
 //! resource, then once a minute with a count; of one principal's many resources some. Kafka's logger is
 //! `kafka.authorizer.logger`.
 //!
+//! After: node/audit.rs, which hears of denials too.
+//!
 //! The authorizer is kept by the node's view of the cluster; core/api asks.
 
 use crate::node::Node;
+use crate::node::audit::{Event, Kind, Who};
 use crate::node::cluster::authority::Standard;
+use barnabas_api::audited::Subject;
 use barnabas_api::{Access, Client, Decisions, Denials, Judge};
 use barnabas_base::Text;
 use barnabas_security::acl::CLUSTER_NAME;
@@ -31,12 +35,15 @@ struct Known {
     resolved: Resolved,
     principal: Text,
     host: Text,
+    /// Denials stand: the authorizer is not in shadow mode.
+    enforces: bool,
 }
 
 impl Known {
-    fn new(authorizer: Arc<Authorizer>, client: &Client) -> Self {
+    fn new(standard: &Standard, authorizer: Arc<Authorizer>, client: &Client) -> Self {
         let resolved = authorizer.caller(&client.principal, &Host::parse(&client.host));
-        Self { authorizer, resolved, principal: client.principal.clone(), host: client.host.clone() }
+        let (principal, host, enforces) = (client.principal.clone(), client.host.clone(), standard.enforces);
+        Self { authorizer, resolved, principal, host, enforces }
     }
 
     fn is_of(&self, authorizer: &Arc<Authorizer>, client: &Client) -> bool {
@@ -61,7 +68,7 @@ impl Caller {
     /// A client for which a broker asks: no connection's own.
     pub fn forwarded(node: &Node, client: &Client) -> Self {
         let Some(standard) = node.cluster.authority.standard() else { return Self::default() };
-        let known = Known::new(Arc::clone(&standard.current()), client);
+        let known = Known::new(standard, Arc::clone(&standard.current()), client);
         Self { known: Some(Arc::new(known)), granted: None }
     }
 
@@ -71,7 +78,7 @@ impl Caller {
         let authorizer = standard.current();
         let mut last = callers.0.borrow_mut();
         if !last.known.as_ref().is_some_and(|known| known.is_of(&authorizer, client)) {
-            let known = Known::new(Arc::clone(&authorizer), client);
+            let known = Known::new(standard, Arc::clone(&authorizer), client);
             *last = Self { known: Some(Arc::new(known)), granted: Some(Rc::default()) };
         }
         last.clone()
@@ -83,15 +90,16 @@ impl Caller {
     }
 
     /// For an answer that is made on another thread.
-    pub fn elsewhere(&self, api: ApiKey, node: &Arc<Node>) -> Elsewhere {
-        Elsewhere { known: self.known.clone(), api, node: node.clone() }
+    pub fn elsewhere(&self, api: ApiKey, node: &Arc<Node>, who: Who) -> Elsewhere {
+        Elsewhere { known: self.known.clone(), api, node: node.clone(), who }
     }
 
     /// Whether the client has CLUSTER_ACTION, as brokers have. Nothing is logged.
     pub fn is_broker(&self) -> bool {
         self.known.as_ref().is_none_or(|known| {
             let (operation, cluster) = (Operation::ClusterAction, ResourceType::Cluster);
-            known.authorizer.decide(&known.resolved, operation, cluster, CLUSTER_NAME).is_allowed()
+            !known.enforces
+                || known.authorizer.decide(&known.resolved, operation, cluster, CLUSTER_NAME).is_allowed()
         })
     }
 
@@ -99,13 +107,23 @@ impl Caller {
     pub fn passes_early(&self, node: &Node) -> bool {
         let standard = node.cluster.authority.standard();
         let is_super = || self.known.as_ref().is_none_or(|known| known.resolved.is_super_user());
-        standard.is_none_or(Standard::is_loaded) || is_super()
+        standard.is_none_or(|standard| standard.is_loaded() || !standard.enforces) || is_super()
     }
 
-    /// Writes a denial to the log.
-    pub fn denied(&self, node: &Node, api: ApiKey, asked: (Operation, ResourceType, &str), verdict: Verdict) {
+    /// Writes a denial to the log and to the audit log.
+    pub fn denied(
+        &self,
+        node: &Node,
+        api: ApiKey,
+        asked: (Operation, ResourceType, &str),
+        verdict: Verdict,
+        who: &dyn Fn() -> Who,
+    ) {
         let (Some(known), Some(standard)) = (&self.known, node.cluster.authority.standard()) else { return };
-        log(standard, known, api, asked, verdict);
+        if standard.is_loaded() || standard.enforces {
+            log(standard, known, api, asked, verdict);
+            note(node, api, asked, standard.enforces, who);
+        }
     }
 }
 
@@ -115,7 +133,13 @@ fn access<'a>(
     denials: &'a dyn Denials,
 ) -> Access<'a> {
     known.map_or(Access::OPEN, |known| {
-        Access::new(Judge { authorizer: &known.authorizer, caller: &known.resolved, denials, granted })
+        Access::new(Judge {
+            authorizer: &known.authorizer,
+            caller: &known.resolved,
+            denials,
+            granted,
+            enforces: known.enforces,
+        })
     })
 }
 
@@ -125,6 +149,7 @@ pub struct Elsewhere {
     known: Option<Arc<Known>>,
     api: ApiKey,
     node: Arc<Node>,
+    who: Who,
 }
 
 impl Elsewhere {
@@ -135,11 +160,29 @@ impl Elsewhere {
 
 impl Denials for Elsewhere {
     fn denied(&self, operation: Operation, resource_type: ResourceType, name: &str, verdict: Verdict) {
-        let (Some(known), Some(standard)) = (&self.known, self.node.cluster.authority.standard()) else {
-            return;
-        };
-        log(standard, known, self.api, (operation, resource_type, name), verdict);
+        let (asked, who) = ((operation, resource_type, name), || self.who.clone());
+        let caller = Caller { known: self.known.clone(), granted: None };
+        caller.denied(&self.node, self.api, asked, verdict, &who);
     }
+}
+
+fn note(
+    node: &Node,
+    api: ApiKey,
+    (operation, resource_type, name): (Operation, ResourceType, &str),
+    is_denied: bool,
+    who: &dyn Fn() -> Who,
+) {
+    let kind = if is_denied { Kind::Denied } else { Kind::WouldDeny };
+    if !node.audit.wants(kind) {
+        return;
+    }
+    let name = name[..name.floor_char_boundary(DENIED_NAME_BYTES)].to_owned();
+    let (operation, resource_type) = (operation.name(), resource_type.name());
+    let subject = Subject { operation, resource_type, name, edits: Vec::new() };
+    let what = vec![(subject, if is_denied { "denied" } else { "success" })];
+    let (at, request) = (node.clock.wall(), Some(api));
+    node.audit.note(Event { kind, at, who: who(), request, what, reason: None });
 }
 
 fn log(
@@ -167,7 +210,8 @@ fn log(
         resource = %resource_type,
         name = %name.escape_debug(),
         request = %api,
-        "denied: {}{unsaid}",
+        "{}: {}{unsaid}",
+        if standard.enforces { "denied" } else { "would be denied" },
         why(standard, &question, verdict)
     );
 }

@@ -45,7 +45,7 @@ impl Source {
         Self {
             moment,
             client: call.client.clone(),
-            caller: call.caller.elsewhere(call.api, &call.session.node),
+            caller: call.caller.elsewhere(call.api, &call.session.node, call.who()),
             cluster_id: node.identity.cluster_id.clone(),
             node: node.identity.broker_id,
             now: node.clock.wall(),

@@ -10,7 +10,7 @@
 //!    of that time
 //! 3. while a client authenticates again, nothing else of its connection is started
 //!
-//! Neighbours: node/logins.rs, who may log in and how.
+//! Neighbours: node/logins.rs, who may log in and how; requests/session/audited.rs, which notes logins.
 //!
 //! Source: Kafka 4 `KafkaChannel`, `Selector`, `Processor.processCompletedReceives`.
 
@@ -105,6 +105,7 @@ pub(super) async fn log_in(
         if let Some(authenticated) = verdict {
             session.node.workers.meter.logins.succeeded(Stamp::now().since(begun));
             session.logged_in(authenticated);
+            session.note_login();
             reader.limit(frame_bytes_max);
             return true;
         }
@@ -180,6 +181,7 @@ pub(super) async fn again(
                 }
                 session.node.workers.meter.logins.succeeded_again(Stamp::now().since(begun));
                 session.logged_in(authenticated);
+                session.note_login();
                 reader.limit(frame_bytes_max);
                 return true;
             }
@@ -255,6 +257,7 @@ async fn hold_back(session: &Session, listener: &SaslListener, failure: &Failure
 
 fn refused(session: &Session, why: &str, kind: LoginFailure, failure: Option<&Failure>) {
     session.node.workers.meter.logins.failed.one();
+    session.note_failed_login(why, failure);
     let listener = &session.node.identity.listeners[session.listener].0.endpoint.listener;
     let mechanism = failure.and_then(|failure| failure.mechanism).map_or("none", |known| known.name());
     let user = failure.and_then(|failure| failure.user.as_deref()).unwrap_or("");

@@ -9,6 +9,7 @@
 use crate::config::tls::NodeTls;
 use crate::node::Node;
 use crate::node::workers::complaints::Cause;
+use crate::requests::session::audited::note_failed_handshake;
 use barnabas_base::{Map, Text};
 use barnabas_net::{ConnectionSlot, Detached, HandshakeError};
 use barnabas_tls::{Expiring, Expiry, Reload, ServerTls};
@@ -90,6 +91,7 @@ impl Handshakes {
                 }
                 Err(error) => {
                     node.workers.meter.bad_frames.one();
+                    note_failed_handshake(&node, peer, error.to_string());
                     node.workers.complaints.closed(peer, Cause::from(&error), error);
                 }
             }

@@ -5,7 +5,7 @@
 //! or is none.
 
 use crate::config::tls::NodeTls;
-use barnabas_config::{ConfigError, Listener};
+use barnabas_config::{ConfigError, Listener, SecurityProtocol};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_tls::ServerTls;
 use std::net::SocketAddr;
@@ -21,6 +21,9 @@ pub fn check(
     listeners: &[(Listener, SocketAddr)],
     tls: &NodeTls,
 ) -> Result<(), ConfigError> {
+    for unused in without_effect(config, listeners) {
+        tracing::warn!("{unused}");
+    }
     let is_allowed = config.value(KEY) == Some("true");
     for (at, (listener, address)) in listeners.iter().enumerate() {
         let tls = tls.listeners.get(at).and_then(Option::as_deref);
@@ -42,6 +45,31 @@ pub fn check(
     Ok(())
 }
 
+/// Settings that were to protect a listener, where no listener uses them.
+fn without_effect(config: &BrokerConfig, listeners: &[(Listener, SocketAddr)]) -> Vec<String> {
+    const MECHANISMS: &str = "sasl.enabled.mechanisms";
+    const CLIENT_AUTH: &str = "ssl.client.auth";
+    let given = |key: &str| config.given().get(key).filter(|value| !value.is_empty());
+    let mut unused = Vec::new();
+    let has_sasl = listeners.iter().any(|(listener, _)| listener.protocol.has_sasl());
+    if let Some(mechanisms) = given(MECHANISMS).filter(|_| !has_sasl) {
+        let mut text = format!(
+            "{MECHANISMS} is {mechanisms} and has no effect: no listener has the protocol SASL_SSL or SASL_PLAINTEXT"
+        );
+        if mechanisms.split(',').any(|mechanism| mechanism.trim().eq_ignore_ascii_case("GSSAPI")) {
+            text.push_str(". GSSAPI (Kerberos) is not implemented: a listener with it refuses the start");
+        }
+        unused.push(text);
+    }
+    let asks = given(CLIENT_AUTH).filter(|value| *value != "none");
+    // A listener with SASL asks for certificates by its own key alone (KIP-684).
+    let has_ssl = listeners.iter().any(|(listener, _)| listener.protocol == SecurityProtocol::Ssl);
+    if let Some(asks) = asks.filter(|_| !has_ssl) {
+        unused.push(format!("{CLIENT_AUTH} is {asks} and has no effect: no listener has the protocol SSL"));
+    }
+    unused
+}
+
 fn is_open(listener: &Listener, address: SocketAddr, requires_certificates: bool) -> bool {
     let authenticates = listener.protocol.has_sasl() || requires_certificates;
     !authenticates && !address.ip().to_canonical().is_loopback()
@@ -50,7 +78,7 @@ fn is_open(listener: &Listener, address: SocketAddr, requires_certificates: bool
 #[cfg(test)]
 mod tests {
     use super::*;
-    use barnabas_config::{Endpoint, ListenerName, SecurityProtocol, Settings, check_values};
+    use barnabas_config::{Endpoint, ListenerName, Settings, check_values};
 
     fn listener(protocol: SecurityProtocol) -> Listener {
         let endpoint = Endpoint { listener: ListenerName::new("X"), host: String::new(), port: 1 };
@@ -62,6 +90,25 @@ mod tests {
             is_inter_broker: false,
             is_early: false,
         }
+    }
+
+    #[test]
+    fn protection_that_no_listener_uses_is_named() {
+        let said = |given: &[(&str, &str)], protocol| {
+            let mut settings = Settings::default();
+            given.iter().for_each(|(key, value)| settings.replace(key, (*value).to_owned()));
+            let (config, _) = check_values(&settings).expect("sound");
+            without_effect(&config, &[(listener(protocol), "127.0.0.1:1".parse().expect("an address"))])
+                .join("; ")
+        };
+        let asked = [("ssl.client.auth", "required"), ("sasl.enabled.mechanisms", "GSSAPI")];
+        let text = said(&asked, SecurityProtocol::Plaintext);
+        assert!(text.contains("ssl.client.auth is required and has no effect"), "{text}");
+        assert!(text.contains("sasl.enabled.mechanisms is GSSAPI and has no effect"), "{text}");
+        assert!(text.contains("GSSAPI (Kerberos) is not implemented"), "{text}");
+        assert_eq!(said(&asked[..1], SecurityProtocol::Ssl), "");
+        assert_eq!(said(&[("sasl.enabled.mechanisms", "PLAIN")], SecurityProtocol::SaslSsl), "");
+        assert_eq!(said(&[("ssl.client.auth", "none")], SecurityProtocol::Plaintext), "");
     }
 
     #[test]

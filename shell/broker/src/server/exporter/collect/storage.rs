@@ -134,6 +134,10 @@ fn logins(page: &mut Page, node: &Node) {
     }
     page.count("barnabas_expired_connections_killed_total", &[], logins.expired.get());
     page.count("barnabas_revoked_connections_killed_total", &[], logins.revoked.get());
+    let audit = &node.workers.meter.audit;
+    page.count("barnabas_audit_events_total", &[], audit.taken.get());
+    page.count("barnabas_audit_events_dropped_total", &[], audit.dropped.get());
+    page.count("barnabas_audit_write_failures_total", &[], audit.failed.get());
 }
 
 pub fn process(page: &mut Page, node: &Node) {

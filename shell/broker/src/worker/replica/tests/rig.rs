@@ -6,6 +6,7 @@ use crate::log_dirs::directories::{Directories, Directory};
 use crate::log_dirs::journal_thread::{JournalParts, LinuxJournal};
 use crate::mailbox::NewConnection;
 use crate::mailbox::{Command, Mailbox};
+use crate::node::audit::Audit;
 use crate::node::log_dirs::deletions::Deletions;
 use crate::node::peers::controller::ControllerHandle;
 use crate::node::peers::planted::Mistake;
@@ -526,6 +527,7 @@ impl Broker {
         let here = Arc::new(Here { cluster_id: Text::from(CLUSTER), listener: Text::from("CONTROLLER") });
         let (controller, _) = ControllerHandle::new(directory_id, 1, (links.clone(), None), here);
         let node = Arc::new(Node::new(NodeParts {
+            audit: Audit::open(None, BrokerId(0), Arc::default()).expect("nothing to open"),
             logins: Arc::default(),
             broker_id: BrokerId(id),
             incarnation: crate::log_dirs::directories::random_uuid(),

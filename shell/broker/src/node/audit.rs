@@ -1,0 +1,271 @@
+//! The audit log: who did what, from where, and what came of it. Workers hand events in; the writer's thread makes lines
+//! of them.
+//!
+//! Off unless `audit.log.file` names a file. Kafka has no audit log, and only `kafka-authorizer.log` with denials, which
+//! log4j writes where its own configuration says; a node writes no file that its operator has not named.
+//!
+//! Always true:
+//! 1. handing in an event never waits and never fails. One that the queue does not take is counted
+//! 2. changes keep their room: logins and denials, whose number clients choose, fill three quarters of the queue at most
+//! 3. the file is bounded: by `audit.log.file.bytes.max` and `audit.log.files.max`
+//!
+//! | file | answers |
+//! |---|---|
+//! | `audit/line.rs` | which text is an event |
+//! | `audit/gathered.rs` | which events are one line with a count |
+//! | `audit/file.rs` | where the line goes, when a new file begins |
+//! | `audit/writer.rs` | the thread |
+//!
+//! Before: requests/session/audited.rs (logins), requests/call/audited.rs (changes), node/cluster/callers.rs (denials).
+
+mod file;
+mod gathered;
+mod line;
+mod writer;
+
+use barnabas_api::Client;
+use barnabas_api::audited::Subject;
+use barnabas_base::{BrokerId, Text, TimestampMs};
+use barnabas_config::ConfigError;
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_metrics::Meter;
+use barnabas_wire::ApiKey;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use writer::Writer;
+
+pub const FILE: &str = "audit.log.file";
+const EVENTS: &str = "audit.log.events";
+
+/// Events that wait for the writer; most of them are one line of a few hundred bytes.
+const QUEUE_EVENTS_MAX: usize = 8192;
+/// What logins and denials may fill.
+const QUEUE_OTHERS_MAX: usize = QUEUE_EVENTS_MAX / 4 * 3;
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Login,
+    FailedLogin,
+    Denied,
+    /// Shadow mode: it was allowed.
+    WouldDeny,
+    Change,
+}
+
+/// A client, as its request names it and as its connection proved.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Who {
+    /// Empty: nothing was proved.
+    pub principal: Text,
+    pub client_id: Option<Text>,
+    /// The address, without the port.
+    pub host: Text,
+    pub listener: Text,
+    /// The principal of the broker that forwards the request.
+    pub via: Option<Text>,
+    /// How it logged in.
+    pub mechanism: Option<&'static str>,
+}
+
+/// One event. A change has a subject for each resource, others one or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub kind: Kind,
+    pub at: TimestampMs,
+    pub who: Who,
+    pub request: Option<ApiKey>,
+    /// Each with `success`, or the name of its error.
+    pub what: Vec<(Subject, &'static str)>,
+    /// Why a login failed.
+    pub reason: Option<String>,
+}
+
+/// `None`: the writer is to end.
+type Queued = Option<Box<Event>>;
+
+/// What the operator asks for.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    file: PathBuf,
+    file_bytes_max: u64,
+    files_max: u64,
+    kinds: Kinds,
+}
+
+/// Which events are wanted.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kinds {
+    logins: bool,
+    failed_logins: bool,
+    denials: bool,
+    changes: bool,
+}
+
+/// See the file's header.
+#[derive(Debug)]
+pub struct Audit {
+    kinds: Kinds,
+    queue: Option<SyncSender<Queued>>,
+    waiting: Arc<AtomicUsize>,
+    meter: Arc<Meter>,
+    /// Until the thread is started.
+    writer: Mutex<Option<(Writer, Receiver<Queued>)>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Who {
+    pub fn of(client: &Client) -> Self {
+        Self {
+            principal: client.principal.clone(),
+            client_id: client.client_id.clone(),
+            host: Text::from(client.host.trim_start_matches('/')),
+            listener: client.listener.clone(),
+            via: None,
+            mechanism: None,
+        }
+    }
+}
+
+impl Settings {
+    /// `None`: there is no audit log.
+    ///
+    /// # Errors
+    /// A kind of event does not exist, or the file cannot be written where it is to be.
+    pub fn read(config: &BrokerConfig) -> Result<Option<Self>, ConfigError> {
+        let Some(file) = config.value(FILE).map(PathBuf::from) else { return Ok(None) };
+        let wrong =
+            |problem: String| ConfigError::value(FILE, problem, "audit.log.file=/var/log/barnabas/audit.log");
+        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.map_or_else(|| PathBuf::from("."), PathBuf::from);
+        if !parent.is_dir() {
+            return Err(wrong(format!("{} is no directory: create it", parent.display())));
+        }
+        if file.exists() && !file.is_file() {
+            return Err(wrong(format!("{} is no file", file.display())));
+        }
+        let number = |key: &str| {
+            let value = config.value(key).and_then(|value| value.parse().ok());
+            value.expect("invariant: the table has checked that it is a number")
+        };
+        let kinds = Kinds::parse(config.value(EVENTS).unwrap_or_default())?;
+        let (file_bytes_max, files_max) = (number("audit.log.file.bytes.max"), number("audit.log.files.max"));
+        Ok(Some(Self { file, file_bytes_max, files_max, kinds }))
+    }
+}
+
+impl Kinds {
+    fn parse(text: &str) -> Result<Self, ConfigError> {
+        let mut kinds = Self::default();
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            match word {
+                "logins" => kinds.logins = true,
+                "failed-logins" => kinds.failed_logins = true,
+                "denials" => kinds.denials = true,
+                "changes" => kinds.changes = true,
+                other => {
+                    let problem = format!("{other:?} is none of logins, failed-logins, denials, changes");
+                    return Err(ConfigError::value(
+                        EVENTS,
+                        problem,
+                        "audit.log.events=failed-logins,changes",
+                    ));
+                }
+            }
+        }
+        Ok(kinds)
+    }
+
+    fn has(self, kind: Kind) -> bool {
+        match kind {
+            Kind::Login => self.logins,
+            Kind::FailedLogin => self.failed_logins,
+            Kind::Denied | Kind::WouldDeny => self.denials,
+            Kind::Change => self.changes,
+        }
+    }
+}
+
+impl Audit {
+    /// Opens the file, if there is to be one.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn open(settings: Option<Settings>, node: BrokerId, meter: Arc<Meter>) -> Result<Self, ConfigError> {
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let Some(settings) = settings else {
+            let writer = Mutex::new(None);
+            return Ok(Self {
+                kinds: Kinds::default(),
+                queue: None,
+                waiting,
+                meter,
+                writer,
+                thread: Mutex::default(),
+            });
+        };
+        let kinds = settings.kinds;
+        let (sender, receiver) = sync_channel(QUEUE_EVENTS_MAX);
+        let writer = Writer::open(settings, node, meter.clone(), waiting.clone())
+            .map_err(|error| ConfigError::value(FILE, error.to_string(), "a file that the node may write"))?;
+        let writer = Mutex::new(Some((writer, receiver)));
+        Ok(Self { kinds, queue: Some(sender), waiting, meter, writer, thread: Mutex::default() })
+    }
+
+    /// Whether such events are wanted: if not, none need be made.
+    pub fn wants(&self, kind: Kind) -> bool {
+        self.queue.is_some() && self.kinds.has(kind)
+    }
+
+    /// Hands in an event. Never waits.
+    pub fn note(&self, event: Event) {
+        let Some(queue) = self.queue.as_ref().filter(|_| self.kinds.has(event.kind)) else { return };
+        let room = if event.kind == Kind::Change { QUEUE_EVENTS_MAX } else { QUEUE_OTHERS_MAX };
+        if self.waiting.load(Ordering::Relaxed) >= room {
+            self.meter.audit.dropped.one();
+            return;
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        if queue.try_send(Some(Box::new(event))).is_ok() {
+            self.meter.audit.taken.one();
+        } else {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.meter.audit.dropped.one();
+        }
+    }
+
+    /// Starts the writer, if there is an audit log.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(&self) -> io::Result<()> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((writer, events)) = writer {
+            let thread = std::thread::Builder::new().name("audit".to_owned());
+            let thread = thread.spawn(move || writer.run(&events))?;
+            *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        }
+        Ok(())
+    }
+
+    /// Ends the writer once it has written what was handed in.
+    pub fn stop(&self) {
+        if let Some(queue) = &self.queue {
+            // The writer may have ended with its thread.
+            let _ = queue.send(None);
+        }
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // A thread that panicked has said so.
+            drop(thread.join());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

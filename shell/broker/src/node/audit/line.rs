@@ -1,0 +1,154 @@
+//! The text of an event: one JSON object a line, its fields in this order, those that are unknown left out.
+//!
+//! `time`, `node`, `event`, `outcome`, `principal`, `client_id`, `host`, `listener`, `mechanism`, `via`, `request`,
+//! `operation`, `resource_type`, `resource`, `changes`, `reason`, `count`. docs/SECURITY.md says what they mean.
+
+use super::{Event, Kind, Who};
+use barnabas_api::audited::{Edit, Subject};
+use barnabas_base::{BrokerId, TimestampMs};
+
+/// Of what clients choose freely.
+const TEXT_BYTES_MAX: usize = 1024;
+
+/// One object under construction.
+struct Object(String);
+
+impl Object {
+    fn new() -> Self {
+        Self(String::from("{"))
+    }
+
+    fn raw(&mut self, name: &str, value: &str) {
+        if self.0.len() > 1 {
+            self.0.push(',');
+        }
+        self.0.push('"');
+        self.0.push_str(name);
+        self.0.push_str("\":");
+        self.0.push_str(value);
+    }
+
+    fn text(&mut self, name: &str, value: &str) {
+        let value = &value[..value.floor_char_boundary(TEXT_BYTES_MAX + 4)];
+        self.raw(name, &serde_json::Value::from(value).to_string());
+    }
+
+    fn texts<'a>(&mut self, values: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) {
+        for (name, value) in values {
+            if let Some(value) = value.filter(|value| !value.is_empty()) {
+                self.text(name, value);
+            }
+        }
+    }
+
+    fn end(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+}
+
+impl Kind {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Login => "login",
+            Self::FailedLogin => "login_failed",
+            Self::Denied => "denied",
+            Self::WouldDeny => "would_be_denied",
+            Self::Change => "change",
+        }
+    }
+
+    const fn outcome(self) -> &'static str {
+        match self {
+            Self::Login | Self::WouldDeny | Self::Change => "success",
+            Self::FailedLogin => "failure",
+            Self::Denied => "denied",
+        }
+    }
+}
+
+/// What an event says besides its time: equal for what happens again. One text for each of its subjects.
+pub(super) fn bodies(event: &Event) -> Vec<(String, &'static str)> {
+    if event.what.is_empty() {
+        return vec![(body(event, None, event.kind.outcome()), event.kind.outcome())];
+    }
+    event.what.iter().map(|(subject, outcome)| (body(event, Some(subject), outcome), *outcome)).collect()
+}
+
+fn body(event: &Event, subject: Option<&Subject>, outcome: &str) -> String {
+    let Who { principal, client_id, host, listener, via, mechanism } = &event.who;
+    let mut object = Object::new();
+    object.texts([
+        ("event", Some(event.kind.name())),
+        ("outcome", Some(outcome)),
+        ("principal", Some(&**principal)),
+        ("client_id", client_id.as_deref()),
+        ("host", Some(&**host)),
+        ("listener", Some(&**listener)),
+        ("mechanism", *mechanism),
+        ("via", via.as_deref()),
+        ("request", event.request.map(|api| api.name())),
+    ]);
+    if let Some(subject) = subject {
+        object.texts([
+            ("operation", Some(subject.operation)),
+            ("resource_type", Some(subject.resource_type)),
+            ("resource", Some(&*subject.name)),
+        ]);
+        if !subject.edits.is_empty() {
+            let edits: Vec<String> = subject.edits.iter().map(edit).collect();
+            object.raw("changes", &format!("[{}]", edits.join(",")));
+        }
+    }
+    object.texts([("reason", event.reason.as_deref())]);
+    object.end()
+}
+
+fn edit(edit: &Edit) -> String {
+    let mut object = Object::new();
+    object.texts([("name", Some(&*edit.name)), ("from", edit.from.as_deref()), ("to", edit.to.as_deref())]);
+    object.end()
+}
+
+/// The line, with its end.
+pub(super) fn line(at: TimestampMs, node: BrokerId, body: &str, count: u64) -> String {
+    let rest = body.strip_prefix('{').and_then(|body| body.strip_suffix('}')).unwrap_or(body);
+    let count = if count > 1 { format!(",\"count\":{count}") } else { String::new() };
+    format!("{{\"time\":\"{}\",\"node\":{},{rest}{count}}}\n", time(at), node.get())
+}
+
+/// `2026-11-24T13:20:00.123Z` (RFC 3339).
+fn time(at: TimestampMs) -> String {
+    let (seconds, ms) = (at.0.div_euclid(1000), at.0.rem_euclid(1000));
+    let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Days since 1 March of year 0, in eras of 400 years.
+    let days = days + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_written_as_rfc_3339_says() {
+        for (ms, expected) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399_999, "2000-02-28T23:59:59.999Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (1_795_526_400_123, "2026-11-24T13:20:00.123Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+            (-1, "1969-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(time(TimestampMs(ms)), expected);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The thread that writes the audit log.
+
+use super::file::Files;
+use super::gathered::Gathered;
+use super::line::{bodies, line};
+use super::{Event, Kind, Queued, Settings};
+use crate::node::log_rate_limit::LogRateLimit;
+use barnabas_base::{BrokerId, TimestampMs};
+use barnabas_clock::Clock;
+use barnabas_metrics::Meter;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+/// How often what happened again is looked through.
+const TICK: Duration = Duration::from_secs(1);
+/// Lines that are written in one go.
+const LINES_MAX: usize = 1024;
+
+/// See the file's header.
+#[derive(Debug)]
+pub(super) struct Writer {
+    files: Files,
+    node: BrokerId,
+    meter: Arc<Meter>,
+    waiting: Arc<AtomicUsize>,
+    clock: Clock,
+    gathered: Gathered,
+    lines: Vec<String>,
+    /// How many events were dropped when that was last written.
+    dropped_said: u64,
+    complaints: LogRateLimit<()>,
+}
+
+impl Writer {
+    /// # Errors
+    /// The file cannot be opened.
+    pub(super) fn open(
+        settings: Settings,
+        node: BrokerId,
+        meter: Arc<Meter>,
+        waiting: Arc<AtomicUsize>,
+    ) -> io::Result<Self> {
+        let files = Files::open(settings.file, settings.file_bytes_max, settings.files_max)?;
+        Ok(Self {
+            files,
+            node,
+            meter,
+            waiting,
+            clock: Clock::start(),
+            gathered: Gathered::default(),
+            lines: Vec::new(),
+            dropped_said: 0,
+            complaints: LogRateLimit::default(),
+        })
+    }
+
+    pub(super) fn run(mut self, events: &Receiver<Queued>) {
+        let mut ticked = barnabas_clock::now();
+        loop {
+            let mut goes_on = true;
+            match events.recv_timeout(TICK) {
+                Ok(Some(event)) => self.take(&event),
+                Ok(None) | Err(RecvTimeoutError::Disconnected) => goes_on = false,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            while goes_on && self.lines.len() < LINES_MAX {
+                match events.try_recv() {
+                    Ok(Some(event)) => self.take(&event),
+                    Ok(None) => goes_on = false,
+                    Err(_) => break,
+                }
+            }
+            if !goes_on || barnabas_clock::since(ticked) >= TICK {
+                ticked = barnabas_clock::now();
+                self.tick(!goes_on);
+            }
+            self.flush();
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    fn take(&mut self, event: &Event) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        let now = barnabas_clock::now();
+        for (body, outcome) in bodies(event) {
+            let is_made = event.kind == Kind::Change && outcome == "success";
+            if is_made || self.gathered.happened(event.kind, &body, event.at, now) {
+                self.lines.push(line(event.at, self.node, &body, 1));
+            }
+        }
+    }
+
+    fn tick(&mut self, is_last: bool) {
+        let wall = self.clock.wall();
+        self.lines.extend(self.gathered.due(self.node, wall, barnabas_clock::now(), is_last));
+        let dropped = self.meter.audit.dropped.get();
+        if dropped > self.dropped_said {
+            self.lines.push(dropped_line(wall, self.node, dropped - self.dropped_said));
+            self.dropped_said = dropped;
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.lines.is_empty() {
+            return;
+        }
+        if let Err((lost, error)) = self.files.write(&self.lines) {
+            self.meter.audit.failed.add(lost as u64);
+            if let Some(unsaid) = self.complaints.happened(&(), barnabas_clock::now()) {
+                tracing::warn!(%error, lines = lost, "lines of the audit log were not written: check the space and \
+                    the permissions at {}{unsaid}", super::FILE);
+            }
+        }
+        self.lines.clear();
+    }
+}
+
+fn dropped_line(wall: TimestampMs, node: BrokerId, count: u64) -> String {
+    let body = format!(
+        "{{\"event\":\"dropped\",\"reason\":\"the queue of the audit log was full\",\"count\":{count}}}"
+    );
+    line(wall, node, &body, 1)
+}

@@ -1,12 +1,12 @@
-//! The audit log: who did what, from where, and what came of it. Workers hand events in; the writer's thread makes lines
-//! of them.
+//! The audit log: who did what, from where, and what came of it. Workers hand events in; the writer's thread makes
+//! lines of them.
 //!
-//! Off unless `audit.log.file` names a file. Kafka has no audit log, and only `kafka-authorizer.log` with denials, which
-//! log4j writes where its own configuration says; a node writes no file that its operator has not named.
+//! Off unless `audit.log.file` names a file. Kafka has no audit log, and only `kafka-authorizer.log` with denials,
+//! which log4j writes where its own configuration says; a node writes no file that its operator has not named.
 //!
 //! Always true:
 //! 1. handing in an event never waits and never fails. One that the queue does not take is counted
-//! 2. changes keep their room: logins and denials, whose number clients choose, fill three quarters of the queue at most
+//! 2. changes keep their room: logins and denials, whose number clients choose, fill three quarters of the queue
 //! 3. the file is bounded: by `audit.log.file.bytes.max` and `audit.log.files.max`
 //!
 //! | file | answers |

@@ -320,7 +320,11 @@ impl Session {
     async fn take_one(&mut self, data: PartitionData, sender: &mpsc::Sender<Told>) -> Result<(), Gone> {
         let partition = PartitionIndex(data.partition_index);
         let Some(from) = self.offsets.get(&partition).copied() else { return Ok(()) };
-        if let Err(error) = check(format!("fetching {}", self.place(partition)), data.error_code, None) {
+        // No text comes with the code. Kafka `FetchCollector.handleInitializeErrors` names the offset, too.
+        let message = (data.error_code == ErrorCode::CorruptMessage.code())
+            .then(|| format!("encountered corrupt message when fetching offset {from}"));
+        let what = format!("fetching {}", self.place(partition));
+        if let Err(error) = check(what, data.error_code, message.as_deref()) {
             return self.fail(partition, error, sender).await;
         }
         let unpacked = unpack(data, from, self.reading.config.read_committed);

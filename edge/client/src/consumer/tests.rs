@@ -27,6 +27,7 @@ const WAIT: Duration = Duration::from_millis(20);
 struct Part {
     leader: i32,
     start: i64,
+    /// An empty batch is damaged in its leader's log.
     log: Vec<Bytes>,
     /// Answered by its leader instead of records.
     error: ErrorCode,
@@ -150,6 +151,8 @@ impl World {
                 let at = usize::try_from(at).map_err(|_| ErrorCode::OffsetOutOfRange)?;
                 if at > part.log.len() {
                     Err(ErrorCode::OffsetOutOfRange)
+                } else if part.log.get(at).is_some_and(Bytes::is_empty) {
+                    Err(ErrorCode::CorruptMessage)
                 } else {
                     Ok(part.log.get(at).cloned())
                 }
@@ -248,6 +251,18 @@ async fn damaged_records_hold_up_their_partition_alone() {
         (values, reports),
         (vec!["b1".to_owned(), "b2".to_owned()], vec!["t-0 can be read again".to_owned()])
     );
+}
+
+#[tokio::test]
+async fn corrupt_message_is_reported_with_its_offset() {
+    let mut damaged = Part::new(1, "b", 3);
+    damaged.log[2] = Bytes::new();
+    let (_world, mut cluster) = Shared::start(&[damaged]).await;
+    let (values, reports) = read(&mut consumer(1), &mut cluster, 3).await;
+    assert_eq!(values, ["b0", "b1"]);
+    let named = "t-0 cannot be read, trying again: broker 1: CORRUPT_MESSAGE: encountered corrupt message when \
+                 fetching offset 2";
+    assert_eq!(reports, [named]);
 }
 
 #[tokio::test]

@@ -52,6 +52,7 @@ pub use storage::{Checkpointed, LogSize, Synced, WriteBackOrder, key_of};
 
 use barnabas_base::Offset;
 use barnabas_metrics::RoundTimes;
+use barnabas_storage::StorageError;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -92,9 +93,9 @@ pub enum Command {
     Retain(Vec<PartitionKey>),
     /// Others have the replicas of this partition, which lies here.
     Stray(PartitionKey),
-    /// Damage was found in this partition's log, from that offset on: what it reads is checked again, and it heals
+    /// Damage was found in this partition's log: it is named, what the partition reads is checked again, and it heals
     /// itself where it can.
-    Damaged(PartitionKey, Offset),
+    Damaged(PartitionKey, Box<StorageError>),
     /// Files of this partition came or went while the node was stopped: it is opened, which shows whether it can be.
     Open(PartitionKey),
     /// Close every log for good; answered when nothing is dirty any more.

@@ -51,6 +51,7 @@
 //! core/partition's `partition/follower`; core/storage/src/log/sound/mend.rs.
 
 mod damages;
+mod refused;
 
 use barnabas_base::{BrokerId, DurationMs, MonotonicMs, Offset};
 use barnabas_metadata::Partition as Registration;
@@ -61,6 +62,7 @@ use bytes::Bytes;
 
 use crate::Replica;
 use damages::{Damages, Look};
+use refused::Refused;
 
 /// Damage in the log, where other brokers have replicas of the partition.
 #[derive(Debug, Default)]
@@ -79,6 +81,8 @@ pub struct Repair {
     has_no_holes: bool,
     /// What the leader has deleted is not looked at.
     start: Offset,
+    /// Of a leader.
+    refused: Refused,
 }
 
 /// Data that is fetched again.

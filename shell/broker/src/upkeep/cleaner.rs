@@ -252,9 +252,8 @@ fn failed(
         }
         CleanError::Storage(StorageError::Failed(_)) => {}
         error => {
-            if let CleanError::Storage(damage @ StorageError::Damaged { offset, .. }) = error {
-                scrub::tell_damaged(node, partition, *offset);
-                scrub::name_damage(node, damage);
+            if let CleanError::Storage(damage @ StorageError::Damaged { .. }) = error {
+                scrub::tell_damaged(node, partition, damage.clone());
             }
             tracing::warn!(partition = name, %error, "compaction of the partition failed; it is skipped \
                 until the next start");

@@ -13,8 +13,8 @@
 //!
 //! Always true:
 //! 1. nothing is changed, cut or deleted here, whatever is found
-//! 2. each damaged place is logged once at ERROR, with file, byte and offset, and counted; where the log cannot be
-//!    opened for it, the owner's line is the only one
+//! 2. each damaged place is logged once at ERROR, with file, byte and offset, and counted, by the partition's owner;
+//!    where the log cannot be opened for it, the line that says so is the only one
 //! 3. a partition in which damage was found checks again what it reads, and heals itself from another replica
 //!    (partition_worker/replication/repair.rs)
 
@@ -34,7 +34,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
 
 /// Checked between two looks at the clock.
 const PIECE_BYTES: u64 = 256 << 10;
@@ -103,9 +102,10 @@ fn remedy(node: &Node, segment: &Path) -> &'static str {
     }
 }
 
-/// Tells the owner of a partition that its log is damaged at `offset`.
-pub fn tell_damaged(node: &Node, key: PartitionKey, offset: Offset) {
-    node.workers.mailboxes[key.owner(node.workers.count)].send_blocking(Command::Damaged(key, offset));
+/// Tells the owner of a partition that its log is damaged. It names the damage.
+pub fn tell_damaged(node: &Node, key: PartitionKey, damage: StorageError) {
+    let command = Command::Damaged(key, Box::new(damage));
+    node.workers.mailboxes[key.owner(node.workers.count)].send_blocking(command);
 }
 
 /// What is known just before the first partition is opened.
@@ -411,14 +411,10 @@ impl<'a> Walk<'a> {
                 Scrubbed::Sound(read) => (read, false),
                 Scrubbed::End(read) => (read, true),
                 Scrubbed::Damage(read, error) => {
-                    // First, so that what is named is served no more.
-                    let is_open = match error {
-                        StorageError::Damaged { offset, .. } => self.tell_owner(partition, offset),
-                        _ => true,
-                    };
-                    // The owner has named what keeps the log from being opened: nothing of it is served.
-                    if is_open {
-                        name_damage(self.node, &error);
+                    match self.key_of(partition) {
+                        // First the log is checked again as it is read: what is named is served no more.
+                        Some(key) => self.tell_owner(key, error),
+                        None => name_damage(self.node, &error),
                     }
                     (read, false)
                 }
@@ -440,17 +436,10 @@ impl<'a> Walk<'a> {
         is_known && !topic_settings::log_config(self.node, &image, &name.topic).cleanup.compact
     }
 
-    /// What readers found sound before may be what has changed. Returns whether the log can be opened.
-    fn tell_owner(&self, partition: &PartitionDir, from: Offset) -> bool {
-        let Some(key) = self.key_of(partition) else { return true };
-        let owner = &self.node.workers.mailboxes[key.owner(self.node.workers.count)];
-        owner.send_blocking(Command::Open(key));
-        tell_damaged(self.node, key, from);
-        // An answer to what was sent after them says that both are done. A worker that has ended gives none.
-        let (reply, done) = oneshot::channel();
-        owner.send_blocking(Command::Sizes(reply));
-        let _ = done.blocking_recv();
-        !self.node.log_dirs.impaired.is_offline(key)
+    /// Its log is opened first: where it cannot be, a line says so.
+    fn tell_owner(&self, key: PartitionKey, damage: StorageError) {
+        self.node.workers.mailboxes[key.owner(self.node.workers.count)].send_blocking(Command::Open(key));
+        tell_damaged(self.node, key, damage);
     }
 
     fn key_of(&self, partition: &PartitionDir) -> Option<PartitionKey> {

@@ -39,7 +39,6 @@ use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined
 use crate::node::Node;
 use crate::node::peers::planted::{self, Mistake};
 use crate::upkeep::impairments;
-use crate::upkeep::scrub;
 use crate::worker::replica::Hosted;
 use crate::worker::tickets::{NO_TICKET, Opened, Tickets};
 use appends::await_metadata::Early;
@@ -49,7 +48,7 @@ use barnabas_base::{LeaderEpoch, Map, Offset, Set};
 use barnabas_metrics::{Recorder, Stamp};
 use barnabas_partition::{Acks, Append, Origin, Ticket};
 use barnabas_replica::{Appended, BatchLists, Moment, Outbox};
-use barnabas_storage::{FilePool, StorageError, TailMemory};
+use barnabas_storage::{FilePool, TailMemory};
 use bytes::Bytes;
 use lifecycle::deleting::Deleting;
 use reading::asks::Asks;
@@ -173,7 +172,7 @@ impl PartitionWorker {
                 let _ = reply.send(self.housekeep(retain));
             }
             Command::Clean(command) => self.clean(command),
-            Command::Damaged(key, offset) => self.scrub_met_damage(key, offset),
+            Command::Damaged(key, error) => self.scrub_met_damage(key, &error),
             // A partition that cannot be opened has a line in the log then.
             Command::Open(key) => {
                 let _ = self.open(key);
@@ -359,10 +358,7 @@ impl PartitionWorker {
         let (end, files) = (replica.log.end(), &mut files[replica.directory]);
         let read = replica.log.read(files, from, max_bytes, end, true);
         read.map(|read| read.records).map_err(|error| {
-            scrub::name_damage(&self.node, &error);
-            if let StorageError::Damaged { offset, .. } = error {
-                self.met_damage(key, offset);
-            }
+            self.read_failed(key, &error);
             Declined::Storage
         })
     }

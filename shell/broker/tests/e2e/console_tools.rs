@@ -76,7 +76,8 @@ fn consumer_of_a_damaged_partition_says_so_and_reads_the_others() {
     let mut out = told.out.clone();
     out.sort();
     assert_eq!(out, ["0", "0", "1", "1", "2", "2", "3", "3", "4", "4"], "{:?}", told.err);
-    let damaged = "t-1 cannot be read, trying again: broker 1: CORRUPT_MESSAGE";
+    let damaged = "t-1 cannot be read, trying again: broker 1: CORRUPT_MESSAGE: \
+                   encountered corrupt message when fetching offset 0";
     let expected = [
         format!("console-consumer: {damaged}"),
         format!("console-consumer: at the end: {damaged}"),

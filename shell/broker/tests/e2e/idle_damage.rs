@@ -220,7 +220,7 @@ fn idle_repair_goes_on_when_another_replica_is_back() {
     assert!(cluster.nodes.get_mut(&third).expect("a node").stop_expecting_trouble().success());
     eventually("the third has left", || !state(&cluster, follower).1.contains(&third));
     assert!(read_all(&cluster, follower, topic).is_some(), "the damage is met");
-    let named = "this broker follows, and its replica is corrupt";
+    let named = "the replica of this broker is corrupt";
     eventually("it is known", || cluster.nodes[&follower].log().contains(named));
     let log = cluster.nodes[&follower].log();
     let line = log.lines().find(|line| line.contains(named)).expect("it is there");
@@ -248,7 +248,7 @@ fn damaged_while_all_were_stopped_is_repaired_idle() {
         cluster.nodes.get_mut(&node).expect("a node").launch_unawaited();
     }
     eventually("the damage is known", || {
-        cluster.nodes[&follower].log().contains("its replica is corrupt")
+        cluster.nodes[&follower].log().contains("the replica of this broker is corrupt")
             && metric(metrics, "barnabas_partitions_leadership_impaired") == Some(1.0)
     });
     eventually("two are in sync", || state(&cluster, leader).1.len() == 2);

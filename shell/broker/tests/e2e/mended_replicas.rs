@@ -7,7 +7,9 @@ use barnabas_base::TopicId;
 use barnabas_wire::messages::create_topics_request::{
     CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig,
 };
-use barnabas_wire::messages::{CreateTopicsRequest, ResponseBody};
+use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
+use barnabas_wire::messages::{CreateTopicsRequest, FetchRequest, ResponseBody};
+use barnabas_wire::records::batches;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -137,4 +139,57 @@ fn replicas_with_unreadable_headers_are_mended() {
     // Each batch is as long as the first: the header of the eighth and of the third one.
     let len = 99_000 + 61 + 11;
     mend_each_other(&[(1, 7 * len + 16), (2, 2 * len + 16)]);
+}
+
+/// What a plain fetch from `offset` gets: the code, and the offset of the first batch.
+fn fetch(cluster: &Cluster, node: i32, topic: TopicId, offset: i64) -> (i16, Option<i64>) {
+    let partition = FetchPartition { fetch_offset: offset, partition_max_bytes: 1, ..Default::default() };
+    let wanted = FetchTopic { topic_id: topic, partitions: vec![partition], ..Default::default() };
+    let request =
+        FetchRequest { max_bytes: 1 << 20, session_epoch: -1, topics: vec![wanted], ..Default::default() };
+    let ResponseBody::Fetch(answer) = cluster.client(node).call(request, 17) else {
+        panic!("another response")
+    };
+    let data = &answer.responses[0].partitions[0];
+    let first = batches(data.records.clone().unwrap_or_default()).next();
+    let offset = first.map(|batch| {
+        let batch = batch.expect("a batch");
+        batch.check_crc().expect("only sound batches are served");
+        batch.header().base_offset.get()
+    });
+    (data.error_code, offset)
+}
+
+/// Nothing is left to repair the batch from: one line says so, and everything else is served.
+#[test]
+fn damage_on_every_replica_is_said_once_and_the_rest_served() {
+    const LOST: &str = "no replica has a sound copy of the batch at offset 3";
+    let mut cluster = Cluster::start_with(None, &["data"], SETTINGS);
+    let topic = create(&cluster, &[1, 2, 3]);
+    cluster.await_in_sync(TOPIC, 3);
+    let value = "x".repeat(99_000);
+    (0..BATCHES).for_each(|_| append_patiently(&cluster, topic, 0, &value));
+    restart_all(&mut cluster, |_| ());
+    cluster.await_in_sync(TOPIC, 3);
+    restart_all(&mut cluster, |cluster| (1..=3).for_each(|node| flip(cluster, node, 350_050)));
+    eventually("a node says so", || cluster.nodes.values().any(|node| node.log().contains(LOST)));
+    let leader = leaders(&mut cluster.client(1), TOPIC)[&0];
+    for offset in 0..BATCHES as i64 {
+        let expected = if offset == 3 { (2, None) } else { (0, Some(offset)) };
+        assert_eq!(fetch(&cluster, leader, topic, offset), expected, "{offset}");
+    }
+    for (id, node) in &cluster.nodes {
+        let log = node.log();
+        assert!(log.matches(LOST).count() <= 1, "{log}");
+        assert!(log.lines().all(|line| !line.contains(LOST) || line.contains(" ERROR ")), "{log}");
+        // What is wrong is named before what is done about it.
+        let at = |words: &str| log.find(words).unwrap_or_else(|| panic!("{words} is missing: {log}"));
+        assert!(at("corruption found") < at("is corrupt from offset 3"), "{log}");
+        // Whoever leads is not said to be repaired from the leader.
+        let wrong = format!("broker={id} leader={id}");
+        let is_wrong = |line: &str| line.contains(&wrong) && !line.contains("this broker leads");
+        assert!(!log.lines().any(is_wrong), "{log}");
+        assert_eq!(files(&cluster, *id, ".deleted"), <[PathBuf; 0]>::default(), "nothing is discarded");
+    }
+    cluster.stop_expecting(&["corrupt", "in-sync replicas shrank", "below min.insync.replicas", LOST]);
 }

@@ -86,7 +86,7 @@ fn batches_between_damaged_ones_are_served() {
 
 /// A record's value is a batch that would fit; the length of the batch around it has changed.
 #[test]
-fn batch_in_a_value_is_not_taken_for_one() {
+pub(super) fn batch_in_a_value_is_not_taken_for_one() {
     let mut bench = Bench::new(LogConfig::default());
     bench.append(batch(0, 5, 40, 1000, 0)).unwrap();
     let mut builder = BatchBuilder::new(BatchOptions { base_offset: Offset(5), ..BatchOptions::default() });
@@ -113,7 +113,7 @@ fn batch_in_a_value_is_not_taken_for_one() {
 
 /// What was found sound is compared again once the check has expired, and not before.
 #[test]
-fn damage_after_the_first_read_is_found_when_checks_expire() {
+pub(super) fn damage_after_the_first_read_is_found_when_checks_expire() {
     let (mut bench, batches) = stopped();
     assert_eq!(bench.read_all(100_000).unwrap().len(), batches.len());
     flip(&bench, &batches[7].0, 80, 0x01);

@@ -174,3 +174,19 @@ fn failed_sync_of_a_mend_is_final() {
     flip(&bench, &place, 100, 0x41);
     assert!(matches!(mend(&mut bench, found, &fetched), Err(StorageError::Failed(_))));
 }
+
+#[cfg(planted)]
+#[test]
+fn planted_mistakes_of_mends_and_checks_are_noticed() {
+    let tests: [(&str, fn()); 5] = [
+        ("MendsWithoutSync", each_damaged_byte_of_a_batch_is_mended),
+        ("OverwritesSoundBatches", sound_batches_are_never_overwritten),
+        ("MendsWithAnyEpoch", batches_that_do_not_fit_change_nothing),
+        ("ChecksOnce", super::behind::damage_after_the_first_read_is_found_when_checks_expire),
+        ("BelievesValuesThatLookLikeBatches", super::behind::batch_in_a_value_is_not_taken_for_one),
+    ];
+    for (mistake, test) in tests {
+        let passed = std::panic::catch_unwind(|| barnabas_base::planted::with(mistake, test));
+        assert!(passed.is_err(), "{mistake} is not noticed");
+    }
+}

@@ -90,6 +90,9 @@ impl PartitionWorker {
             quota.record(read.records.len(), now);
         }
         self.apply_effects(item.partition);
+        if let Err(Declined::Damaged) = read {
+            self.refused_follower(item.partition, follower.broker, item.from);
+        }
         read
     }
 

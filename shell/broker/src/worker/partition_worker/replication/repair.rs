@@ -15,9 +15,21 @@ use barnabas_partition::FetchPosition;
 use barnabas_replica::{BothDamaged, RepairStep, RepairView, TruncationVerdict};
 use barnabas_storage::StorageError;
 
+/// What becomes of a damaged replica on broker `me`.
+fn what_follows(leader: BrokerId, me: BrokerId) -> &'static str {
+    match leader {
+        BrokerId::NONE => "it is repaired from the leader, once another replica leads",
+        _ if leader == me => {
+            "this broker leads: leadership moves to another replica in the ISR or ELR, if there is one, and \
+             the replica is repaired from that"
+        }
+        _ => "it is repaired from the leader",
+    }
+}
+
 impl PartitionWorker {
     /// The scrub found damage, maybe where no reader has met it yet.
-    pub fn scrub_met_damage(&mut self, key: PartitionKey, offset: Offset) {
+    pub fn scrub_met_damage(&mut self, key: PartitionKey, damage: &StorageError) {
         if self.has_other_replicas(key) {
             // A partition that cannot be opened has a line in the log already.
             let _ = self.open(key);
@@ -26,28 +38,35 @@ impl PartitionWorker {
             // What readers found sound before may be what has changed.
             replica.log.forget_sound();
         }
-        self.met_damage(key, offset);
+        if !self.node.log_dirs.impaired.is_offline(key) {
+            self.read_failed(key, damage);
+        }
     }
 
     /// Damage was found in this partition's log, at `offset`.
     pub fn met_damage(&mut self, key: PartitionKey, offset: Offset) {
         let has_others = self.has_other_replicas(key);
+        let leader = self.leader_of(key);
         let Self { replicas, node, following, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let Some(from) = replica.note_damage(offset, has_others) else { return };
         if node.log_dirs.impaired.damaged(key) {
-            let (role, next) = match replica.partition.is_leader() {
-                true => ("leads", "leadership moves to another replica in the ISR or ELR, if there is one"),
-                false => ("follows", "it is repaired from the leader"),
-            };
+            let me = node.identity.broker_id;
             tracing::warn!(
-                partition = %replica.name.topic_partition, broker = %node.identity.broker_id,
-                "this broker {role}, and its replica is corrupt from offset {from}; {next}"
+                partition = %replica.name.topic_partition, broker = %me, %leader,
+                "the replica of this broker is corrupt from offset {from}; {}", what_follows(leader, me)
             );
         }
         if replica.following.is_some() {
             following.settle_soon(key);
         }
+    }
+
+    /// By the newest metadata: the replica may not have its role yet.
+    fn leader_of(&self, key: PartitionKey) -> BrokerId {
+        let image = self.node.cluster.image.load();
+        let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
+        row.map_or(BrokerId::NONE, |row| row.leader)
     }
 
     pub fn has_other_replicas(&self, key: PartitionKey) -> bool {
@@ -172,6 +191,22 @@ impl PartitionWorker {
         self.repair(key);
     }
 
+    /// A follower has asked this leader for `offset`, which is damaged here.
+    pub fn refused_follower(&mut self, key: PartitionKey, follower: BrokerId, offset: Offset) {
+        let Self { replicas, node, .. } = self;
+        let image = node.cluster.image.load();
+        let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
+        let Some((replica, row)) = replicas.get_mut(&key).zip(row) else { return };
+        let me = node.identity.broker_id;
+        if replica.refused_follower(offset, follower, me, row) {
+            tracing::error!(
+                partition = %replica.name.topic_partition, broker = %me,
+                "no replica has a sound copy of the batch at offset {offset}: restore the partition's \
+                 directory of one broker from a backup, or let consumers seek past it. Everything else is served"
+            );
+        }
+    }
+
     fn warn_of_both(&self, key: PartitionKey, both: Option<BothDamaged>) {
         let Some((replica, BothDamaged { own, leaders })) = self.replicas.get(&key).zip(both) else { return };
         let leader = replica.following.map_or(BrokerId::NONE, |(leader, _)| leader);
@@ -230,5 +265,18 @@ impl PartitionWorker {
             "the leader's records from offset {offset} are corrupt ({what}); this replica cannot \
              continue and will retry{unsaid}"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leader_is_not_said_to_be_repaired_from_itself() {
+        let (me, other) = (BrokerId(1), BrokerId(2));
+        assert!(what_follows(me, me).starts_with("this broker leads"));
+        assert_eq!(what_follows(other, me), "it is repaired from the leader");
+        assert!(what_follows(BrokerId::NONE, me).ends_with("once another replica leads"));
     }
 }

@@ -1,4 +1,4 @@
-//! Which followers a damaged leader could not serve: where all of them ask for the same damaged batch, no replica has it.
+//! Which followers a damaged leader could not serve: where all of them ask for the same batch, no replica has it.
 //!
 //! A follower asks for a batch because its own is damaged, or because it was not copied yet.
 //!

@@ -33,7 +33,7 @@ use crate::{Response, SharePartitionKey};
 
 impl GroupShard {
     /// # Source
-    /// Kafka 4.4 `GroupMetadataManager.alterShareGroupOffsets`: a group that nobody knows is founded.
+    /// Kafka 4.4 `GroupMetadataManager.alterShareGroupOffsets`: a group that is not known is founded, if there is a topic.
     pub(in crate::shard) fn alter_share_offsets(
         &mut self,
         request: &AlterShareGroupOffsetsRequest,
@@ -43,6 +43,14 @@ impl GroupShard {
         match self.groups.get(&id) {
             Some(Group::Share(group)) => check_at_rest(group)?,
             Some(_) => return Err(wrong_kind(GroupKind::Share, &id)),
+            // The client may read none of its topics: Kafka writes no record then.
+            None if request.topics.is_empty() => {
+                self.out.answer(
+                    ticket,
+                    Response::AlterShareGroupOffsets(AlterShareGroupOffsetsResponse::default()),
+                );
+                return Ok(());
+            }
             None => {
                 let mut group = ShareGroup::new(id.clone());
                 group.note(Entry::Group);

@@ -12,14 +12,15 @@ import argparse
 import sys
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from compat import fetch
 from compat.cli import find_binary, in_scratch
 
-from . import logins, matrix, tokens, tools
-from .nodes import GuardedApache, GuardedBarnabas, plain
+from . import apaches, logins, matrix, tokens, tools
+from .nodes import GuardedApache, GuardedBarnabas
 
 HERE = Path(__file__).resolve().parent
 PARTS = ("matrix", "logins", "tokens", "tools")
@@ -53,20 +54,32 @@ class Peers:
             directory = self.scratch / f"{part}-{name}"
             words = fetch.kafka() if name == "kafka" else (find_binary(self.options.binary),)
             server = (GuardedApache if name == "kafka" else GuardedBarnabas)(directory, *words)
-            yield plain(server) if users is None else server.guard(users, **more)
+            server.proxied = []
+            yield server if users is None else server.guard(users, **more)
+
+
+def at_once(play, servers):
+    """What each server answered: they are asked at the same time."""
+    with ThreadPoolExecutor(len(servers)) as pool:
+        return list(pool.map(play, servers))
 
 
 def play_matrix(peers, options):
-    found = matrix.users(options.quick)
-    played = [matrix.play(server, found, options.questions) for server in peers.each("matrix", [user.name for user in found] + ["admin"], mechanisms=("PLAIN",))]
-    if len(played) == 1:
-        answers = played[0][0]
-        if options.questions:
-            for (user, question), answer in answers.items():
-                print(f"{user:40} {question}\n    {answer[:400]}")
-        return len(answers), 0, 0
-    (ours, versions), (theirs, _) = played
-    return matrix.compare(ours, theirs, explained("matrix"))
+    done = [0, 0, 0]
+    for part, found, more in (("matrix", matrix.users(options.quick), {}), ("open", matrix.open_users(), {"allow.everyone.if.no.acl.found": "true"})):
+        servers = list(peers.each(part, [user.name for user in found], mechanisms=("PLAIN",)))
+        for server in servers:
+            server.overrides = {**server.overrides, **more}
+        played = at_once(lambda server: matrix.play(server, found, options.questions), servers)  # noqa: B023
+        if len(played) == 1:
+            if options.questions:
+                for (user, question), answer in played[0].items():
+                    print(f"{user:40} {question}\n    {answer[:400]}")
+            compared = len(played[0]), 0, 0
+        else:
+            compared = matrix.compare(*played, explained("matrix"))
+        done = [one + other for one, other in zip(done, compared)]
+    return done
 
 
 def play_logins(peers, options):
@@ -93,10 +106,10 @@ def play_tools(peers, options):
     binary, done = find_binary(options.binary), [0, 0, 0]
     # Users and quotas need no login; ACLs and tokens do.
     for part, users, parts in (("configs", None, (tools.configs,)), ("acls", tools.USERS, (tools.acls, tools.tokens))):
-        played = []
         # Apache's server first: the others are compared with it.
-        for server in sorted(peers.each(part, users, mechanisms=("PLAIN",)), key=lambda server: server.label, reverse=True):
-            played += tools.play(server, binary, peers.scratch / "clients", parts)
+        servers = sorted(peers.each(part, users, mechanisms=("PLAIN",)), key=lambda server: server.label, reverse=True)
+        one = lambda server: tools.play(server, binary, peers.scratch / f"clients-{part}-{server.label}".replace(" ", "-"), parts)  # noqa: E731, B023
+        played = [each for both in at_once(one, servers) for each in both]
         done = [one + other for one, other in zip(done, tools.compare(played, explained("tools")))]
     return done
 
@@ -118,7 +131,10 @@ def run(options, scratch):
 
 def main(words):
     options = arguments(words)
-    return in_scratch("security", lambda scratch: run(options, scratch))
+    try:
+        return in_scratch("security", lambda scratch: run(options, scratch))
+    finally:
+        apaches.close()
 
 
 if __name__ == "__main__":

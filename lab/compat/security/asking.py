@@ -13,10 +13,19 @@ from wrong.__main__ import program
 from .nodes import password
 
 NAMES = ("name", "topicName", "topic", "groupId", "transactionalId", "key", "resourceName", "entityName", "user")
-# A second name of the same, or a text for people.
-LEFT_OUT = ("errorMessage",)
+# A second name of the same, a text for people, and what a group's rebalance has come to meanwhile.
+LEFT_OUT = ("errorMessage", "assignment", "targetAssignment")
+# Lists whose members are the version's own; that there are some counts.
+COUNTED = ("configs",)
 # The broker is on its way: try again.
 NOT_YET = {14, 15, 16, 51}
+
+
+def named(value, ids):
+    """Ids of topics as their names, in keys as well."""
+    for id, name in ids.items() if isinstance(value, str) else ():
+        value = value.replace(id, name)
+    return value
 
 
 def shown(answer, ids, place=""):
@@ -27,7 +36,9 @@ def shown(answer, ids, place=""):
             if name in ("closed", "unsent") or name.lower().endswith("errorcode") or name.endswith("AuthorizedOperations"):
                 found.append((f"{place}{name}", value))
             elif name in NAMES and not isinstance(value, (dict, list)):
-                found.append((f"{place}{name}", ids.get(value, value)))
+                found.append((f"{place}{name}", named(value, ids)))
+            elif name in COUNTED:
+                found.append((f"{place}{name}", bool(value)))
             elif name not in LEFT_OUT:
                 found += shown(value, ids, f"{place}{name}.")
     elif isinstance(answer, list):
@@ -57,7 +68,7 @@ class Asking:
     def ask(self, api, version, user=None, **body):
         """The answer to a request of `user`; without one, of the super user who needs no login."""
         port = self.server.sasl_port if user else self.server.port
-        line = {"on": user or "admin", "port": port, "api": api, "version": version, "body": body}
+        line = {"on": f"user {user}" if user else "stage", "port": port, "api": api, "version": version, "body": body}
         if user:
             line["login"] = [user, password(user)]
         self.process.stdin.write(json.dumps(line) + "\n")

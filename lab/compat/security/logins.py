@@ -14,6 +14,7 @@ from compat import fetch
 from harness.process import spawn
 from harness.server import SMALL_JVM, java_words
 
+from . import apaches
 from .nodes import MECHANISMS, password
 from .tls import Authority
 
@@ -65,23 +66,16 @@ CLIENTS = (("java", _java), ("confluent", _python("confluent", "confluent-kafka"
            ("aiokafka", _python("aiokafka", "aiokafka")), ("franz-go", _go), ("kafkajs", _javascript))
 
 
-def kafka_tool(name, *words, within=60):
-    """One of Apache's tools: (exit code, what it printed on both)."""
-    _, classpath = fetch.kafka()
-    made = subprocess.run(java_words(classpath, name, *words, heap="192m", flags=SMALL_JVM, level="OFF"), capture_output=True, text=True, timeout=within)
-    return made.returncode, made.stdout + made.stderr
-
-
 def make_users(server, users):
     # Kafka refuses two mechanisms of a user in one request.
     for user, secrets in ((user, f"{name}=[password={password(user)}]") for user in users for name in MECHANISMS if name != "PLAIN"):
-        code, printed = kafka_tool("kafka.admin.ConfigCommand", "--bootstrap-server", server.address, "--alter", "--entity-type", "users", "--entity-name", user, "--add-config", secrets)
+        code, printed = apaches.tool("kafka.admin.ConfigCommand", "--bootstrap-server", server.address, "--alter", "--entity-type", "users", "--entity-name", user, "--add-config", secrets)
         if code:
             raise RuntimeError(f"kafka-configs: {printed.strip()[-300:]}")
 
 
 def make_topic(server, name):
-    code, printed = kafka_tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", server.address, "--create", "--if-not-exists", "--topic", name)
+    code, printed = apaches.tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", server.address, "--create", "--if-not-exists", "--topic", name)
     if code:
         raise RuntimeError(f"kafka-topics: {printed.strip()[-300:]}")
 

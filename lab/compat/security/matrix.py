@@ -31,8 +31,9 @@ RESOURCES = {
 @dataclass
 class User:
     name: str
-    # (resource type, name, pattern, operation, permission)
+    # (resource type, name, pattern, operation, permission), and a host where it is not any
     acls: list
+    principal: str = ""
 
 
 def everything():
@@ -52,12 +53,28 @@ def users(is_quick):
                 called = f"{word}-{OPERATIONS[operation]}-{form}"
                 found.append(User(f"allow-{called}", [(kind, pattern_name, pattern, operation, ALLOW)]))
                 found.append(User(f"deny-{called}", [*everything(), (kind, pattern_name, pattern, operation, DENY)]))
+    here, elsewhere = "127.0.0.1", "10.9.8.7"
+    found += [User(f"allow-host-{word}", [(2, "t-one", LITERAL, ALL, ALLOW, host)]) for word, host in (("here", here), ("elsewhere", elsewhere))]
+    found += [User(f"deny-host-{word}", [*everything(), (2, "t-one", LITERAL, ALL, DENY, host)]) for word, host in (("here", here), ("elsewhere", elsewhere))]
+    # A super user, whatever is denied him.
+    found.append(User("admin", [(kind, "kafka-cluster" if kind == 4 else "*", LITERAL, ALL, DENY) for kind in RESOURCES]))
     return found
 
 
+def open_users():
+    """For a node with `allow.everyone.if.no.acl.found`: users whose ACLs leave the cluster, and names of `-other`, without any."""
+    def is_narrow(user):
+        return user.name == "none" or user.name.startswith("allow-") and all(acl[0] in (2, 3, 5) for acl in user.acls)
+    return [user for user in users(is_quick=True) if is_narrow(user)]
+
+
+ANYBODY = User("anybody", [(2, questions.ANYBODYS, LITERAL, 3, ALLOW), (2, questions.ANYBODYS, LITERAL, 10, DENY)], principal="User:*")
+
+
 def create_acls(asking, found):
-    creations = [{"resourceType": kind, "resourceName": name, "resourcePatternType": pattern, "principal": f"User:{user.name}", "host": "*", "operation": operation,
-                  "permissionType": permission} for user in found for kind, name, pattern, operation, permission in user.acls]
+    creations = [{"resourceType": kind, "resourceName": name, "resourcePatternType": pattern, "principal": user.principal or f"User:{user.name}",
+                  "host": host[0] if host else "*", "operation": operation, "permissionType": permission}
+                 for user in (*found, ANYBODY) for kind, name, pattern, operation, permission, *host in user.acls]
     for first in range(0, len(creations), 200):
         answer = asking.ask("CreateAcls", 3, creations=creations[first:first + 200])
         refused = [result for result in answer.get("results", [{"errorCode": answer}]) if result["errorCode"]]
@@ -90,13 +107,8 @@ class Settling(Asking):
             time.sleep(0.1)
 
 
-def supported(asking):
-    """{API key's number: (min, max)}"""
-    return {api["apiKey"]: (api["minVersion"], api["maxVersion"]) for api in asking.ask("ApiVersions", 3, clientSoftwareName="rig", clientSoftwareVersion="1")["apiKeys"]}
-
-
 def play(server, found, only=None):
-    """{(user, question): what was answered}, and how many ACLs there were."""
+    """{(user, question): what was answered}"""
     begun = time.monotonic()
     server.start()
     asking = Settling(server)
@@ -109,12 +121,11 @@ def play(server, found, only=None):
             for label, api, version, body in asked:
                 fields = body(user.name) if callable(body) else body
                 answers[user.name, f"{api} {version} {label}".rstrip()] = asking.seen(api, version, user.name, **fields)
-        versions = supported(asking)
     finally:
         asking.close()
         server.kill()
-    print(f"  {server.label}: {len(found)} users, {acls} ACLs, {len(asked)} questions, {len(answers)} answers; {time.monotonic() - begun:.0f} s", flush=True)
-    return answers, versions
+    print(f"  {server.label}: {len(found)} users, {acls} ACLs, {len(asked)} questions of {len({api for _, api, *_ in asked})} APIs, {len(answers)} answers; {time.monotonic() - begun:.0f} s", flush=True)
+    return answers
 
 
 def compare(ours, theirs, explained):

@@ -89,12 +89,6 @@ class GuardedApache(_Guarded, Apache):
     jvm = ("-Xms256m", "-Xmx768m")
 
 
-def plain(server):
-    """The same node without a login, and without listeners for proxies."""
-    server.proxied = []
-    return server
-
-
 def write_client(path, mechanism, user, given=None):
     """A file for `--command-config`."""
     path.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\nsasl.jaas.config={jaas(mechanism, user, given)}\n")

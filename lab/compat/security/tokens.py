@@ -10,6 +10,7 @@ from compat import fetch
 from harness.process import spawn
 from harness.server import SMALL_JVM, java_words
 
+from . import apaches
 from .logins import make_topic
 from .nodes import password
 
@@ -120,8 +121,7 @@ def play(server):
 
 
 def allow_all(server):
-    from .logins import kafka_tool
-    return kafka_tool("org.apache.kafka.tools.AclCommand", "--bootstrap-server", server.address, "--add", "--allow-principal", "User:*",
+    return apaches.tool("org.apache.kafka.tools.AclCommand", "--bootstrap-server", server.address, "--add", "--allow-principal", "User:*",
                       "--operation", "Write", "--operation", "Describe", "--topic", "tokens")
 
 

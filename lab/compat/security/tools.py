@@ -8,7 +8,7 @@ import re
 import subprocess
 import time
 
-from .logins import kafka_tool
+from .apaches import Tools
 from .nodes import write_client
 
 CLASSES = {"acls": "org.apache.kafka.tools.AclCommand", "delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand", "configs": "kafka.admin.ConfigCommand"}
@@ -72,8 +72,8 @@ def ours(binary):
     return run
 
 
-def apaches(tool, words):
-    return kafka_tool(CLASSES[tool], *words)
+def apaches(tools):
+    return lambda tool, words: tools.run(CLASSES[tool], *words)
 
 
 def masked(printed, code):
@@ -127,7 +127,11 @@ def configs(stage):
 
 def tokens(stage):
     def ask(label, *words, login=OWNER):
-        return stage.ask("delegation-tokens", words, login, label)
+        printed = stage.ask("delegation-tokens", words, login, label)
+        if "--describe" not in words:
+            # Apache's brokers learn of it with the next publication.
+            time.sleep(1)
+        return printed
 
     created = ask("create", "--create", "--max-life-time-period", "-1", "--renewer-principal", f"User:{OTHER}")
     found = next((word for word in created.split() if len(word) > 80), "eA==")
@@ -149,9 +153,11 @@ def play(server, binary, scratch, parts):
     scratch.mkdir(parents=True, exist_ok=True)
     clients = {user: write_client(scratch / f"{user}.properties", "PLAIN", user) for user in (OWNER, OTHER)}
     server.start()
+    tools = Tools()
     try:
-        played = [(f"Apache's tools on {server.label}", Stage(server, apaches, clients).play(parts)), (f"our tools on {server.label}", Stage(server, ours(binary), clients).play(parts))]
+        played = [(f"Apache's tools on {server.label}", Stage(server, apaches(tools), clients).play(parts)), (f"our tools on {server.label}", Stage(server, ours(binary), clients).play(parts))]
     finally:
+        tools.close()
         server.kill()
     print(f"  {server.label}: {len(played[0][1])} commands, by Apache's tools and by ours; {time.monotonic() - begun:.0f} s", flush=True)
     return played

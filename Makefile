@@ -46,8 +46,8 @@ compat-tools: ## kafka-consumer-groups, -groups, -share-groups, -streams-groups,
 	@lab/compat/tools/run $(ARGS)
 	@lab/compat/tools/run --native $(ARGS)
 
-compat-security: ## logins, ACLs (API × operation × resource × pattern × permission) and their tools, beside Apache Kafka (ARGS="--only logins")
-	@$(CARGO) build --release --locked -p barnabas
+compat-security: ## logins, tokens, ACLs (API × operation × resource × pattern × permission) and their tools, beside Apache Kafka (ARGS="--only logins")
+	@$(CARGO) build --release --locked -p barnabas -p barnabas-issuer
 	@lab/compat/security/run $(ARGS)
 
 compat-apache: ## Apache Kafka's published tests on clusters of ours, beside Apache's own (ARGS="--only JoinGroup*"; all of them: about an hour)

@@ -2,6 +2,7 @@
 
     matrix   API × operation × resource × pattern × permission, request by request (matrix.py)
     logins   mechanism × client × right password, wrong password, unknown user; over TLS, and by certificate alone (logins.py, tls.py)
+    oauth    OAUTHBEARER: right, expired, foreign tokens × client, and re-authentication (oauth.py)
     tokens   delegation tokens: Java's Admin makes, renews and ends them, Java's producer logs in by them (tokens.py)
     tools    kafka-acls, kafka-delegation-tokens, kafka-configs for users, and ours of these names (tools.py)
 
@@ -19,11 +20,11 @@ from pathlib import Path
 from compat import fetch
 from compat.cli import find_binary, in_scratch
 
-from . import apaches, logins, matrix, tokens, tools
+from . import apaches, logins, matrix, oauth, tokens, tools
 from .nodes import GuardedApache, GuardedBarnabas
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("matrix", "logins", "tokens", "tools")
+PARTS = ("matrix", "logins", "oauth", "tokens", "tools")
 
 
 def arguments(words):
@@ -93,6 +94,27 @@ def play_logins(peers, options):
     return logins.compare(*played, explained("logins"))
 
 
+def play_oauth(peers, options):
+    issuer = oauth.Issuer(find_binary(options.binary), peers.scratch / "issuer")
+    try:
+        servers = list(peers.each("oauth", [logins.USER, "admin"], mechanisms=("OAUTHBEARER",), has_acls=False))
+        for server in servers:
+            oauth.take_tokens(server, issuer)
+        played = at_once(lambda server: oauth.play(server, issuer), servers)
+    finally:
+        issuer.close()
+    unseen = [server.label for server in servers if server.reauthentications == 0]
+    for label in unseen:
+        print(f"\n{label}: no client has logged in again")
+    if len(played) == 1:
+        for (client, attempt), outcome in played[0].items():
+            print(f"{client:24} {attempt:34} {outcome}")
+        wrong = len(logins.judge(played[0]))
+        return len(played[0]) - wrong, 0, wrong + len(unseen)
+    same, excused, wrong = logins.compare(*played, explained("oauth"))
+    return same, excused, wrong + len(unseen)
+
+
 def play_tokens(peers, options):
     played = [tokens.play(server) for server in peers.each("tokens", tokens.USERS)]
     if len(played) == 1:
@@ -118,7 +140,7 @@ def run(options, scratch):
     begun = time.monotonic()
     peers = Peers(options, scratch)
     total = [0, 0, 0]
-    for part, play in (("matrix", play_matrix), ("logins", play_logins), ("tokens", play_tokens), ("tools", play_tools)):
+    for part, play in (("matrix", play_matrix), ("logins", play_logins), ("oauth", play_oauth), ("tokens", play_tokens), ("tools", play_tools)):
         if options.only in (None, part):
             done = play(peers, options)
             total = [one + other for one, other in zip(total, done)]

@@ -1,17 +1,25 @@
 // Logs in once for each line of standard input and writes one record: `mechanism TAB user TAB password TAB port TAB protocol TAB authority TAB certificate TAB key` in, a line of what came of it out.
 
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.concurrent.ExecutionException;
+import javax.security.auth.callback.Callback;
+import javax.security.auth.login.AppConfigurationEntry;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.errors.SaslAuthenticationException;
 import org.apache.kafka.common.errors.SslAuthenticationException;
 import org.apache.kafka.common.errors.UnsupportedSaslMechanismException;
+import org.apache.kafka.common.security.auth.AuthenticateCallbackHandler;
+import org.apache.kafka.common.security.oauthbearer.OAuthBearerToken;
+import org.apache.kafka.common.security.oauthbearer.OAuthBearerTokenCallback;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 public class Login {
@@ -39,16 +47,54 @@ public class Login {
             "max.block.ms", "20000", "delivery.timeout.ms", "20000", "request.timeout.ms", "10000", "linger.ms", "0"));
         if (protocol.endsWith("SSL")) secure(properties, asked[5], asked[6], asked[7]);
         if (!mechanism.isEmpty()) properties.put("sasl.mechanism", mechanism);
-        if (!mechanism.isEmpty()) properties.put("sasl.jaas.config",
+        if (mechanism.equals("OAUTHBEARER")) {
+            properties.put("sasl.jaas.config", "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required file=\"" + password + "\";");
+            properties.put("sasl.login.callback.handler.class", FileToken.class.getName());
+            // The refreshing thread may take the next token at once: these live for seconds.
+            properties.putAll(Map.of("sasl.login.refresh.min.period.seconds", "0", "sasl.login.refresh.buffer.seconds", "0"));
+        } else if (!mechanism.isEmpty()) properties.put("sasl.jaas.config",
             "org.apache.kafka.common.security." + module + " required username=\"" + user + "\" password=\"" + password + "\";");
         try (KafkaProducer<String, String> producer = new KafkaProducer<>(properties, new StringSerializer(), new StringSerializer())) {
-            producer.send(new ProducerRecord<>("logins", user)).get();
+            long until = System.currentTimeMillis() + (user.equals("held") ? 8000 : 0);
+            do {
+                producer.send(new ProducerRecord<>("logins", user)).get();
+                if (until > System.currentTimeMillis()) Thread.sleep(200);
+            } while (System.currentTimeMillis() < until);
             return "ok";
         } catch (ExecutionException e) {
             return refusal(e.getCause());
         } catch (Exception e) {
             return refusal(e);
         }
+    }
+
+    // The token in the file that the login module's options name, as if it ended in four seconds: what the server finds is the server's.
+    public static class FileToken implements AuthenticateCallbackHandler {
+        String path;
+
+        @Override
+        public void configure(Map<String, ?> configs, String mechanism, List<AppConfigurationEntry> entries) {
+            path = (String) entries.get(0).getOptions().get("file");
+        }
+
+        @Override
+        public void handle(Callback[] callbacks) throws IOException {
+            for (Callback callback : callbacks) {
+                if (!(callback instanceof OAuthBearerTokenCallback asked)) continue;
+                String token = Files.readString(Path.of(path));
+                long now = System.currentTimeMillis();
+                asked.token(new OAuthBearerToken() {
+                    @Override public String value() { return token; }
+                    @Override public Set<String> scope() { return Set.of(); }
+                    @Override public long lifetimeMs() { return now + 4000; }
+                    @Override public String principalName() { return "alice"; }
+                    @Override public Long startTimeMs() { return now; }
+                });
+            }
+        }
+
+        @Override
+        public void close() {}
     }
 
     static String refusal(Throwable why) {

@@ -7,7 +7,7 @@ async function attempt(mechanism, username, password, port, protocol, authority,
   const read = (path) => (path ? fs.readFileSync(path) : undefined);
   const kafka = new Kafka({
     brokers: [`127.0.0.1:${port}`],
-    sasl: mechanism ? { mechanism: mechanism.toLowerCase(), username, password } : undefined,
+    sasl: mechanism === 'OAUTHBEARER' ? { mechanism: 'oauthbearer', oauthBearerProvider: async () => ({ value: fs.readFileSync(password, 'utf8') }) } : mechanism ? { mechanism: mechanism.toLowerCase(), username, password } : undefined,
     ssl: protocol.endsWith('SSL') ? { ca: [read(authority)], cert: read(certificate), key: read(key) } : undefined,
     logLevel: logLevel.NOTHING,
     retry: { retries: 2 },
@@ -15,7 +15,11 @@ async function attempt(mechanism, username, password, port, protocol, authority,
   const producer = kafka.producer({ allowAutoTopicCreation: false });
   try {
     await producer.connect();
-    await producer.send({ topic: 'logins', messages: [{ value: username }] });
+    const until = Date.now() + (username === 'held' ? 8000 : 0);
+    do {
+      await producer.send({ topic: 'logins', messages: [{ value: username }] });
+      await new Promise((next) => setTimeout(next, until > Date.now() ? 200 : 0));
+    } while (Date.now() < until);
     return 'ok';
   } catch (error) {
     return error.name === 'KafkaJSSASLAuthenticationError' ? 'login refused' : `other: ${error.name}`;

@@ -6,6 +6,10 @@ The first argument is the library: confluent, kafka-python or aiokafka.
 import asyncio
 import ssl
 import sys
+import time
+
+# A client that is held writes for so long.
+HELD_S = 8
 
 
 def tls(protocol, authority, certificate, key):
@@ -18,6 +22,16 @@ def tls(protocol, authority, certificate, key):
     return context
 
 
+def is_token(mechanism):
+    """Then the password is the path of a file with a token, which is read for each login."""
+    return mechanism == "OAUTHBEARER"
+
+
+def token_in(path):
+    with open(path) as file:
+        return file.read()
+
+
 def sasl(mechanism, user, password):
     return {"sasl_mechanism": mechanism, "sasl_plain_username": user, "sasl_plain_password": password} if mechanism else {}
 
@@ -26,6 +40,9 @@ def confluent(mechanism, user, password, port, protocol, authority, certificate,
     import confluent_kafka
     seen, done = [], []
     login = {"sasl.mechanism": mechanism, "sasl.username": user, "sasl.password": password} if mechanism else {}
+    if is_token(mechanism):
+        # What librdkafka is told of its end has no bearing on what the server finds.
+        login = {"sasl.mechanism": mechanism, "oauth_cb": lambda _: (token_in(password), time.time() + HELD_S / 2)}
     files = {"ssl.ca.location": authority, "ssl.certificate.location": certificate, "ssl.key.location": key} if protocol.endswith("SSL") else {}
     producer = confluent_kafka.Producer({
         "bootstrap.servers": f"127.0.0.1:{port}", "security.protocol": protocol, **login, **{name: path for name, path in files.items() if path},
@@ -36,6 +53,12 @@ def confluent(mechanism, user, password, port, protocol, authority, certificate,
         refused = next((error for error in seen if error.code() in (confluent_kafka.KafkaError._AUTHENTICATION, confluent_kafka.KafkaError._SSL)), None)
         if refused or done:
             break
+    until = time.monotonic() + (HELD_S if user == "held" else 0)
+    while done == [None] and time.monotonic() < until:
+        done.clear()
+        producer.produce("logins", user, callback=lambda error, _: done.append(error))
+        producer.flush(15)
+        time.sleep(0.2)
     if done and done[0] is None:
         return "ok"
     if refused and refused.code() == confluent_kafka.KafkaError._SSL:
@@ -50,10 +73,19 @@ def confluent(mechanism, user, password, port, protocol, authority, certificate,
 def kafka_python(mechanism, user, password, port, protocol, *files):
     import kafka
     from kafka import errors
+    login = sasl(mechanism, user, password)
+    if is_token(mechanism):
+        from kafka.net.sasl.oauth import AbstractTokenProvider
+        provider = type("Provider", (AbstractTokenProvider,), {"token": lambda self: token_in(password)})
+        login = {"sasl_mechanism": mechanism, "sasl_oauth_token_provider": provider()}
     try:
         producer = kafka.KafkaProducer(bootstrap_servers=f"127.0.0.1:{port}", security_protocol=protocol, ssl_context=tls(protocol, *files),
-                                       **sasl(mechanism, user, password), max_block_ms=15_000, bootstrap_timeout_ms=6_000)
+                                       **login, max_block_ms=15_000, bootstrap_timeout_ms=6_000)
+        until = time.monotonic() + (HELD_S if user == "held" else 0)
         producer.send("logins", user.encode()).get(15)
+        while time.monotonic() < until:
+            producer.send("logins", user.encode()).get(15)
+            time.sleep(0.2)
         producer.close(5)
         return "ok"
     except (errors.SaslAuthenticationFailedError, errors.UnsupportedSaslMechanismError) as error:
@@ -65,11 +97,22 @@ def kafka_python(mechanism, user, password, port, protocol, *files):
 async def _aiokafka(mechanism, user, password, port, protocol, *files):
     import aiokafka
     from aiokafka import errors
+    login = sasl(mechanism, user, password)
+    if is_token(mechanism):
+        from aiokafka.abc import AbstractTokenProvider
+
+        async def token(_):
+            return token_in(password)
+        login = {"sasl_mechanism": mechanism, "sasl_oauth_token_provider": type("Provider", (AbstractTokenProvider,), {"token": token})()}
     producer = aiokafka.AIOKafkaProducer(bootstrap_servers=f"127.0.0.1:{port}", security_protocol=protocol, ssl_context=tls(protocol, *files),
-                                         **sasl(mechanism, user, password), request_timeout_ms=15_000)
+                                         **login, request_timeout_ms=15_000)
     try:
         await producer.start()
+        until = time.monotonic() + (HELD_S if user == "held" else 0)
         await producer.send_and_wait("logins", user.encode())
+        while time.monotonic() < until:
+            await producer.send_and_wait("logins", user.encode())
+            await asyncio.sleep(0.2)
         return "ok"
     except errors.KafkaError as error:
         return f"no connection: {type(error).__name__}"

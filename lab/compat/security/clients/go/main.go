@@ -15,12 +15,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 func mechanism(name, user, password string) sasl.Mechanism {
 	switch name {
+	case "OAUTHBEARER":
+		// The password is the path of a file with a token, which is read for each login.
+		return oauth.Oauth(func(context.Context) (oauth.Auth, error) {
+			token, err := os.ReadFile(password)
+			return oauth.Auth{Token: string(token)}, err
+		})
 	case "SCRAM-SHA-256":
 		return scram.Auth{User: user, Pass: password}.AsSha256Mechanism()
 	case "SCRAM-SHA-512":
@@ -55,9 +62,12 @@ func attempt(asked []string) string {
 		return "other: " + err.Error()
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
 	defer cancel()
 	if err = client.Ping(ctx); err == nil {
+		err = client.ProduceSync(ctx, &kgo.Record{Value: []byte(user)}).FirstErr()
+	}
+	for until := time.Now().Add(8 * time.Second); user == "held" && err == nil && time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
 		err = client.ProduceSync(ctx, &kgo.Record{Value: []byte(user)}).FirstErr()
 	}
 	switch {

@@ -303,8 +303,12 @@ impl SegmentScrub {
     /// Offsets lie outside the checksum: of two batches that do not follow, the one that left a gap before it is the
     /// wrong one. `is_past`: this one may be a write under way, and speaks of the one before it alone.
     fn judge(&self, position: u64, header: &BatchHeader, bytes: &[u8], is_past: bool) -> Option<Found> {
+        // Behind a damaged one it is not known what comes next.
+        let is_sure = self.has_no_holes && !self.is_damaged;
+        // Where compaction leaves gaps, too, the later one is to overlap it whole.
+        let overlaps = if is_sure { header.base_offset } else { header.last_offset };
         if let Some((position, offset)) = self.left_gap
-            && header.last_offset < self.next
+            && overlaps < self.next
         {
             return Some(Found { position, offset, what: NOT_NEXT, left_gap: true, epoch: None });
         }
@@ -315,8 +319,6 @@ impl SegmentScrub {
         if !header.checksum_is_right(bytes) {
             return Some(Found { position, offset, what: WRONG_CHECKSUM, left_gap, epoch });
         }
-        // Behind a damaged one it is not known what comes next.
-        let is_sure = self.has_no_holes && !self.is_damaged;
         let is_misplaced = |until| is_sure && header.is_misplaced(self.next, until);
         let follows = header.base_offset >= self.next
             && header.last_offset < self.reach

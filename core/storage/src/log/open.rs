@@ -223,10 +223,12 @@ impl Log {
         self.segment_end = Offset(i64::MAX);
         self.active.offsets =
             self.sealed_entries::<8>(files, self.segments[last].base, FileKind::OffsetIndex)?;
-        let (end, damage) = self.end_of_last_segment(files, from)?;
+        let (end, mut damage) = self.end_of_last_segment(files, from)?;
         match self.read_active(files, last) {
-            // It is of the same damage.
-            Err(StorageError::Damaged { .. }) if damage.is_some() && from.is_repairable => {}
+            // Of the same damage, or of one in front of a sound end.
+            Err(error @ StorageError::Damaged { .. }) if from.is_repairable => {
+                damage.get_or_insert(error);
+            }
             read => read?,
         }
         self.segment_end = end;

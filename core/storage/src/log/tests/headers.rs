@@ -16,12 +16,18 @@ pub(super) const END: Offset = Offset(RECORDS as i64 * BATCHES);
 pub(super) enum Which {
     LastOfActive,
     LastOfSealed,
+    NextToLastOfActive,
     MiddleOfActive,
     MiddleOfSealed,
 }
 
-pub(super) const ALL: [Which; 4] =
-    [Which::LastOfActive, Which::LastOfSealed, Which::MiddleOfActive, Which::MiddleOfSealed];
+pub(super) const ALL: [Which; 5] = [
+    Which::LastOfActive,
+    Which::LastOfSealed,
+    Which::NextToLastOfActive,
+    Which::MiddleOfActive,
+    Which::MiddleOfSealed,
+];
 
 /// Where a batch lies.
 #[derive(Debug)]
@@ -33,7 +39,11 @@ pub(super) struct Place {
 
 /// A log of three leader epochs in several segments, after a clean stop; the batch in question, and all batches.
 pub(super) fn stopped(which: Which) -> (Bench, Place, Vec<Bytes>) {
-    let mut bench = Bench::new(LogConfig { segment_bytes: 3000, ..small_segments() });
+    stopped_in(LogConfig { segment_bytes: 3000, ..small_segments() }, which)
+}
+
+fn stopped_in(config: LogConfig, which: Which) -> (Bench, Place, Vec<Bytes>) {
+    let mut bench = Bench::new(config);
     for at in 0..BATCHES {
         let base = at * i64::from(RECORDS);
         bench.append(batch(base, RECORDS, 40, 1000 + base, 4 * (at / 15) as i32)).unwrap();
@@ -45,7 +55,7 @@ pub(super) fn stopped(which: Which) -> (Bench, Place, Vec<Bytes>) {
     bench.is_repairable = true;
     let last = bench.log.segments.len() - 1;
     assert!(last > 2);
-    let at = if matches!(which, Which::LastOfActive | Which::MiddleOfActive) { last } else { 1 };
+    let at = if matches!(which, Which::LastOfSealed | Which::MiddleOfSealed) { 1 } else { last };
     let segment = bench.log.segments[at].base;
     let file = bench.path(&format!("{:020}.log", segment.get()));
     let bytes = bench.disk.contents(&file).unwrap();
@@ -57,8 +67,11 @@ pub(super) fn stopped(which: Which) -> (Bench, Place, Vec<Bytes>) {
         position += header.size as usize;
     }
     assert!(places.len() > 3, "{}", places.len());
-    let is_last = matches!(which, Which::LastOfActive | Which::LastOfSealed);
-    let place = places.swap_remove(if is_last { places.len() - 1 } else { places.len() / 2 });
+    let place = places.swap_remove(match which {
+        Which::LastOfActive | Which::LastOfSealed => places.len() - 1,
+        Which::NextToLastOfActive => places.len() - 2,
+        Which::MiddleOfActive | Which::MiddleOfSealed => places.len() / 2,
+    });
     (bench, place, batches)
 }
 
@@ -83,8 +96,12 @@ fn named(bench: &mut Bench, opened: Opened) -> Option<StorageError> {
 }
 
 fn check(which: Which, byte: usize, mask: u8) {
+    check_in(LogConfig { segment_bytes: 3000, ..small_segments() }, which, byte, mask);
+}
+
+fn check_in(config: LogConfig, which: Which, byte: usize, mask: u8) {
     let what = format!("{which:?}, byte {byte}, mask {mask:#x}");
-    let (mut bench, damaged, batches) = stopped(which);
+    let (mut bench, damaged, batches) = stopped_in(config, which);
     flip(&bench, &damaged, byte, mask);
     let before = bench.disk.contents(&damaged.file).unwrap();
     let opened = bench.reopen().unwrap_or_else(|error| panic!("{what}: it is not opened: {error}"));
@@ -122,7 +139,7 @@ fn check(which: Which, byte: usize, mask: u8) {
 
 fn check_bytes(which: Which, bytes: std::ops::Range<usize>) {
     for byte in bytes {
-        for mask in [1, 0x82] {
+        for mask in [1, 2, 0x82] {
             check(which, byte, mask);
         }
     }
@@ -140,8 +157,20 @@ fn changed_base_offset_of_a_sealed_last_batch_is_named() {
 
 #[test]
 fn changed_base_offset_of_a_middle_batch_is_named() {
+    check_bytes(Which::NextToLastOfActive, 0..8);
     check_bytes(Which::MiddleOfActive, 0..8);
     check_bytes(Which::MiddleOfSealed, 0..8);
+}
+
+/// No index entry lies between the damaged batch and the end of the log.
+#[test]
+fn changed_base_offset_behind_the_last_index_entry_is_named() {
+    let config = || LogConfig { segment_bytes: 3000, index_interval_bytes: 4096, ..small_segments() };
+    for which in [Which::LastOfActive, Which::NextToLastOfActive, Which::MiddleOfActive] {
+        for (byte, mask) in (0..8).flat_map(|byte| [1, 2, 4, 0x82].map(|mask| (byte, mask))) {
+            check_in(config(), which, byte, mask);
+        }
+    }
 }
 
 #[test]

@@ -186,9 +186,36 @@ impl Replica {
     /// # Errors
     /// The log cannot be read.
     pub fn reload(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        self.load_again(files, Indexed::All)
+    }
+
+    /// Reads the state again from a log in which batches from `from` up to `to` were mended. They may have been
+    /// unreadable when producers and aborted transactions were derived from it: a transaction seemed to begin behind
+    /// them.
+    ///
+    /// # Errors
+    /// As [`Replica::reload`].
+    pub(crate) fn reload_mended(
+        &mut self,
+        files: &mut FilePool,
+        (from, to): (Offset, Offset),
+    ) -> Result<(), StorageError> {
+        let mut has_producers = false;
+        let mut look = |bytes: Bytes| {
+            has_producers |= BatchHeader::parse(&bytes).is_ok_and(|header| header.has_producer_id());
+        };
+        self.log.scan_headers(files, from, to, &mut look)?;
+        if !has_producers {
+            return self.reload(files);
+        }
+        self.log.derive_again(files, from)?;
+        self.load_again(files, Indexed::InSegments)
+    }
+
+    fn load_again(&mut self, files: &mut FilePool, indexed: Indexed) -> Result<(), StorageError> {
         let mut partition = Partition::remembering(self.partition.producers_max());
         let high_watermark = Some(self.partition.high_watermark());
-        self.upkeep.snapshot_at = load(&mut self.log, &mut partition, files, high_watermark, Indexed::All)?;
+        self.upkeep.snapshot_at = load(&mut self.log, &mut partition, files, high_watermark, indexed)?;
         // No producer waits on a replica that follows: there are no effects.
         partition.become_follower(self.partition.leader_epoch(), &mut Vec::new());
         self.partition = partition;

@@ -33,6 +33,14 @@ fn version_0_holds() {
     holds(TransactionVersion::V0, 20);
 }
 
+/// A replica is opened while the first batch of a transaction is damaged. It is mended, and the transaction aborted.
+#[test]
+fn transaction_over_a_mended_batch_is_hidden_whole() {
+    for version in [TransactionVersion::V0, TransactionVersion::V1, TransactionVersion::V2] {
+        World::of_transactions(259, version).run().unwrap_or_else(|why| panic!("{version:?}: {why}"));
+    }
+}
+
 #[test]
 fn mistakes_are_noticed_in_the_first_days() {
     let left = Mutex::new(Mistake::SOON_OF_TRANSACTIONS.to_vec());

@@ -342,11 +342,11 @@ impl Replica {
     /// No damage is left. What was mended counts for producers, too.
     fn is_repaired(&mut self, files: &mut FilePool) -> Result<RepairStep, StorageError> {
         let mended = self.repair.damages.mended();
-        if mended.is_some() && !self.partition.is_leader() {
+        if let Some(range) = mended.filter(|_| !self.partition.is_leader()) {
             if self.partition.fetch_position(self.log.epochs()).is_none() || !self.round.is_empty() {
                 return Ok(RepairStep::Wait);
             }
-            self.reload(files)?;
+            self.reload_mended(files, range)?;
         }
         self.partition.stop_asking_again();
         Ok(RepairStep::Repaired { mended })

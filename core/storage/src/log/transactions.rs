@@ -143,6 +143,31 @@ impl Log {
         Ok(transactions.aborted)
     }
 
+    /// Derives again what a start derived while batches from `from` on could not be read: producer snapshots behind it
+    /// go, and so do aborted transactions whose markers are staged; the transaction indexes are written from the
+    /// batches. The caller rebuilds the state of producers.
+    ///
+    /// # Errors
+    /// A segment cannot be read, or the directory has failed.
+    pub fn derive_again(&mut self, files: &mut FilePool, from: Offset) -> Result<(), StorageError> {
+        let Some(first) = self.segment_of(from) else { return Ok(()) };
+        self.remove_snapshots(files, |offset| offset > from)?;
+        self.vouched.cut(from);
+        let mut transactions = Transactions::from(self.segments[first].base);
+        for at in first..self.segments.len() {
+            let base = self.segments[at].base;
+            let mut walker = self.walker(files, at, 0, false)?.wanting(Wanted::Control);
+            while let Some((_, header, bytes)) = self.next_batch(&mut walker, at)? {
+                transactions.observe(self, files, &header, bytes)?;
+            }
+            self.write_transaction_index(files, base, &transactions.take_aborted())?;
+        }
+        if let Some(tail) = &mut self.tail {
+            tail.aborted.clear();
+        }
+        Ok(())
+    }
+
     /// Makes `aborted` the contents of a segment's index, unless they are that already. What is right of them stays where
     /// it is: the disk may be full, or the power go, and the next start believes what it finds there.
     pub(super) fn write_transaction_index(

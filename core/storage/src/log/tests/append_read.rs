@@ -314,6 +314,59 @@ fn producers_and_aborted_transactions_are_found_again() {
     assert!(!bench.names().contains(&"00000000000000000020.snapshot".to_owned()));
 }
 
+/// A start met the first batch while it could not be read: the transaction seemed to begin behind it.
+#[test]
+fn aborted_transactions_are_derived_again_after_a_mend() {
+    use barnabas_base::{CoordinatorEpoch, ProducerEpoch, ProducerId, Sequence};
+    use barnabas_wire::records::{ControlType, EndTxnMarker, control_batch};
+    let mut bench = Bench::new(LogConfig::default());
+    let options = |bench: &Bench| BatchOptions {
+        base_offset: bench.log.end(),
+        producer_id: ProducerId(1),
+        producer_epoch: ProducerEpoch(0),
+        transactional: true,
+        ..BatchOptions::default()
+    };
+    for _ in 0..2 {
+        let mut builder = BatchBuilder::new(options(&bench));
+        builder.push(NOW, None, Some(b"in doubt"), &[]);
+        bench.append(builder.build().unwrap()).unwrap();
+    }
+    bench.log.roll(&mut bench.files, NOW).unwrap();
+    let entry = crate::ProducerEntry {
+        producer_id: ProducerId(1),
+        epoch: ProducerEpoch(0),
+        last_sequence: Sequence(1),
+        last_offset: Offset(1),
+        offset_delta: 0,
+        timestamp: NOW,
+        coordinator_epoch: CoordinatorEpoch(-1),
+        current_txn_first_offset: Offset(1),
+    };
+    bench.log.write_producer_snapshot(&mut bench.files, Offset(2), &[entry]).unwrap();
+    let marker = EndTxnMarker { commit: false, coordinator_epoch: CoordinatorEpoch(0) };
+    let bytes = control_batch(options(&bench), NOW, ControlType::Abort, &marker.value()).unwrap();
+    bench.append(bytes).unwrap();
+    let right = crate::AbortedTransaction {
+        producer_id: ProducerId(1),
+        first_offset: Offset(0),
+        last_offset: Offset(2),
+        last_stable_offset: Offset(3),
+    };
+    let wrong = crate::AbortedTransaction { first_offset: Offset(1), ..right };
+    bench.log.append_aborted(&mut bench.files, wrong).unwrap();
+    let found = |bench: &mut Bench| {
+        bench.log.aborted_transactions(&mut bench.files, Offset(0), Offset(3)).unwrap().to_vec()
+    };
+    assert_eq!(found(&mut bench), [wrong]);
+    bench.log.derive_again(&mut bench.files, Offset(0)).unwrap();
+    assert_eq!(found(&mut bench), [right]);
+    assert_eq!(bench.log.read_producer_snapshot(&mut bench.files, Offset(3)).unwrap(), None);
+    bench.stop().unwrap();
+    bench.reopen().unwrap();
+    assert_eq!(found(&mut bench), [right]);
+}
+
 #[test]
 fn aborted_transactions_are_found_again_in_the_batches() {
     use barnabas_base::{CoordinatorEpoch, ProducerEpoch, ProducerId, Sequence};

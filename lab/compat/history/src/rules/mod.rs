@@ -1,28 +1,12 @@
-//! The rules, one file each, and what a rule is.
+//! The rules, one file each, in folders by what they are about, and what a rule is.
 //!
 //! A rule looks at all the facts, says how many things it judged (a rule that had nothing to judge has not held, it was
 //! not asked), and tells what it found. A9 tells and never fails: Kafka isolates no writes.
 
-mod a01_lost_write;
-mod a02_unseen;
-mod a03_duplicate;
-mod a04_inconsistent_offset;
-mod a05_wrong_offset;
-mod a06_aborted_read;
-mod a07_torn_transaction;
-mod a08_circular_flow;
-mod a09_write_cycle;
-mod a10_precommitted_read;
-mod a11_poll_skip;
-mod a12_consumer_skip;
-mod a13_send_order;
-mod a14_committed_offset;
-mod a15_watermark_regress;
-mod a16_replica_divergence;
-mod a17_compaction;
-mod a18_metadata;
-mod a19_share_groups;
-mod a20_liveness;
+mod cluster;
+mod consumers;
+mod records;
+mod transactions;
 
 use crate::facts::Facts;
 
@@ -42,26 +26,26 @@ pub struct Rule {
 
 /// All of them, in order.
 pub const RULES: &[Rule] = &[
-    a01_lost_write::RULE,
-    a02_unseen::RULE,
-    a03_duplicate::RULE,
-    a04_inconsistent_offset::RULE,
-    a05_wrong_offset::RULE,
-    a06_aborted_read::RULE,
-    a07_torn_transaction::RULE,
-    a08_circular_flow::RULE,
-    a09_write_cycle::RULE,
-    a10_precommitted_read::RULE,
-    a11_poll_skip::RULE,
-    a12_consumer_skip::RULE,
-    a13_send_order::RULE,
-    a14_committed_offset::RULE,
-    a15_watermark_regress::RULE,
-    a16_replica_divergence::RULE,
-    a17_compaction::RULE,
-    a18_metadata::RULE,
-    a19_share_groups::RULE,
-    a20_liveness::RULE,
+    records::a01_lost_write::RULE,
+    records::a02_unseen::RULE,
+    records::a03_duplicate::RULE,
+    records::a04_inconsistent_offset::RULE,
+    records::a05_wrong_offset::RULE,
+    transactions::a06_aborted_read::RULE,
+    transactions::a07_torn_transaction::RULE,
+    transactions::a08_circular_flow::RULE,
+    transactions::a09_write_cycle::RULE,
+    transactions::a10_precommitted_read::RULE,
+    consumers::a11_poll_skip::RULE,
+    consumers::a12_consumer_skip::RULE,
+    records::a13_send_order::RULE,
+    consumers::a14_committed_offset::RULE,
+    consumers::a15_watermark_regress::RULE,
+    records::a16_replica_divergence::RULE,
+    records::a17_compaction::RULE,
+    cluster::a18_metadata::RULE,
+    consumers::a19_share_groups::RULE,
+    cluster::a20_liveness::RULE,
 ];
 
 /// So many findings of one rule are kept; all are counted.

@@ -4,8 +4,8 @@
 //! How long is long is written in the history by whoever healed (`bounds`), who knows the timeouts that were set and
 //! how slow the machine is; without it nothing is asked. What was seen before counts for nothing.
 
-use super::{Findings, Rule};
 use crate::facts::{Bounds, Facts, Watched};
+use crate::rules::{Findings, Rule};
 
 pub const RULE: Rule =
     Rule { id: "A20", anomaly: "stuck for too long", unit: "waits", is_fatal: true, check };

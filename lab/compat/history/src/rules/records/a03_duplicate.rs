@@ -1,8 +1,8 @@
 //! A3, duplicate: one value at two offsets. Every value is sent once, by idempotent and transactional producers. And a
 //! record that a consume–transform–produce transaction moved twice, both visible.
 
-use super::{Findings, Rule};
 use crate::facts::{Facts, NONE, shown};
+use crate::rules::{Findings, Rule};
 use std::collections::HashMap;
 
 pub const RULE: Rule = Rule { id: "A3", anomaly: "duplicate", unit: "records read", is_fatal: true, check };

@@ -3,8 +3,8 @@
 //!
 //! A transaction that was aborted after a commit of unknown end may have been committed: not judged.
 
-use super::{Findings, Rule};
 use crate::facts::{Facts, State, shown};
+use crate::rules::{Findings, Rule};
 
 pub const RULE: Rule =
     Rule { id: "A6", anomaly: "aborted read", unit: "records not committed", is_fatal: true, check };

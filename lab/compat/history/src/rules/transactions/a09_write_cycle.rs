@@ -1,8 +1,8 @@
 //! A9, write cycle (G0): two transactions stand in one order in one partition and in the other order in another. Normal
 //! in Kafka, which isolates no writes: told, never failed.
 
-use super::{Findings, Rule};
 use crate::facts::{Facts, NONE};
+use crate::rules::{Findings, Rule};
 use std::collections::BTreeMap;
 
 pub const RULE: Rule =

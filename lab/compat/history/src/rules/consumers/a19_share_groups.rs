@@ -7,8 +7,8 @@
 //! does not know yet that it is none may give it, and what is said of records below the start is taken and means
 //! nothing (KIP-932).
 
-use super::{Findings, Rule};
 use crate::facts::{Facts, ShareGroup, SharedRecord};
+use crate::rules::{Findings, Rule};
 
 pub const RULE: Rule = Rule {
     id: "A19",

@@ -1,8 +1,8 @@
 //! A18, metadata: a topic, a setting or an ACL whose making was acknowledged is gone in the end, or one is there that
 //! was taken away.
 
-use super::{Findings, Rule};
 use crate::facts::Facts;
+use crate::rules::{Findings, Rule};
 
 pub const RULE: Rule =
     Rule { id: "A18", anomaly: "metadata lost", unit: "things set", is_fatal: true, check };

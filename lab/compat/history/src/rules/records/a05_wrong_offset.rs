@@ -1,7 +1,7 @@
 //! A5, wrong offset: a sender was told another offset than the one where its record is read, or one that cannot be.
 
-use super::{Findings, Rule};
 use crate::facts::{Facts, NONE, State, shown};
+use crate::rules::{Findings, Rule};
 
 pub const RULE: Rule =
     Rule { id: "A5", anomaly: "wrong offset returned", unit: "offsets told and read", is_fatal: true, check };

@@ -4,8 +4,8 @@
 //! has no last reading is a finding too: nothing else would be worth much. So is what a group that reads the topic was
 //! never given, and whatever else the run says did not get well.
 
-use super::{Findings, Rule};
 use crate::facts::{Facts, State, shown};
+use crate::rules::{Findings, Rule};
 use std::collections::BTreeMap;
 
 pub const RULE: Rule =

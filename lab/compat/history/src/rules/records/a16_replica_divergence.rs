@@ -1,7 +1,7 @@
 //! A16, replica divergence: two replicas hold other batches below the high watermark, or one holds fewer.
 
-use super::{Findings, Rule};
 use crate::facts::{Batch, Facts};
+use crate::rules::{Findings, Rule};
 
 pub const RULE: Rule =
     Rule { id: "A16", anomaly: "replica divergence", unit: "batches compared", is_fatal: true, check };

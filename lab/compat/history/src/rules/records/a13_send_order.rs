@@ -2,8 +2,8 @@
 //! lower offset. Inside one call and from call to call; only between acknowledged ones, for a record that timed out at
 //! its sender may come in late.
 
-use super::{Findings, Rule};
 use crate::facts::{Facts, State, shown};
+use crate::rules::{Findings, Rule};
 use std::collections::HashMap;
 
 pub const RULE: Rule =

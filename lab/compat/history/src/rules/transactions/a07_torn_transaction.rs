@@ -1,8 +1,8 @@
 //! A7, torn transaction (G1b): one part of a transaction is visible, another never is, although the reading went past
 //! it. The offsets that a consume–transform–produce transaction stores are a part of it.
 
-use super::{Findings, Rule};
 use crate::facts::{Facts, Send, State, shown};
+use crate::rules::{Findings, Rule};
 use std::collections::HashSet;
 
 pub const RULE: Rule =

@@ -3,8 +3,8 @@
 //!
 //! Offsets that no reader of the same isolation was ever given (control records, aborted ones) are no skip.
 
-use super::{Findings, Rule};
 use crate::facts::{Facts, Step, shown};
+use crate::rules::{Findings, Rule};
 
 pub const RULE: Rule =
     Rule { id: "A12", anomaly: "external poll skip", unit: "records polled", is_fatal: true, check };

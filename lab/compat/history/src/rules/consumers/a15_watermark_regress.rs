@@ -1,8 +1,8 @@
 //! A15, watermark regress: the high watermark, the last stable offset or the log start, as ListOffsets tells one client
 //! after the other time, moves back within one leader epoch or into a later one.
 
-use super::{Findings, Rule};
 use crate::facts::Facts;
+use crate::rules::{Findings, Rule};
 
 pub const RULE: Rule =
     Rule { id: "A15", anomaly: "watermark regress", unit: "offsets told", is_fatal: true, check };

@@ -2,8 +2,8 @@
 //!
 //! Of transactions, those whose commit was acknowledged, at read_committed; one seen in part is A7's.
 
-use super::{Findings, Rule};
 use crate::facts::{Facts, State, shown};
+use crate::rules::{Findings, Rule};
 
 pub const RULE: Rule =
     Rule { id: "A1", anomaly: "lost write", unit: "acknowledged records", is_fatal: true, check };

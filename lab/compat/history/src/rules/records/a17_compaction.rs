@@ -1,7 +1,7 @@
 //! A17, compaction: the last acknowledged value of a key is gone, or a deleted key shows an older value again.
 
-use super::{Findings, Rule};
 use crate::facts::{Facts, State, shown};
+use crate::rules::{Findings, Rule};
 use std::collections::BTreeMap;
 
 pub const RULE: Rule = Rule { id: "A17", anomaly: "compaction loses", unit: "keys", is_fatal: true, check };

@@ -1,7 +1,7 @@
 //! A14, committed offset: a group's offset falls although nobody reset it, or passes a record that no member was given.
 
-use super::{Findings, Rule};
 use crate::facts::{Commit, Facts, GROUPS_MAX};
+use crate::rules::{Findings, Rule};
 use std::collections::BTreeMap;
 
 pub const RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! A4, inconsistent offset: two values at one offset, over sends and polls of all clients; and a value that nobody
 //! sent.
 
-use super::{Findings, Rule};
 use crate::facts::{Facts, State, shown};
+use crate::rules::{Findings, Rule};
 
 pub const RULE: Rule =
     Rule { id: "A4", anomaly: "inconsistent offset", unit: "records", is_fatal: true, check };

@@ -1,8 +1,8 @@
 //! A10, precommitted read: a transaction polls what it wrote itself, or anybody at read_committed is given a record
 //! before its transaction's commit was asked for.
 
-use super::{Findings, Rule};
 use crate::facts::{Facts, shown};
+use crate::rules::{Findings, Rule};
 
 pub const RULE: Rule = Rule {
     id: "A10",

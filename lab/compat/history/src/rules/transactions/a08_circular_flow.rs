@@ -5,8 +5,8 @@
 //! each reader's comes after its writers'. The earliest possible points are found by going through the transactions
 //! that read in the order of what they read; one that cannot be reached that way is on a circle.
 
-use super::{Findings, Rule};
 use crate::facts::{Facts, NONE, shown};
+use crate::rules::{Findings, Rule};
 
 pub const RULE: Rule = Rule { id: "A8", anomaly: "circular flow", unit: "reads", is_fatal: true, check };
 

@@ -6,7 +6,8 @@
 //! `barnabas-sim planted [NAME]`: hunts each planted mistake for a thousand days at most, and prints which day noticed
 //! it, and how.
 //!
-//! `barnabas-sim tell SEED [transactions]`: prints all that happens on one day.
+//! `barnabas-sim tell SEED [transactions [VERSION]]`: prints all that happens on one day, of transactions with that
+//! `transaction.version`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -16,8 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use barnabas_sim::hunt::{self, Noticed};
 use barnabas_sim::{Checks, Day, Faults, Mistake, ShareMistake, TransactionVersion, World};
 
-const USAGE: &str =
-    "usage: barnabas-sim [transactions] [SEEDS] [FIRST] | planted [NAME] | tell SEED [transactions]";
+const USAGE: &str = "usage: barnabas-sim [transactions] [SEEDS] [FIRST] | planted [NAME] | tell SEED [transactions [VERSION]]";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -28,6 +28,10 @@ fn main() -> ExitCode {
         ["planted", name] => hunt_one(name),
         ["tell", seed] => number(seed).map_or_else(usage, |seed| tell(World::new(seed))),
         ["tell", seed, "transactions"] => number(seed).map_or_else(usage, |seed| tell(of_transactions(seed))),
+        ["tell", seed, "transactions", version] => match (number(seed), version.parse()) {
+            (Some(seed), Ok(version)) => tell(World::of_transactions(seed, TransactionVersion(version))),
+            _ => usage(),
+        },
         ["transactions", ref rest @ ..] => days(of_transactions, rest),
         ref rest => days(World::new, rest),
     }

@@ -69,9 +69,10 @@ impl Waits {
         self.count.record(1.0, now, Self::windows());
     }
 
-    /// Of those that were not zero; NaN without any, as Kafka's `Avg`.
+    /// Of those that were not zero. 0 without any, where Kafka's `Avg` is NaN: pages of metrics hold finite numbers.
     fn average_ms(&mut self, now: MonotonicMs) -> f64 {
-        self.sum.used(now, Self::windows()) / self.count.used(now, Self::windows())
+        let count = self.count.used(now, Self::windows());
+        if count > 0.0 { self.sum.used(now, Self::windows()) / count } else { 0.0 }
     }
 
     fn windows() -> Windows {

@@ -133,11 +133,6 @@ impl<'a> Access<'a> {
         self.sees(operation, ResourceType::Topic, name)
     }
 
-    /// As [`Self::sees`].
-    pub fn sees_cluster(&self, operation: Operation) -> bool {
-        self.sees(operation, ResourceType::Cluster, CLUSTER_NAME)
-    }
-
     /// Whether the client may create the topic: by the cluster's CREATE or by the topic's own.
     pub fn create_topic(&self, name: &str) -> bool {
         self.holds_cluster(Operation::Create) || self.topic(Operation::Create, name)

@@ -53,7 +53,7 @@ pub fn plan(
     once(&mut request.states_filter);
     once(&mut request.types_filter);
     let shards = shards_here(ctx);
-    let sees_all = ctx.access.sees_cluster(Operation::Describe);
+    let sees_all = ctx.access.holds_cluster(Operation::Describe);
     let pending = Pending { version, sees_all, response: ListGroupsResponse::default() };
     if shards.is_empty() {
         Plan::Answer(pending.respond())

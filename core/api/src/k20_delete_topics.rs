@@ -134,7 +134,7 @@ impl Pending {
     /// # Source
     /// Kafka 4.4 `ControllerApis.deleteTopics`.
     fn deny(&mut self, topics: &mut Vec<DeleteTopicState>, ctx: &Context<'_>) {
-        if ctx.access.sees_cluster(Operation::Delete) {
+        if ctx.access.holds_cluster(Operation::Delete) {
             return;
         }
         topics.retain(|topic| {

@@ -65,7 +65,7 @@ pub fn plan(
 ) -> Plan<Work, OffsetForLeaderEpochResponse> {
     let mut parts = Vec::new();
     let mut topics = Vec::with_capacity(request.topics.len());
-    let is_broker = ctx.access.sees_cluster(Operation::ClusterAction);
+    let is_broker = ctx.access.holds_cluster(Operation::ClusterAction);
     for (at, topic) in request.topics.into_iter().enumerate() {
         let is_allowed = is_broker || ctx.access.topic(Operation::Describe, &topic.topic);
         let mut results = Vec::with_capacity(topic.partitions.len());

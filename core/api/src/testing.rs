@@ -47,6 +47,7 @@ pub(crate) struct Judged {
     authorizer: Authorizer,
     caller: Caller,
     pub denied: Recorded,
+    enforces: bool,
 }
 
 #[derive(Debug, Default)]
@@ -143,13 +144,19 @@ impl Fixture {
         self.image.acls = acls.collect();
         let authorizer = Authorizer::new(&self.image, SuperUsers::default(), false);
         let caller = authorizer.caller(&self.client.principal, &Host::parse(&self.client.host));
-        self.judged = Some(Judged { authorizer, caller, denied: Recorded::default() });
+        self.judged = Some(Judged { authorizer, caller, denied: Recorded::default(), enforces: true });
+    }
+
+    /// As [`Self::allow`], and the authorizer only reports.
+    pub(crate) fn allow_in_shadow(&mut self, granted: &[(Operation, ResourceType, &str)]) {
+        self.allow(granted);
+        self.judged.iter_mut().for_each(|judged| judged.enforces = false);
     }
 
     fn access(&self) -> Access<'_> {
         self.judged.as_ref().map_or(Access::OPEN, |judged| {
-            let Judged { authorizer, caller, denied } = judged;
-            Access::new(Judge { authorizer, caller, denials: denied, granted: None, enforces: true })
+            let Judged { authorizer, caller, denied, enforces } = judged;
+            Access::new(Judge { authorizer, caller, denials: denied, granted: None, enforces: *enforces })
         })
     }
 

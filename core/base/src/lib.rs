@@ -3,6 +3,7 @@
 //! Values only: nothing here decides, waits or allocates beyond itself. Everything else may depend on this crate;
 //! it depends on nothing of ours.
 
+mod calendar;
 mod epochs;
 mod error_code;
 mod ids;
@@ -14,6 +15,7 @@ mod time;
 mod topic;
 mod uuid;
 
+pub use calendar::Date;
 pub use epochs::{EpochEntry, LeaderEpochs};
 pub use error_code::ErrorCode;
 pub use ids::{

@@ -9,6 +9,8 @@ use crate::testing::Fixture;
 use barnabas_security::ResourceType;
 use barnabas_wire::Reader;
 use bytes::Bytes;
+use each::Mode::{Enforces, Reports};
+use std::collections::BTreeSet;
 
 /// API → what was denied (in the order in which it was asked, each once) → the error codes of the answer. A client
 /// without any ACL asks about `orders`, the group `g`, the transactional id `x`.
@@ -174,7 +176,7 @@ fn every_served_api_is_denied_as_its_row_says() {
     let mut wrong = Vec::new();
     for listener in [Listener::Broker, Listener::Controller] {
         for &key in ApiKey::ALL.iter().filter(|key| is_answered(**key, listener)) {
-            let said = at_the_gate(key, listener).unwrap_or_else(|| each::denied(key));
+            let said = at_the_gate(key, listener).unwrap_or_else(|| each::denied(key, Enforces).join("; "));
             match row(key, listener) {
                 None => wrong.push(format!("{key}: no row; it says {said}")),
                 Some(row) if row != said => wrong.push(format!("{key}: row {row}; it says {said}")),
@@ -183,6 +185,29 @@ fn every_served_api_is_denied_as_its_row_says() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Each denial that would be answered. Shadow mode goes on after the first, so that it may report more.
+#[test]
+fn shadow_mode_reports_what_is_denied_otherwise() {
+    let names = |said: &str| -> BTreeSet<String> {
+        let denied = said.split(" → ").next().unwrap_or_default();
+        denied.split(", ").filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    };
+    let mut silent = Vec::new();
+    for &key in ApiKey::ALL.iter().filter(|key| is_answered(**key, Listener::Broker)) {
+        if rule(key, Listener::Broker) != Some(Rule::Each) {
+            continue;
+        }
+        let (denied, reported) = (each::denied(key, Enforces), each::denied(key, Reports));
+        assert_eq!(denied.len(), reported.len(), "{key}: the same requests");
+        for (denied, reported) in denied.iter().zip(&reported) {
+            if !names(denied).is_subset(&names(reported)) {
+                silent.push(format!("{key}: denied {denied}; reported {reported}"));
+            }
+        }
+    }
+    assert!(silent.is_empty(), "{}", silent.join("\n"));
 }
 
 #[test]

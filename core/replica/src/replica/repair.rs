@@ -81,8 +81,8 @@ pub struct Repair {
     has_no_holes: bool,
     /// What the leader has deleted is not looked at.
     start: Offset,
-    /// Of a leader.
-    refused: Refused,
+    /// Of a leader that is damaged. Boxed: each idle partition would have its room.
+    refused: Option<Box<Refused>>,
 }
 
 /// Data that is fetched again.

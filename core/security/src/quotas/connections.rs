@@ -40,7 +40,7 @@ impl OfAddresses {
             let (Some(name), Some(per_second)) = (of.get(entity::IP), value) else { continue };
             match name {
                 None => found.default = Some(per_second),
-                // Apache's controllers also store names of hosts: those that are not addresses match nobody.
+                // Apache's controllers also store names of hosts. A name that is no address matches no connection.
                 Some(name) => {
                     if let Ok(address) = name.parse::<IpAddr>() {
                         found.named.insert(address.to_canonical(), per_second);

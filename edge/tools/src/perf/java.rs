@@ -115,28 +115,17 @@ fn quoted(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Stri
 struct Date {
     day: i64,
     ms_of_day: i64,
-    civil: (i64, i64, i64),
+    civil: barnabas_base::Date,
 }
 
 impl Date {
-    /// # Source
-    /// Howard Hinnant, `chrono`-compatible low-level date algorithms: days to year, month, day.
     fn new(unix_ms: i64) -> Self {
         let (day, ms_of_day) = (unix_ms.div_euclid(86_400_000), unix_ms.rem_euclid(86_400_000));
-        let shifted = day + 719_468;
-        let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-        let year_of_era =
-            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let month_from_march = (5 * day_of_year + 2) / 153;
-        let day_of_month = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-        let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-        let year = year_of_era + era * 400 + i64::from(month <= 2);
-        Self { day, ms_of_day, civil: (year, month, day_of_month) }
+        Self { day, ms_of_day, civil: barnabas_base::Date::of_days_since_1970(day) }
     }
 
     fn field(&self, letter: char, width: usize) -> String {
-        let (year, month, day) = self.civil;
+        let barnabas_base::Date { year, month, day } = self.civil;
         let hour = self.ms_of_day / 3_600_000;
         let short = |name: &str| if width >= 4 { name.to_owned() } else { name[..3].to_owned() };
         let number = match letter {

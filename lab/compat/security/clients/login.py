@@ -41,7 +41,7 @@ def confluent(mechanism, user, password, port, protocol, authority, certificate,
     seen, done = [], []
     login = {"sasl.mechanism": mechanism, "sasl.username": user, "sasl.password": password} if mechanism else {}
     if is_token(mechanism):
-        # What librdkafka is told of its end has no bearing on what the server finds.
+        # Errors of librdkafka after this do not change what the server finds.
         login = {"sasl.mechanism": mechanism, "oauth_cb": lambda _: (token_in(password), time.time() + HELD_S / 2)}
     files = {"ssl.ca.location": authority, "ssl.certificate.location": certificate, "ssl.key.location": key} if protocol.endswith("SSL") else {}
     producer = confluent_kafka.Producer({

@@ -523,9 +523,12 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_new_once() {
+    fn a_place_is_new_once_until_it_is_repaired() {
         let damages = crate::node::log_dirs::damages::Damages::default();
-        let file = std::path::Path::new("/a/b");
+        let (file, other) = (Path::new("/a/t-0/b"), Path::new("/a/t-1/b"));
         assert!(damages.note(file, 7) && !damages.note(file, 7) && damages.note(file, 8));
+        assert!(damages.note(other, 7));
+        damages.repaired(Path::new("/a/t-0"));
+        assert!(damages.note(file, 7) && damages.note(file, 8) && !damages.note(other, 7));
     }
 }

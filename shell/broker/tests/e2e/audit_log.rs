@@ -202,6 +202,11 @@ fn shadow_mode_answers_as_without_acls_and_reports() {
             "{line}"
         );
     }
+    client.create_topic("ended", 1, &[]);
+    let request = DeleteTopicsRequest { topic_names: vec!["ended".into()], ..Default::default() };
+    let ResponseBody::DeleteTopics(response) = client.call(request, 5) else { panic!("another response") };
+    assert_eq!(response.responses[0].error_code, 0);
+    find(&path, &[("event", "would_be_denied"), ("operation", "DELETE"), ("resource", "ended")]);
     let log = node.log();
     assert!(log.contains("would be denied: no ACL allows it. To allow it: kafka-acls --add"), "{log}");
     assert!(metric(port, "barnabas_audit_events_total").is_some_and(|events| events >= 3.0));

@@ -60,7 +60,7 @@ fn address_over_its_quota_gets_no_service() {
     let waits = format!("{SERVER}_ip_connection_accept_throttle_time{{listener=\"PLAINTEXT\"}}");
     assert!(metric(metrics, &waits).is_some_and(|wait| wait > 0.0), "{:?}", metric(metrics, &waits));
     let rate = format!("{SERVER}_connection_accept_rate{{ip=\"127.0.0.1\"}}");
-    assert!(metric(metrics, &rate).is_some(), "its rate is told");
+    assert!(metric(metrics, &rate).is_some(), "the rate of the address is shown");
 
     // Its own quota counts, not the default.
     set_quota(&mut client, None, Some(1.0));

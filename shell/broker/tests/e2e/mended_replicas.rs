@@ -185,7 +185,7 @@ fn damage_on_every_replica_is_said_once_and_the_rest_served() {
         // What is wrong is named before what is done about it.
         let at = |words: &str| log.find(words).unwrap_or_else(|| panic!("{words} is missing: {log}"));
         assert!(at("corruption found") < at("is corrupt from offset 3"), "{log}");
-        // Whoever leads is not said to be repaired from the leader.
+        // No line says that the leader is repaired from the leader.
         let wrong = format!("broker={id} leader={id}");
         let is_wrong = |line: &str| line.contains(&wrong) && !line.contains("this broker leads");
         assert!(!log.lines().any(is_wrong), "{log}");

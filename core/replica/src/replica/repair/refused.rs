@@ -31,9 +31,9 @@ impl Replica {
         row: &Registration,
     ) -> bool {
         let epoch = self.partition.leader_epoch();
-        let refused = &mut self.repair.refused;
+        let refused = self.repair.refused.get_or_insert_default();
         if refused.epoch != epoch {
-            *refused = Refused { epoch, by_offset: BTreeMap::new() };
+            **refused = Refused { epoch, by_offset: BTreeMap::new() };
         }
         if refused.by_offset.len() >= KEPT_MAX && !refused.by_offset.contains_key(&offset) {
             return false;

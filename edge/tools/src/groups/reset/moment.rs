@@ -2,6 +2,8 @@
 //!
 //! Source: Kafka `Utils.getDateTime`; Java's `Duration.parse`.
 
+use barnabas_base::Date;
+
 use crate::ToolError;
 
 const DAY_MS: i64 = 86_400_000;
@@ -41,7 +43,7 @@ fn parsed_datetime(word: &str) -> Option<i64> {
     }
     let clock_ms = within(hour, 23)? * HOUR_MS + within(minute, 59)? * MINUTE_MS + within(second, 59)? * 1000;
     let millis = within(millis, 999)?;
-    Some(days_since_1970(year, month, day) * DAY_MS + clock_ms + millis - zone_ms)
+    Some(Date { year, month, day }.days_since_1970() * DAY_MS + clock_ms + millis - zone_ms)
 }
 
 /// Milliseconds that a zone is ahead of UTC.
@@ -62,16 +64,6 @@ fn zone(word: &str) -> Option<i64> {
 fn digits_of(word: &str) -> Option<i64> {
     let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| word.parse().ok()).flatten()
-}
-
-/// Of the Gregorian calendar. Source: Howard Hinnant, "chrono-compatible low-level date algorithms", `days_from_civil`.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
 }
 
 /// Milliseconds of `PnDTnHnMnS`; seconds may have a fraction, and each number a sign.

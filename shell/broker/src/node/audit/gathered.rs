@@ -4,7 +4,7 @@
 //! Bounded: so many different lines of a kind in a minute; further ones are counted, and a line says how many.
 
 use super::Kind;
-use super::line::line;
+use super::line::{line, notice};
 use barnabas_base::{BrokerId, Map, TimestampMs};
 use std::time::{Duration, Instant};
 
@@ -75,14 +75,8 @@ impl Gathered {
         if self.left_out_since.is_some_and(is_over) {
             self.left_out_since = None;
             for (kind, count) in std::mem::take(&mut self.left_out) {
-                let body = format!(
-                    "{{\"event\":\"left_out\",\"reason\":\"more different {} events in a minute than \
-                    lines for them\"}}",
-                    kind.name()
-                );
-                // One is worth saying too.
-                let text = line(wall, node, &body, count);
-                lines.push(if count == 1 { text.replace("}\n", ",\"count\":1}\n") } else { text });
+                let reason = format!("more different {} events in a minute than lines for them", kind.name());
+                lines.push(notice(wall, node, "left_out", &reason, count));
             }
         }
         lines

@@ -5,7 +5,7 @@
 
 use super::{Event, Kind, Who};
 use barnabas_api::audited::{Edit, Subject};
-use barnabas_base::{BrokerId, TimestampMs};
+use barnabas_base::{BrokerId, Date, TimestampMs};
 
 /// Of what clients choose freely.
 const TEXT_BYTES_MAX: usize = 1024;
@@ -110,6 +110,14 @@ fn edit(edit: &Edit) -> String {
     object.end()
 }
 
+/// A line of the log itself, about `count` events that are not in it.
+pub(super) fn notice(at: TimestampMs, node: BrokerId, event: &str, reason: &str, count: u64) -> String {
+    let mut object = Object::new();
+    object.texts([("event", Some(event)), ("reason", Some(reason))]);
+    object.raw("count", &count.to_string());
+    line(at, node, &object.end(), 1)
+}
+
 /// The line, with its end.
 pub(super) fn line(at: TimestampMs, node: BrokerId, body: &str, count: u64) -> String {
     let rest = body.strip_prefix('{').and_then(|body| body.strip_suffix('}')).unwrap_or(body);
@@ -121,15 +129,7 @@ pub(super) fn line(at: TimestampMs, node: BrokerId, body: &str, count: u64) -> S
 fn time(at: TimestampMs) -> String {
     let (seconds, ms) = (at.0.div_euclid(1000), at.0.rem_euclid(1000));
     let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Days since 1 March of year 0, in eras of 400 years.
-    let days = days + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let Date { year, month, day } = Date::of_days_since_1970(days);
     let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }

@@ -2,10 +2,10 @@
 
 use super::file::Files;
 use super::gathered::Gathered;
-use super::line::{bodies, line};
+use super::line::{bodies, line, notice};
 use super::{Event, Kind, Queued, Settings};
 use crate::node::log_rate_limit::LogRateLimit;
-use barnabas_base::{BrokerId, TimestampMs};
+use barnabas_base::BrokerId;
 use barnabas_clock::Clock;
 use barnabas_metrics::Meter;
 use std::io;
@@ -100,7 +100,8 @@ impl Writer {
         self.lines.extend(self.gathered.due(self.node, wall, barnabas_clock::now(), is_last));
         let dropped = self.meter.audit.dropped.get();
         if dropped > self.dropped_said {
-            self.lines.push(dropped_line(wall, self.node, dropped - self.dropped_said));
+            let count = dropped - self.dropped_said;
+            self.lines.push(notice(wall, self.node, "dropped", "the queue of the audit log was full", count));
             self.dropped_said = dropped;
         }
     }
@@ -118,11 +119,4 @@ impl Writer {
         }
         self.lines.clear();
     }
-}
-
-fn dropped_line(wall: TimestampMs, node: BrokerId, count: u64) -> String {
-    let body = format!(
-        "{{\"event\":\"dropped\",\"reason\":\"the queue of the audit log was full\",\"count\":{count}}}"
-    );
-    line(wall, node, &body, 1)
 }

@@ -1,5 +1,5 @@
-//! Quotas on new connections of this node: the limits of its settings and of the image, and what the listeners'
-//! acceptors are told. core/security does the sums, behind a lock of its own: once for each connection.
+//! Quotas on new connections of this node: acceptors of listeners ask here. Limits come from the settings and the
+//! image. core/security computes them behind one lock, which each new connection takes once.
 
 use barnabas_base::MonotonicMs;
 use barnabas_clock::Clock;

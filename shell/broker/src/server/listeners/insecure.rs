@@ -45,7 +45,7 @@ pub fn check(
     Ok(())
 }
 
-/// Settings that were to protect a listener, where no listener uses them.
+/// Settings that were to protect the node, where nothing uses them.
 fn without_effect(config: &BrokerConfig, listeners: &[(Listener, SocketAddr)]) -> Vec<String> {
     const MECHANISMS: &str = "sasl.enabled.mechanisms";
     const CLIENT_AUTH: &str = "ssl.client.auth";
@@ -66,6 +66,15 @@ fn without_effect(config: &BrokerConfig, listeners: &[(Listener, SocketAddr)]) -
     let has_ssl = listeners.iter().any(|(listener, _)| listener.protocol == SecurityProtocol::Ssl);
     if let Some(asks) = asks.filter(|_| !has_ssl) {
         unused.push(format!("{CLIENT_AUTH} is {asks} and has no effect: no listener has the protocol SSL"));
+    }
+    for (key, wanted, needs) in
+        [("authorizer.shadow", "true", "authorizer.class.name"), ("audit.log.events", "", "audit.log.file")]
+    {
+        if let Some(value) = given(key).filter(|value| wanted.is_empty() || *value == wanted)
+            && given(needs).is_none()
+        {
+            unused.push(format!("{key} is {value} and has no effect: {needs} is not set"));
+        }
     }
     unused
 }
@@ -109,6 +118,21 @@ mod tests {
         assert_eq!(said(&asked[..1], SecurityProtocol::Ssl), "");
         assert_eq!(said(&[("sasl.enabled.mechanisms", "PLAIN")], SecurityProtocol::SaslSsl), "");
         assert_eq!(said(&[("ssl.client.auth", "none")], SecurityProtocol::Plaintext), "");
+        let shadow = ("authorizer.shadow", "true");
+        let text = said(&[shadow, ("audit.log.events", "changes")], SecurityProtocol::Plaintext);
+        assert!(
+            text.contains("authorizer.shadow is true and has no effect: authorizer.class.name"),
+            "{text}"
+        );
+        assert!(text.contains("audit.log.events is changes and has no effect: audit.log.file"), "{text}");
+        let authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
+        let used = [
+            shadow,
+            ("authorizer.class.name", authorizer),
+            ("audit.log.events", "changes"),
+            ("audit.log.file", "/a"),
+        ];
+        assert_eq!(said(&used, SecurityProtocol::Plaintext), "");
     }
 
     #[test]

@@ -33,7 +33,7 @@ use crate::{Response, SharePartitionKey};
 
 impl GroupShard {
     /// # Source
-    /// Kafka 4.4 `GroupMetadataManager.alterShareGroupOffsets`: an unknown group is founded, if there is a topic.
+    /// Kafka 4.4 `GroupMetadataManager.alterShareGroupOffsets`: an unknown group is created, if there is a topic.
     pub(in crate::shard) fn alter_share_offsets(
         &mut self,
         request: &AlterShareGroupOffsetsRequest,

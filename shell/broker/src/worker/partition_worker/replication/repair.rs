@@ -246,6 +246,7 @@ impl PartitionWorker {
     pub fn repaired(&mut self, key: PartitionKey) {
         if let Some(replica) = self.replicas.get_mut(&key) {
             replica.forget_damage();
+            self.node.log_dirs.damages.repaired(&replica.log.place().dir());
         }
         self.node.log_dirs.impaired.healed(key);
     }

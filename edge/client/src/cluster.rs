@@ -244,8 +244,29 @@ impl Cluster {
         node: BrokerId,
         make: impl Fn(i16) -> R,
     ) -> Result<R::Response, ClientError> {
-        let address = self.address_of(node)?.to_owned();
+        let address = self.address(node)?.to_owned();
         self.call(&address, make).await
+    }
+
+    /// [`Self::ask_with`], again while `code` reads a code from the answer that a later try may cure.
+    ///
+    /// # Errors
+    /// The refusal, named by `what`; [`ClientError::TimedOut`] after the deadline.
+    pub async fn ask_until_answered<R: Request>(
+        &mut self,
+        node: BrokerId,
+        what: &str,
+        make: impl Fn(i16) -> R,
+        code: impl Fn(&R::Response) -> i16,
+    ) -> Result<R::Response, ClientError> {
+        let tries = self.tries(what);
+        loop {
+            let asked = self.ask_with(node, &make).await;
+            match asked.and_then(|answer| check(what, code(&answer), None).map(|()| answer)) {
+                Ok(answer) => return Ok(answer),
+                Err(error) => tries.after(error).await?,
+            }
+        }
     }
 
     /// Sends a request that has no response.
@@ -253,7 +274,7 @@ impl Cluster {
     /// # Errors
     /// As [`Self::ask`].
     pub async fn tell<R: Request>(&mut self, node: BrokerId, request: &R) -> Result<(), ClientError> {
-        let address = self.address_of(node)?.to_owned();
+        let address = self.address(node)?.to_owned();
         let told = self.connection(&address).await?.send_only(request).await;
         if told.is_err() {
             self.connections.remove(&address);
@@ -271,7 +292,7 @@ impl Cluster {
         request: &R,
         patience: Duration,
     ) -> Result<R::Response, ClientError> {
-        let address = self.address_of(node)?.to_owned();
+        let address = self.address(node)?.to_owned();
         let answer = self.connection(&address).await?.call_patiently(request, patience).await;
         if matches!(answer, Err(ClientError::Lost { .. } | ClientError::Garbled { .. })) {
             self.connections.remove(&address);
@@ -337,7 +358,11 @@ impl Cluster {
         Ok(nodes)
     }
 
-    fn address_of(&self, node: BrokerId) -> Result<&str, ClientError> {
+    /// The address of a node that an answer has named: `host:port`.
+    ///
+    /// # Errors
+    /// `BROKER_NOT_AVAILABLE`: no answer has named it.
+    pub fn address(&self, node: BrokerId) -> Result<&str, ClientError> {
         let unknown =
             || ClientError::refused(format!("node {node}"), ErrorCode::BrokerNotAvailable.code(), None);
         self.addresses.get(&node).map(String::as_str).ok_or_else(unknown)

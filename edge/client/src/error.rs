@@ -67,6 +67,9 @@ impl ClientError {
 }
 
 /// `Ok` for code 0, the refusal otherwise.
-pub(crate) fn check(what: impl Into<String>, code: i16, message: Option<&str>) -> Result<(), ClientError> {
+///
+/// # Errors
+/// [`ClientError::Refused`].
+pub fn check(what: impl Into<String>, code: i16, message: Option<&str>) -> Result<(), ClientError> {
     if code == 0 { Ok(()) } else { Err(ClientError::refused(what, code, message)) }
 }

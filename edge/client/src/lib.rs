@@ -25,7 +25,7 @@ pub use admin::{Admin, NewTopic};
 pub use cluster::{Cluster, ClusterConfig, Coordinated, LastTrouble};
 pub use connection::{Connection, Dial};
 pub use consumer::{Consumer, ConsumerConfig, FetchedBatch, Received, StartAt};
-pub use error::ClientError;
+pub use error::{ClientError, check};
 pub use group::{Group, GroupConfig};
 pub use pipeline::{Counters, Delivery, Parsed, PipelineConfig, PipelinedProducer, Record, Spread, Taken};
 pub use producer::{Outgoing, Producer, ProducerConfig};

@@ -36,6 +36,7 @@ use partitions::{delete_records, dump_log, get_offsets, reassign_partitions, tra
 use perf::hotspots;
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// One tool: its name, its flags, its work.
 pub struct Tool {
@@ -270,6 +271,11 @@ pub fn help(tool: &Tool, called: &str) -> ExitCode {
     // Where standard output is closed, the help has no reader.
     drop(tool.command(called).print_long_help());
     ExitCode::SUCCESS
+}
+
+/// Milliseconds since 1970.
+fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
 /// A line on standard output.

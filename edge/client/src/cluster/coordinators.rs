@@ -72,12 +72,25 @@ impl Cluster {
         Ok(BrokerId(node))
     }
 
-    /// Asks the coordinator of `of` in a version up to `newest`, and again where the answer's code, as `code` reads
-    /// it, says that another node or a moment later will do. Returns the coordinator and its answer.
+    /// Sends `request` to the coordinator of `of`. It finds the coordinator and sends again while the answer's code, as
+    /// `code` reads it, says that the coordinator moved or still loads. Returns the coordinator and its answer.
     ///
     /// # Errors
     /// The coordinator was not found, or did not answer, until the deadline.
-    pub async fn ask_coordinator<R: Request>(
+    pub async fn ask_coordinator<R: Request + Clone>(
+        &mut self,
+        of: Coordinated<'_>,
+        request: &R,
+        code: impl Fn(&R::Response) -> i16,
+    ) -> Result<(BrokerId, R::Response), ClientError> {
+        self.ask_coordinator_up_to(of, i16::MAX, |_| request.clone(), code).await
+    }
+
+    /// [`Self::ask_coordinator`] for a request that looks different from version to version, in none above `newest`.
+    ///
+    /// # Errors
+    /// As [`Self::ask_coordinator`].
+    pub async fn ask_coordinator_up_to<R: Request>(
         &mut self,
         of: Coordinated<'_>,
         newest: i16,
@@ -90,7 +103,7 @@ impl Cluster {
                 Ok(node) => match self.ask_up_to(node, newest, &make).await {
                     Ok(answer) => {
                         let code = code(&answer);
-                        if !matters_to_the_lookup(code) {
+                        if !is_of_the_lookup(code) {
                             return Ok((node, answer));
                         }
                         ClientError::refused(of.words(), code, None)
@@ -104,16 +117,13 @@ impl Cluster {
     }
 
     /// Asks `node` in the newest version that both sides speak, but in none above `newest`.
-    ///
-    /// # Errors
-    /// As [`Self::ask`].
-    pub async fn ask_up_to<R: Request>(
+    async fn ask_up_to<R: Request>(
         &mut self,
         node: BrokerId,
         newest: i16,
         make: impl Fn(i16) -> R,
     ) -> Result<R::Response, ClientError> {
-        let address = self.address_of(node)?.to_owned();
+        let address = self.address(node)?.to_owned();
         let connection = self.connection(&address).await?;
         let version = connection.version_for::<R>()?.min(newest);
         let answer = connection.call_at(&make(version), version).await;
@@ -122,18 +132,10 @@ impl Cluster {
         }
         answer
     }
-
-    /// The address of a node that was named in an answer: `host:port`.
-    ///
-    /// # Errors
-    /// No answer has named it.
-    pub fn address(&self, node: BrokerId) -> Result<&str, ClientError> {
-        self.address_of(node)
-    }
 }
 
 /// Whether the coordinator moved, or still loads.
-fn matters_to_the_lookup(code: i16) -> bool {
+fn is_of_the_lookup(code: i16) -> bool {
     matches!(
         ErrorCode::from_code(code),
         ErrorCode::CoordinatorLoadInProgress

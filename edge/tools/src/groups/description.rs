@@ -1,12 +1,12 @@
-//! What a group's coordinator says of a consumer group, of either protocol.
+//! A consumer group of either protocol, as its coordinator describes it.
 //!
-//! As Kafka's admin client does, it asks with ConsumerGroupDescribe, and with DescribeGroups where the group is none of
-//! that protocol or the broker too old for it.
+//! As Kafka's admin client does, it sends ConsumerGroupDescribe, and DescribeGroups where the group is a classic one or
+//! the broker too old.
 //!
 //! Source: Kafka 4.3 `DescribeConsumerGroupsHandler`.
 
 use barnabas_base::{BrokerId, ErrorCode};
-use barnabas_client::{ClientError, Cluster, Coordinated};
+use barnabas_client::{ClientError, Cluster, Coordinated, check};
 use barnabas_wire::messages::consumer_group_describe_response::{self as modern, Assignment};
 use barnabas_wire::messages::describe_groups_response as classic;
 use barnabas_wire::messages::{
@@ -15,9 +15,7 @@ use barnabas_wire::messages::{
 };
 use barnabas_wire::{Message, Reader};
 use bytes::Bytes;
-
-/// DescribeGroups says from this version on that a group is not there, instead of calling it dead.
-const NEWEST: i16 = i16::MAX;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A partition of a topic, by name.
 pub type Partition = (String, i32);
@@ -71,13 +69,9 @@ async fn describe_modern(cluster: &mut Cluster, group: &str) -> Result<Described
     let request = ConsumerGroupDescribeRequest { group_ids: vec![group.into()], ..Default::default() };
     let code =
         |answer: &ConsumerGroupDescribeResponse| answer.groups.first().map_or(0, |told| told.error_code);
-    let asked = cluster.ask_coordinator(Coordinated::Group(group), NEWEST, |_| request.clone(), code);
-    let (node, answer) = asked.await?;
+    let (node, answer) = cluster.ask_coordinator(Coordinated::Group(group), &request, code).await?;
     let told = answer.groups.into_iter().next().ok_or_else(|| no_group(group))?;
-    if told.error_code != 0 {
-        let message = told.error_message.as_deref();
-        return Err(ClientError::refused(format!("group {group}"), told.error_code, message));
-    }
+    check(format!("group {group}"), told.error_code, told.error_message.as_deref())?;
     Ok(Described {
         group: group.to_owned(),
         state: told.group_state.to_string(),
@@ -118,13 +112,9 @@ fn partitions(assignment: &Assignment) -> Vec<Partition> {
 async fn describe_classic(cluster: &mut Cluster, group: &str) -> Result<Described, ClientError> {
     let request = DescribeGroupsRequest { groups: vec![group.into()], ..Default::default() };
     let code = |answer: &DescribeGroupsResponse| answer.groups.first().map_or(0, |told| told.error_code);
-    let asked = cluster.ask_coordinator(Coordinated::Group(group), NEWEST, |_| request.clone(), code);
-    let (node, answer) = asked.await?;
+    let (node, answer) = cluster.ask_coordinator(Coordinated::Group(group), &request, code).await?;
     let told = answer.groups.into_iter().next().ok_or_else(|| no_group(group))?;
-    if told.error_code != 0 {
-        let message = told.error_message.as_deref();
-        return Err(ClientError::refused(format!("group {group}"), told.error_code, message));
-    }
+    check(format!("group {group}"), told.error_code, told.error_message.as_deref())?;
     if !matches!(told.protocol_type.as_str(), "" | "consumer") {
         let kind = told.protocol_type.as_str();
         return Err(ClientError::Invalid(format!("GroupId {group} is not a consumer group ({kind}).")));
@@ -173,6 +163,19 @@ fn assignment(bytes: &Bytes) -> Result<Vec<Partition>, barnabas_wire::DecodeErro
         .collect();
     all.sort();
     Ok(all)
+}
+
+/// `orders:0,1;payments:3`.
+pub fn assignment_text<'a>(partitions: impl IntoIterator<Item = (&'a str, i32)>) -> String {
+    let mut topics: BTreeMap<&str, BTreeSet<i32>> = BTreeMap::new();
+    for (topic, partition) in partitions {
+        topics.entry(topic).or_default().insert(partition);
+    }
+    let topic = |(topic, numbers): (&str, BTreeSet<i32>)| {
+        let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+        format!("{topic}:{}", numbers.join(","))
+    };
+    topics.into_iter().map(topic).collect::<Vec<_>>().join(";")
 }
 
 /// `host:port  (id)`.

@@ -3,9 +3,9 @@
 use crate::ToolError;
 use barnabas_base::ErrorCode;
 use barnabas_client::{ClientError, Cluster};
-use barnabas_wire::messages::ListGroupsRequest;
+use barnabas_wire::messages::{ListGroupsRequest, ListGroupsResponse};
 
-/// Versions from which a broker filters by state and by type, and says both.
+/// Versions from which a broker filters by state and by type, and answers with both.
 const STATES_SINCE: i16 = 4;
 const TYPES_SINCE: i16 = 5;
 
@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// A group as its coordinator lists it. An old broker says neither kind nor state.
+/// A group as its coordinator lists it. An old broker's answer has neither kind nor state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     pub group: String,
@@ -70,17 +70,9 @@ pub async fn list(
             types_filter: if version >= TYPES_SINCE { words(&types) } else { Vec::new() },
             ..Default::default()
         };
-        let tries = cluster.tries(format!("listing the groups of broker {broker}"));
-        let answer = loop {
-            let asked = cluster.ask_with(broker, request).await.and_then(|answer| match answer.error_code {
-                0 => Ok(answer),
-                code => Err(ClientError::refused(format!("groups of broker {broker}"), code, None)),
-            });
-            match asked {
-                Ok(answer) => break answer,
-                Err(error) => tries.after(error).await?,
-            }
-        };
+        let what = format!("listing the groups of broker {broker}");
+        let code = |answer: &ListGroupsResponse| answer.error_code;
+        let answer = cluster.ask_until_answered(broker, &what, request, code).await?;
         found.extend(answer.groups.iter().map(|row| Listed {
             group: row.group_id.to_string(),
             kind: Kind::parse(&row.group_type),

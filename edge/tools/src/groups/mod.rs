@@ -5,11 +5,13 @@
 //! | `consumer_groups.rs`, `consumer_groups/` | `consumer-groups` |
 //! | `groups_tool.rs` | `groups` |
 //! | `share_groups.rs`, `share_groups/` | `share-groups` |
+//! | `actions.rs` | what the tools for consumer and share groups do alike |
 //! | `listing.rs` | which groups there are |
 //! | `description.rs` | what a consumer group's coordinator says of it |
 //! | `offsets.rs` | what a consumer group has committed; commits and deletes |
-//! | `reset.rs`, `reset/` | where `--reset-offsets` moves to |
+//! | `reset.rs`, `reset/` | the new offsets of `--reset-offsets` |
 
+mod actions;
 pub mod consumer_groups;
 mod description;
 pub mod groups_tool;

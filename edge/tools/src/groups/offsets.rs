@@ -1,8 +1,8 @@
-//! What a consumer group has committed: read, moved, deleted; and the ends of partitions beside it.
+//! Requests for a consumer group's committed offsets, and for the first and end offsets of partitions.
 
 use super::description::Partition;
 use barnabas_base::{ErrorCode, PartitionIndex};
-use barnabas_client::{ClientError, Cluster, Coordinated};
+use barnabas_client::{ClientError, Cluster, Coordinated, check};
 use barnabas_wire::messages::offset_commit_request::{
     OffsetCommitRequestPartition, OffsetCommitRequestTopic,
 };
@@ -21,7 +21,6 @@ const FETCH_NEWEST: i16 = 9;
 const COMMIT_NEWEST: i16 = 9;
 /// From this version on OffsetFetch asks for several groups.
 const GROUPS_SINCE: i16 = 8;
-const NEWEST: i16 = i16::MAX;
 /// ListOffsets' timestamps.
 pub const LATEST: i64 = -1;
 pub const EARLIEST: i64 = -2;
@@ -53,8 +52,8 @@ pub async fn committed(
         answer.groups.first().map_or(answer.error_code, |group| group.error_code)
     };
     let of = Coordinated::Group(group);
-    let (_, answer) = cluster.ask_coordinator(of, FETCH_NEWEST, request, code).await?;
-    refusal(group, code(&answer), None)?;
+    let (_, answer) = cluster.ask_coordinator_up_to(of, FETCH_NEWEST, request, code).await?;
+    check(format!("group {group}"), code(&answer), None)?;
     let topics = answer.groups.iter().flat_map(|group| &group.topics);
     let rows = topics.flat_map(|topic| {
         let row = |row: &barnabas_wire::messages::offset_fetch_response::OffsetFetchResponsePartitions| {
@@ -113,14 +112,15 @@ pub async fn commit(
         codes.find(|code| *code != 0).unwrap_or(0)
     };
     let of = Coordinated::Group(group);
-    let (_, answer) = cluster.ask_coordinator(of, COMMIT_NEWEST, |_| request.clone(), first_code).await?;
+    let (_, answer) =
+        cluster.ask_coordinator_up_to(of, COMMIT_NEWEST, |_| request.clone(), first_code).await?;
     let failed = answer.topics.iter().flat_map(|topic| {
         let rows = topic.partitions.iter().filter(|row| row.error_code != 0);
         rows.map(|row| format!("{}-{}", &*topic.name, row.partition_index)).collect::<Vec<_>>()
     });
     let failed = failed.collect::<Vec<_>>().join(", ");
     let why = format!("Failed altering group offsets for the following partitions: [{failed}]");
-    refusal(group, first_code(&answer), Some(&why))
+    check(format!("group {group}"), first_code(&answer), Some(&why))
 }
 
 /// Deletes what is committed for these partitions. The outcome of each: a code of its own.
@@ -144,8 +144,8 @@ pub async fn delete(
     let request = OffsetDeleteRequest { group_id: group.into(), topics, ..Default::default() };
     let code = |answer: &OffsetDeleteResponse| answer.error_code;
     let of = Coordinated::Group(group);
-    let (_, answer) = cluster.ask_coordinator(of, NEWEST, |_| request.clone(), code).await?;
-    refusal(group, answer.error_code, None)?;
+    let (_, answer) = cluster.ask_coordinator(of, &request, code).await?;
+    check(format!("group {group}"), answer.error_code, None)?;
     let rows = answer.topics.iter().flat_map(|topic| {
         let row = |row: &barnabas_wire::messages::offset_delete_response::OffsetDeleteResponsePartition| {
             ((topic.name.to_string(), row.partition_index), ErrorCode::from_code(row.error_code))
@@ -163,9 +163,9 @@ pub async fn delete_group(cluster: &mut Cluster, group: &str) -> Result<(), Clie
     let request = DeleteGroupsRequest { groups_names: vec![group.into()], ..Default::default() };
     let code = |answer: &DeleteGroupsResponse| answer.results.first().map_or(0, |row| row.error_code);
     let of = Coordinated::Group(group);
-    let (_, answer) = cluster.ask_coordinator(of, NEWEST, |_| request.clone(), code).await?;
+    let (_, answer) = cluster.ask_coordinator(of, &request, code).await?;
     let message = answer.results.first().and_then(|row| row.error_message.as_deref());
-    refusal(group, code(&answer), message)
+    check(format!("group {group}"), code(&answer), message)
 }
 
 /// The offset at a timestamp, or at one of [`LATEST`] and [`EARLIEST`]; `None` where there is none, or no leader.
@@ -185,12 +185,5 @@ pub async fn offset_at(
             Err(error) if error.code() == Some(ErrorCode::UnknownTopicOrPartition) => return Err(error),
             Err(error) => tries.after(error).await?,
         }
-    }
-}
-
-fn refusal(group: &str, code: i16, message: Option<&str>) -> Result<(), ClientError> {
-    match code {
-        0 => Ok(()),
-        code => Err(ClientError::refused(format!("group {group}"), code, message)),
     }
 }

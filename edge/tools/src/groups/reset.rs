@@ -1,4 +1,4 @@
-//! Where `--reset-offsets` moves a group: which partitions, and to which offset of each.
+//! `--reset-offsets`: which partitions, and the new offset of each.
 //!
 //! | file | answers |
 //! |---|---|
@@ -13,21 +13,19 @@ mod moment;
 use super::description::Partition;
 use super::offsets::{EARLIEST, LATEST, offset_at};
 use crate::command_line::args::{given, is_given, number, switch, text, texts, value};
-use crate::output::table::{Layout, Table};
-use crate::{ToolError, say, tell};
+use crate::output::table::{Layout, Table, is_json};
+use crate::{ToolError, now_ms, say, tell};
 use barnabas_base::ErrorCode;
 use barnabas_client::{ClientError, Cluster};
 use clap::{Arg, ArgMatches};
 use std::collections::{BTreeMap, BTreeSet};
-
-pub use csv::export;
 
 /// The new offsets of one group's partitions.
 pub type Plan = BTreeMap<Partition, i64>;
 /// The plan of each group.
 pub type Plans = BTreeMap<String, Plan>;
 
-/// Flags that say where to move to; one of them is given.
+/// Flags that name the new offsets; one of them is given.
 pub const SCENARIOS: &[&str] = &[
     "to-offset",
     "shift-by",
@@ -39,7 +37,7 @@ pub const SCENARIOS: &[&str] = &[
     "from-file",
 ];
 
-/// Where to move to.
+/// How the new offsets are found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scenario {
     Offset(i64),
@@ -53,39 +51,38 @@ pub enum Scenario {
     Planned(Plans),
 }
 
-/// The flags of those [`SCENARIOS`] that every tool has.
-pub fn flags() -> Vec<Arg> {
-    vec![
-        switch("reset-offsets", "Move what the group has committed; its members must be stopped"),
-        switch("dry-run", "With --reset-offsets: only show where to (the default)"),
+/// The flags of `--reset-offsets`, with those of `scenarios` alone among [`SCENARIOS`].
+pub fn flags(scenarios: &[&str]) -> Vec<Arg> {
+    let flags = [
+        switch("reset-offsets", "Reset the group's offsets; its members must be stopped"),
+        switch("dry-run", "With --reset-offsets: only show the new offsets (the default)"),
         switch("execute", "With --reset-offsets: do it"),
+        switch("export", "With --reset-offsets: print the offsets as lines for --from-file"),
+        value("to-offset", "offset", "Reset to this offset"),
+        value("from-file", "path", "Reset to the offsets of a file with lines topic,partition,offset"),
         value(
             "to-datetime",
             "datetime",
-            "Move to a time: YYYY-MM-DDTHH:mm:SS.sss, UTC or with a zone behind it",
+            "Reset to a time: YYYY-MM-DDTHH:mm:SS.sss, UTC or with a zone behind it",
         ),
-        switch("to-earliest", "Move to the first offset"),
-        switch("to-latest", "Move behind the last offset"),
-    ]
-}
-
-/// The flags that tools for consumers and streams have besides.
-pub fn more_flags() -> Vec<Arg> {
-    vec![
-        switch("export", "With --reset-offsets: print the offsets as lines for --from-file"),
-        value("to-offset", "offset", "Move to this offset"),
-        value("from-file", "path", "Move to the offsets of a file with lines topic,partition,offset"),
-        value("by-duration", "duration", "Move to so long ago: PnDTnHnMnS. Example: PT30M"),
-        switch("to-current", "Move to what is committed; partitions without a commit to their end"),
-        value("shift-by", "number", "Move by so many offsets, forwards or, below zero, back"),
-    ]
+        value("by-duration", "duration", "Reset to so long ago: PnDTnHnMnS. Example: PT30M"),
+        switch("to-earliest", "Reset to the first offset"),
+        switch("to-latest", "Reset to the end offset"),
+        switch("to-current", "Reset to the current offset; partitions without one to their end offset"),
+        value("shift-by", "number", "Shift the offset by so many, forwards or, below zero, back"),
+    ];
+    let is_known = |flag: &Arg| {
+        let name = flag.get_id().as_str();
+        !SCENARIOS.contains(&name) || scenarios.contains(&name)
+    };
+    flags.into_iter().filter(is_known).collect()
 }
 
 /// The scenario that `matches` names.
 ///
 /// # Errors
-/// None or several are named, or the value of one cannot be read. `now_ms`: milliseconds since 1970.
-pub fn read(matches: &ArgMatches, known: &[&'static str], now_ms: i64) -> Result<Scenario, ToolError> {
+/// None or several are named, or the value of one cannot be read.
+pub fn read(matches: &ArgMatches, known: &[&'static str]) -> Result<Scenario, ToolError> {
     let flag = match given(matches, known)[..] {
         [one] => one,
         _ => {
@@ -100,7 +97,7 @@ pub fn read(matches: &ArgMatches, known: &[&'static str], now_ms: i64) -> Result
         "to-offset" => Ok(Scenario::Offset(whole()?)),
         "shift-by" => Ok(Scenario::ShiftBy(whole()?)),
         "to-datetime" => moment::datetime(word()).map(Scenario::Time),
-        "by-duration" => moment::duration(word()).map(|ms| Scenario::Time(now_ms.saturating_sub(ms))),
+        "by-duration" => moment::duration(word()).map(|ms| Scenario::Time(now_ms().saturating_sub(ms))),
         "to-earliest" => Ok(Scenario::Earliest),
         "to-latest" => Ok(Scenario::Latest),
         "to-current" => Ok(Scenario::Current),
@@ -127,7 +124,7 @@ pub fn is_executed(matches: &ArgMatches) -> Result<bool, ToolError> {
 ///
 /// # Errors
 /// A word that names none; the cluster's refusal.
-pub async fn partitions<'a>(
+async fn partitions<'a>(
     cluster: &mut Cluster,
     words: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<Partition>, ToolError> {
@@ -171,18 +168,23 @@ pub async fn all_partitions(cluster: &mut Cluster, topic: &str) -> Result<Vec<Pa
     Ok(known.partitions.iter().map(|row| (topic.to_owned(), row.partition_index)).collect())
 }
 
-/// Where the partitions of `group` are moved to. `current`: what is committed.
+/// The new offsets of the partitions that `matches` names, or with `--all-topics` of all in `current`, the offsets now.
 ///
 /// # Errors
 /// A partition that does not exist, or that has no leader; a partition without a commit that is to be shifted.
 pub async fn plan(
     cluster: &mut Cluster,
+    matches: &ArgMatches,
     group: &str,
     scenario: &Scenario,
-    partitions: &[Partition],
     current: &Plan,
 ) -> Result<Plan, ToolError> {
-    check_there(cluster, partitions).await?;
+    let partitions: Vec<Partition> = if matches.get_flag("all-topics") {
+        current.keys().cloned().collect()
+    } else {
+        partitions(cluster, texts(matches, "topic")).await?
+    };
+    check_there(cluster, &partitions).await?;
     let mut plan = Plan::new();
     match scenario {
         Scenario::Planned(plans) => {
@@ -196,8 +198,8 @@ pub async fn plan(
         }
         _ => {
             for partition in partitions {
-                let offset = target(cluster, scenario, partition, current.get(partition).copied()).await?;
-                plan.insert(partition.clone(), offset);
+                let offset = target(cluster, scenario, &partition, current.get(&partition).copied()).await?;
+                plan.insert(partition, offset);
             }
         }
     }
@@ -275,11 +277,16 @@ async fn check_there(cluster: &mut Cluster, partitions: &[Partition]) -> Result<
     Err(ClientError::refused("offsets", ErrorCode::UnknownTopicOrPartition.code(), Some(&words)))
 }
 
-/// Prints the plans as Kafka's tools print them.
+/// Prints the plans as Kafka's tools print them: as a table, or with `--export` as lines for `--from-file`.
 ///
 /// # Errors
 /// Standard output takes no more.
 pub fn print(matches: &ArgMatches, plans: &Plans) -> Result<(), ToolError> {
+    if is_given(matches, "export") {
+        csv::export(plans).iter().try_for_each(|line| say(line))?;
+        // Kafka's tool ends its lines, and the last one once more.
+        return say("");
+    }
     let mut table = Table::new(Layout::Blanks)
         .text("GROUP", 15)
         .text("TOPIC", 15)
@@ -290,7 +297,7 @@ pub fn print(matches: &ArgMatches, plans: &Plans) -> Result<(), ToolError> {
             table.row([group.clone(), topic.clone(), partition.to_string(), offset.to_string()]);
         }
     }
-    if crate::output::table::is_json(matches) {
+    if is_json(matches) {
         return table.print(matches);
     }
     say("")?;

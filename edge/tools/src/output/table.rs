@@ -28,7 +28,7 @@ struct Column {
     is_number: bool,
 }
 
-/// Headings, rows, and how both are laid out.
+/// Headings, rows, and their layout.
 #[derive(Debug)]
 pub struct Table {
     layout: Layout,
@@ -99,15 +99,15 @@ impl Table {
         }
     }
 
-    /// A list with an object for each row. Names are the headings in the style of Kafka's JSON: `CURRENT-OFFSET` is
+    /// An object for each row. Names are the headings in the style of Kafka's JSON: `CURRENT-OFFSET` is
     /// `currentOffset`. A missing value is null.
-    pub fn json(&self) -> Value {
+    fn objects(&self) -> Vec<Value> {
         let object = |row: &Vec<String>| {
             let fields =
                 self.columns.iter().zip(row).map(|(column, cell)| (column.name(), column.json(cell)));
             Value::Object(fields.collect::<Map<_, _>>())
         };
-        Value::Array(self.rows.iter().map(object).collect())
+        self.rows.iter().map(object).collect()
     }
 
     /// Prints it in the way that `matches` asks for.
@@ -116,9 +116,20 @@ impl Table {
     /// Standard output takes no more.
     pub fn print(&self, matches: &ArgMatches) -> Result<(), ToolError> {
         if is_json(matches) {
-            return say(&self.json().to_string());
+            return print_json([self]);
         }
+        self.print_text()
+    }
+
+    /// # Errors
+    /// Standard output takes no more.
+    pub fn print_text(&self) -> Result<(), ToolError> {
         self.lines().iter().try_for_each(|line| say(line))
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 }
 
@@ -146,6 +157,14 @@ impl Column {
             _ => Value::String(cell.to_owned()),
         }
     }
+}
+
+/// Prints the rows of tables as one list of JSON.
+///
+/// # Errors
+/// Standard output takes no more.
+pub fn print_json<'a>(tables: impl IntoIterator<Item = &'a Table>) -> Result<(), ToolError> {
+    say(&Value::Array(tables.into_iter().flat_map(Table::objects).collect()).to_string())
 }
 
 /// The value, or what stands for a missing one.
@@ -190,7 +209,7 @@ mod tests {
             .number("LAG", 1);
         table.row(["12", "7", "2", "h:1  (1)", "t", "-"]);
         assert_eq!(
-            table.json().to_string(),
+            Value::from(table.objects()).to_string(),
             r#"[{"coordinator":"h:1  (1)","currentOffset":7,"group":"12","lag":null,"partitions":2,"transactionalId":"t"}]"#
         );
     }

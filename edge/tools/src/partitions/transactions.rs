@@ -15,16 +15,15 @@ use crate::command_line::args::{GoesWith, check_goes_with, number, text, value};
 use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};
 use crate::output::kafka_errors::message;
 use crate::output::table::{Layout, Table, output};
-use crate::{ToolError, block_on};
+use crate::{ToolError, block_on, now_ms};
 use barnabas_base::{BrokerId, ErrorCode};
 use barnabas_client::{ClientError, Cluster, Coordinated};
 use barnabas_wire::messages::describe_transactions_response::TransactionState;
 use barnabas_wire::messages::{
     DescribeTransactionsRequest, DescribeTransactionsResponse, InitProducerIdRequest, InitProducerIdResponse,
-    ListTransactionsRequest,
+    ListTransactionsRequest, ListTransactionsResponse,
 };
 use clap::{Arg, ArgMatches};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 const ACTIONS: [&str; 6] =
     ["list", "describe", "describe-producers", "abort", "find-hanging", "forceTerminateTransaction"];
@@ -42,8 +41,6 @@ const FLAGS: [GoesWith<'_>; 12] = [
     ("coordinator-epoch", &["abort"]),
     ("max-transaction-timeout", &["find-hanging"]),
 ];
-/// DescribeTransactions and InitProducerId in any version.
-const NEWEST: i16 = i16::MAX;
 
 pub fn flags() -> Vec<Arg> {
     vec![
@@ -120,10 +117,6 @@ fn partition(matches: &ArgMatches) -> Result<(String, i32), ToolError> {
     Ok((topic.to_owned(), number(matches, "partition")?.unwrap_or_default()))
 }
 
-fn now_ms() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
-}
-
 /// A transaction as its coordinator lists it.
 struct Listed {
     id: String,
@@ -139,17 +132,9 @@ async fn listed(
 ) -> Result<Vec<Listed>, ClientError> {
     let mut all = Vec::new();
     for broker in cluster.nodes().await? {
-        let tries = cluster.tries(format!("listing the transactions of broker {broker}"));
-        let answer = loop {
-            let asked = cluster.ask(broker, request).await.and_then(|answer| match answer.error_code {
-                0 => Ok(answer),
-                code => Err(ClientError::refused(format!("broker {broker}"), code, None)),
-            });
-            match asked {
-                Ok(answer) => break answer,
-                Err(error) => tries.after(error).await?,
-            }
-        };
+        let what = format!("listing the transactions of broker {broker}");
+        let code = |answer: &ListTransactionsResponse| answer.error_code;
+        let answer = cluster.ask_until_answered(broker, &what, |_| request.clone(), code).await?;
         all.extend(answer.transaction_states.iter().map(|row| Listed {
             id: row.transactional_id.to_string(),
             coordinator: broker,
@@ -187,7 +172,7 @@ async fn state_of(cluster: &mut Cluster, id: &str) -> Result<(BrokerId, Transact
         answer.transaction_states.first().map_or(0, |told| told.error_code)
     };
     let of = Coordinated::Transaction(id);
-    let (node, answer) = cluster.ask_coordinator(of, NEWEST, |_| request.clone(), code).await?;
+    let (node, answer) = cluster.ask_coordinator(of, &request, code).await?;
     let told = answer.transaction_states.into_iter().next();
     let told = told.ok_or_else(|| ClientError::Invalid("the answer names no transaction".to_owned()))?;
     let why = match ErrorCode::from_code(told.error_code) {
@@ -260,7 +245,7 @@ async fn terminate(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), To
     let code = |answer: &InitProducerIdResponse| answer.error_code;
     let of = Coordinated::Transaction(id);
     let what = format!("Failed to force terminate transactionalId `{id}`");
-    let asked = cluster.ask_coordinator(of, NEWEST, |_| request.clone(), code).await;
+    let asked = cluster.ask_coordinator(of, &request, code).await;
     let (_, answer) = asked.map_err(|error| failed(&what, error))?;
     match answer.error_code {
         0 => Ok(()),

@@ -2,7 +2,7 @@
 
 use super::TOOL;
 use crate::waiting::telling;
-use crate::{ToolError, say};
+use crate::{ToolError, now_ms, say};
 use barnabas_base::ErrorCode;
 use barnabas_client::{ClientError, Cluster};
 use barnabas_wire::messages::DescribeQuorumRequest;
@@ -11,7 +11,6 @@ use barnabas_wire::messages::describe_quorum_request::{PartitionData as Asked, T
 use barnabas_wire::messages::describe_quorum_response::{
     DescribeQuorumResponse, Node, PartitionData, ReplicaState,
 };
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// DescribeCluster's types of endpoints.
 const BROKERS: i8 = 1;
@@ -98,9 +97,8 @@ fn voter(replica: &ReplicaState, nodes: &[Node]) -> String {
 pub async fn replication(cluster: &mut Cluster, is_for_people: bool) -> Result<(), ToolError> {
     let (_, partition) = describe(cluster).await?;
     let leader = leader_of(&partition);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
     let time = |at: i64| {
-        if is_for_people && at >= 0 { format!("{} ms ago", (now - at).max(0)) } else { at.to_string() }
+        if is_for_people && at >= 0 { format!("{} ms ago", (now_ms() - at).max(0)) } else { at.to_string() }
     };
     let header = [
         "NodeId",

@@ -1,11 +1,12 @@
-//! Moves and deletes what groups have committed, and deletes groups.
+//! Resets and deletes committed offsets, and deletes groups.
 
+use super::super::actions::deletion;
 use super::super::description::{Partition, describe};
 use super::super::listing::{Kind, is_missing, list};
-use super::super::offsets::{commit, committed, delete as delete_committed, delete_group};
+use super::super::offsets::{commit, committed, delete as delete_committed};
 use super::super::reset::{self, Plan, Plans, Scenario};
-use super::meant;
-use crate::command_line::args::{is_given, text, texts};
+use super::{TOOL, meant};
+use crate::command_line::args::{text, texts};
 use crate::output::kafka_errors::{message, thrown};
 use crate::output::table::{Layout, MISSING, Table};
 use crate::{ToolError, say};
@@ -13,36 +14,14 @@ use barnabas_base::ErrorCode;
 use barnabas_client::{ClientError, Cluster};
 use clap::ArgMatches;
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 pub async fn delete(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
-    let groups = meant(cluster, matches).await?;
-    delete_all(cluster, &groups, "consumer").await
-}
-
-/// Deletes groups, as the tools for each kind do.
-pub async fn delete_all(cluster: &mut Cluster, groups: &[String], kind: &str) -> Result<(), ToolError> {
-    let (mut deleted, mut failed) = (Vec::new(), Vec::new());
-    for group in groups {
-        match delete_group(cluster, group).await {
-            Ok(()) => deleted.push(format!("'{group}'")),
-            Err(ClientError::Refused { code, message, .. }) => {
-                let why = thrown(code, Some(&message));
-                failed.push(format!("* Group '{group}' could not be deleted due to: {why}"));
-            }
-            Err(error) => return Err(error.into()),
-        }
+    let mut outcome = Vec::new();
+    for group in meant(cluster, matches).await? {
+        let failure = deletion(cluster, &group).await?;
+        outcome.push((group, failure));
     }
-    if failed.is_empty() {
-        let deleted = deleted.join(", ");
-        return say(&format!("Deletion of requested {kind} groups ({deleted}) was successful."));
-    }
-    say(&format!("\nError: Deletion of some {kind} groups failed:"))?;
-    failed.iter().try_for_each(|line| say(line))?;
-    if deleted.is_empty() {
-        return Ok(());
-    }
-    say(&format!("\nThese {kind} groups were deleted successfully: {}", deleted.join(", ")))
+    TOOL.print_deletions(&outcome)
 }
 
 pub async fn delete_offsets(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
@@ -106,34 +85,26 @@ fn outcome_table(outcome: &BTreeMap<Partition, Option<String>>) -> Table {
 }
 
 pub async fn reset(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
-    let scenario = reset::read(matches, reset::SCENARIOS, now)?;
+    let scenario = reset::read(matches, reset::SCENARIOS)?;
     let is_executed = reset::is_executed(matches)?;
     let streams: Vec<String> =
         list(cluster, &[], &[Kind::Streams]).await?.into_iter().map(|row| row.group).collect();
-    let groups = meant(cluster, matches).await?;
     let mut plans = Plans::new();
-    for group in &groups {
-        let plan = match obstacle(cluster, group, &streams).await? {
+    for group in meant(cluster, matches).await? {
+        let plan = match obstacle(cluster, &group, &streams).await? {
             Some(why) => {
                 say(&format!("\nError: {why}"))?;
                 Plan::new()
             }
             None => {
-                let plan = plan(cluster, matches, group, &scenario).await.map_err(bare)?;
+                let plan = plan(cluster, matches, &group, &scenario).await.map_err(bare)?;
                 if is_executed {
-                    commit(cluster, group, &plan).await.map_err(ToolError::from).map_err(bare)?;
+                    commit(cluster, &group, &plan).await.map_err(ToolError::from).map_err(bare)?;
                 }
                 plan
             }
         };
-        plans.insert(group.clone(), plan);
-    }
-    if is_given(matches, "export") {
-        let mut lines = reset::export(&plans, groups.len() == 1);
-        // Kafka's tool ends its lines, and the last one once more.
-        lines.push(String::new());
-        return lines.iter().try_for_each(|line| say(line));
+        plans.insert(group, plan);
     }
     reset::print(matches, &plans)
 }
@@ -182,10 +153,5 @@ async fn plan(
         .into_iter()
         .map(|(partition, committed)| (partition, committed.offset))
         .collect();
-    let partitions: Vec<Partition> = if matches.get_flag("all-topics") {
-        current.keys().cloned().collect()
-    } else {
-        reset::partitions(cluster, texts(matches, "topic")).await?
-    };
-    reset::plan(cluster, group, scenario, &partitions, &current).await
+    reset::plan(cluster, matches, group, scenario, &current).await
 }

@@ -1,12 +1,11 @@
 //! How `consumer-groups --describe` shows groups: their offsets, members or states.
 
-use super::super::description::{Described, Member, Partition, describe as describe_group};
+use super::super::description::{Described, Member, Partition, assignment_text, describe as describe_group};
 use super::super::offsets::{Committed, LATEST, committed, offset_at};
-use crate::output::table::{Layout, MISSING, Table, cell, is_json};
+use crate::output::table::{Layout, MISSING, Table, cell, is_json, print_json};
 use crate::{ToolError, say, tell};
 use barnabas_client::{ClientError, Cluster};
 use clap::ArgMatches;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What `member` shows where no member reads a partition.
@@ -26,18 +25,15 @@ pub async fn describe(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(),
         } else if super::is_given(matches, "state") {
             (state(group, verbose), true)
         } else {
-            let rows = rows(cluster, group).await?;
-            let is_shown = !rows.is_empty();
-            (offsets(group, &rows, verbose), is_shown)
+            let committed = committed(cluster, &group.group).await?;
+            let table = offsets(group, &rows(cluster, group, &committed).await?, verbose);
+            let is_shown = !table.is_empty();
+            (table, is_shown)
         };
         all.push((group, table, is_shown));
     }
     if is_json(matches) {
-        let rows = all.iter().flat_map(|(_, table, _)| match table.json() {
-            Value::Array(rows) => rows,
-            other => vec![other],
-        });
-        return say(&Value::Array(rows.collect()).to_string());
+        return print_json(all.iter().map(|(_, table, _)| table));
     }
     all.iter().try_for_each(|(group, table, is_shown)| print(group, table, *is_shown))
 }
@@ -55,22 +51,24 @@ fn print(group: &Described, table: &Table, is_shown: bool) -> Result<(), ToolErr
         return Ok(());
     }
     say("")?;
-    table.lines().iter().try_for_each(|line| say(line))
+    table.print_text()
 }
 
-/// A partition, what is committed for it, where it ends, and which member reads it.
+/// A partition, its committed offset, its end offset, and the member that reads it.
 struct Row<'a> {
-    partition: Option<Partition>,
+    partition: &'a Partition,
     committed: Option<Committed>,
     end: Option<i64>,
     member: Option<&'a Member>,
 }
 
-/// First what members read, those with most partitions first, then what else is committed.
-async fn rows<'a>(cluster: &mut Cluster, group: &'a Described) -> Result<Vec<Row<'a>>, ClientError> {
-    let committed = committed(cluster, &group.group).await?;
-    let mut members: Vec<&Member> =
-        group.members.iter().filter(|member| !member.assigned.is_empty()).collect();
+/// First the partitions that members read, the members with most partitions first, then others with committed offsets.
+async fn rows<'a>(
+    cluster: &mut Cluster,
+    group: &'a Described,
+    committed: &'a BTreeMap<Partition, Committed>,
+) -> Result<Vec<Row<'a>>, ClientError> {
+    let mut members: Vec<&Member> = group.members.iter().collect();
     members.sort_by_key(|member| std::cmp::Reverse(member.assigned.len()));
     let assigned: BTreeSet<&Partition> = members.iter().flat_map(|member| &member.assigned).collect();
     let of_members = members
@@ -80,8 +78,7 @@ async fn rows<'a>(cluster: &mut Cluster, group: &'a Described) -> Result<Vec<Row
     let mut rows = Vec::new();
     for (partition, member) in of_members.chain(others) {
         let end = offset_at(cluster, partition, LATEST).await?;
-        let committed = committed.get(partition).copied();
-        rows.push(Row { partition: Some(partition.clone()), committed, end, member });
+        rows.push(Row { partition, committed: committed.get(partition).copied(), end, member });
     }
     Ok(rows)
 }
@@ -104,11 +101,7 @@ fn offsets(group: &Described, rows: &[Row<'_>], verbose: bool) -> Table {
         let [id, host, client] = row.member.map_or(NO_MEMBER.map(str::to_owned), |member| {
             [member.id.clone(), member.host.clone(), member.client.clone()]
         });
-        let mut cells = vec![
-            group.group.clone(),
-            cell(row.partition.as_ref().map(|partition| partition.0.clone())),
-            cell(row.partition.as_ref().map(|partition| partition.1)),
-        ];
+        let mut cells = vec![group.group.clone(), row.partition.0.clone(), row.partition.1.to_string()];
         if verbose {
             cells.push(cell(row.committed.and_then(|committed| committed.leader_epoch)));
         }
@@ -152,18 +145,9 @@ fn members(group: &Described, verbose: bool) -> Table {
     table
 }
 
-/// `orders:0,1;payments:3`.
 fn assignment(partitions: &[Partition]) -> String {
-    let mut topics: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
-    for (topic, partition) in partitions {
-        topics.entry(topic).or_default().push(*partition);
-    }
-    let topic = |(topic, numbers): (&str, Vec<i32>)| {
-        let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-        format!("{topic}:{}", numbers.join(","))
-    };
-    let topics: Vec<String> = topics.into_iter().map(topic).collect();
-    if topics.is_empty() { MISSING.to_owned() } else { topics.join(";") }
+    let text = assignment_text(partitions.iter().map(|(topic, number)| (topic.as_str(), *number)));
+    if text.is_empty() { MISSING.to_owned() } else { text }
 }
 
 fn state(group: &Described, verbose: bool) -> Table {
@@ -217,8 +201,9 @@ mod tests {
     #[test]
     fn lag_is_unknown_without_a_commit_or_an_end() {
         let group = group();
+        let of = partition("orders", 0);
         let row = |offset: Option<i64>, end, member| Row {
-            partition: Some(partition("orders", 0)),
+            partition: &of,
             committed: offset.map(|offset| Committed { offset, leader_epoch: Some(4) }),
             end,
             member,

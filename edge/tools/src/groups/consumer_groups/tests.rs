@@ -1,13 +1,11 @@
 //! Which flags go together.
 
 use super::*;
+use crate::groups::actions;
+use crate::groups::listing::states;
 
 fn checked(words: &str) -> Result<(), String> {
-    let words = ["consumer-groups", "--bootstrap-server", "h:1"].into_iter().chain(words.split_whitespace());
-    let matches = clap::Command::new("consumer-groups").args(flags()).try_get_matches_from(words);
-    let matches = matches.map_err(|error| error.to_string())?;
-    let action = exactly_one(&matches, &ACTIONS).map_err(|error| error.to_string())?;
-    check(&matches, action).map_err(|error| error.to_string())
+    actions::tests::checked(flags(), &ACTIONS, check, words)
 }
 
 #[test]
@@ -21,7 +19,7 @@ fn flags_that_do_not_go_together_are_refused() {
         ("--list --members", "--members goes with describe, not with list"),
         ("--list --to-latest", "--to-latest goes with reset-offsets, not with list"),
         ("--delete --group g --topic t", "--topic goes with reset-offsets, delete-offsets, not with delete"),
-        ("--delete-offsets --group g", "--delete-offsets needs one --group, and --topic"),
+        ("--delete-offsets --group g", "--delete-offsets needs --topic"),
         (
             "--reset-offsets --group g --to-latest",
             "--reset-offsets needs --all-topics, --topic or --from-file",

@@ -3,9 +3,8 @@
 //! Source: Kafka `CsvUtils`. Text is put in quotes as Jackson's CSV writer does: longer than 24 characters, or with a
 //! character at or below the comma.
 
-use super::{Plan, Plans};
+use super::Plans;
 use crate::ToolError;
-use std::collections::BTreeMap;
 
 /// The longest text that Jackson looks through; a longer one is put in quotes.
 const UNQUOTED_MAX: usize = 24;
@@ -64,7 +63,8 @@ fn fields(line: &str) -> Option<Vec<String>> {
 }
 
 /// Lines for `--from-file`; of one group without its name.
-pub fn export(plans: &BTreeMap<String, Plan>, is_of_one_group: bool) -> Vec<String> {
+pub fn export(plans: &Plans) -> Vec<String> {
+    let is_of_one_group = plans.len() == 1;
     let mut lines = Vec::new();
     for (group, plan) in plans {
         for ((topic, partition), offset) in plan {

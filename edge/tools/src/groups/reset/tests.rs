@@ -64,12 +64,13 @@ fn plans_are_read_with_and_without_groups() {
     ] {
         csv::parse(text, groups).expect_err(text);
     }
-    assert_eq!(csv::export(&of_one, true), ["\"a,b\",2,5", "orders,0,3"]);
-    let long = BTreeMap::from([(
-        "g".to_owned(),
-        plan(&[("a-topic-with-a-name-of-26", 0, 1), ("short.name-1_2", 0, 1)]),
-    )]);
-    assert_eq!(csv::export(&long, false), ["g,\"a-topic-with-a-name-of-26\",0,1", "g,short.name-1_2,0,1"]);
+    assert_eq!(csv::export(&of_one), ["\"a,b\",2,5", "orders,0,3"]);
+    let long = plan(&[("a-topic-with-a-name-of-26", 0, 1), ("short.name-1_2", 0, 1)]);
+    let plans = BTreeMap::from([("g".to_owned(), long), ("h".to_owned(), plan(&[("t", 3, 2)]))]);
+    assert_eq!(
+        csv::export(&plans),
+        ["g,\"a-topic-with-a-name-of-26\",0,1", "g,short.name-1_2,0,1", "h,t,3,2"]
+    );
 }
 
 #[test]

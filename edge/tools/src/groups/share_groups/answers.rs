@@ -1,9 +1,9 @@
-//! What a share group's coordinator says of it, and does.
+//! Requests to a share group's coordinator: the group, and its start offsets.
 
 use super::super::description::{Partition, coordinator};
 use super::super::reset::Plan;
 use barnabas_base::ErrorCode;
-use barnabas_client::{ClientError, Cluster, Coordinated};
+use barnabas_client::{ClientError, Cluster, Coordinated, check};
 use barnabas_wire::messages::alter_share_group_offsets_request::{
     AlterShareGroupOffsetsRequestPartition, AlterShareGroupOffsetsRequestTopic,
 };
@@ -17,21 +17,12 @@ use barnabas_wire::messages::{
 };
 use std::collections::BTreeMap;
 
-const NEWEST: i16 = i16::MAX;
-
-/// Where a share group begins to read a partition; `None`: it has not begun.
+/// A share group's start offset of a partition; `None`: it has not begun to read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Start {
     pub offset: Option<i64>,
     pub leader_epoch: Option<i32>,
     pub lag: Option<i64>,
-}
-
-fn refused(group: &str, code: i16, message: Option<&str>) -> Result<(), ClientError> {
-    match code {
-        0 => Ok(()),
-        code => Err(ClientError::refused(format!("group {group}"), code, message)),
-    }
 }
 
 /// The group, and its coordinator as `host:port  (id)`.
@@ -41,11 +32,10 @@ fn refused(group: &str, code: i16, message: Option<&str>) -> Result<(), ClientEr
 pub async fn described(cluster: &mut Cluster, group: &str) -> Result<(DescribedGroup, String), ClientError> {
     let request = ShareGroupDescribeRequest { group_ids: vec![group.into()], ..Default::default() };
     let code = |answer: &ShareGroupDescribeResponse| answer.groups.first().map_or(0, |told| told.error_code);
-    let asked = cluster.ask_coordinator(Coordinated::Group(group), NEWEST, |_| request.clone(), code);
-    let (node, answer) = asked.await?;
+    let (node, answer) = cluster.ask_coordinator(Coordinated::Group(group), &request, code).await?;
     let missing = || ClientError::refused(group, ErrorCode::GroupIdNotFound.code(), None);
     let told = answer.groups.into_iter().next().ok_or_else(missing)?;
-    refused(group, told.error_code, told.error_message.as_deref())?;
+    check(format!("group {group}"), told.error_code, told.error_message.as_deref())?;
     let at = coordinator(cluster, node)?;
     Ok((told, at))
 }
@@ -58,14 +48,13 @@ pub async fn starts(cluster: &mut Cluster, group: &str) -> Result<BTreeMap<Parti
     let request = DescribeShareGroupOffsetsRequest { groups: vec![asked], ..Default::default() };
     let code =
         |answer: &DescribeShareGroupOffsetsResponse| answer.groups.first().map_or(0, |told| told.error_code);
-    let asked = cluster.ask_coordinator(Coordinated::Group(group), NEWEST, |_| request.clone(), code);
-    let (_, answer) = asked.await?;
+    let (_, answer) = cluster.ask_coordinator(Coordinated::Group(group), &request, code).await?;
     let mut starts = BTreeMap::new();
     for told in &answer.groups {
-        refused(group, told.error_code, told.error_message.as_deref())?;
+        check(format!("group {group}"), told.error_code, told.error_message.as_deref())?;
         for topic in &told.topics {
             for row in &topic.partitions {
-                refused(group, row.error_code, row.error_message.as_deref())?;
+                check(format!("group {group}"), row.error_code, row.error_message.as_deref())?;
                 let is_begun = row.start_offset >= 0;
                 let start = Start {
                     offset: is_begun.then_some(row.start_offset),
@@ -99,17 +88,13 @@ pub async fn alter(cluster: &mut Cluster, group: &str, plan: &Plan) -> Result<()
     }
     let request = AlterShareGroupOffsetsRequest { group_id: group.into(), topics, ..Default::default() };
     let code = |answer: &AlterShareGroupOffsetsResponse| answer.error_code;
-    let asked = cluster.ask_coordinator(Coordinated::Group(group), NEWEST, |_| request.clone(), code);
-    let (_, answer) = asked.await?;
-    refused(group, answer.error_code, answer.error_message.as_deref())?;
+    let (_, answer) = cluster.ask_coordinator(Coordinated::Group(group), &request, code).await?;
+    check(format!("group {group}"), answer.error_code, answer.error_message.as_deref())?;
     let mut rows = answer.responses.iter().flat_map(|topic| &topic.partitions);
-    match rows.find(|row| row.error_code != 0) {
-        Some(row) => refused(group, row.error_code, row.error_message.as_deref()),
-        None => Ok(()),
-    }
+    rows.try_for_each(|row| check(format!("group {group}"), row.error_code, row.error_message.as_deref()))
 }
 
-/// Deletes where the group begins to read topics. The outcome of each: its code and the coordinator's words.
+/// Deletes the group's start offsets of topics. The outcome of each: its code and the coordinator's message.
 ///
 /// # Errors
 /// The group as a whole is refused.
@@ -125,9 +110,8 @@ pub async fn delete(
     let topics = topics.iter().map(topic).collect();
     let request = DeleteShareGroupOffsetsRequest { group_id: group.into(), topics, ..Default::default() };
     let code = |answer: &DeleteShareGroupOffsetsResponse| answer.error_code;
-    let asked = cluster.ask_coordinator(Coordinated::Group(group), NEWEST, |_| request.clone(), code);
-    let (_, answer) = asked.await?;
-    refused(group, answer.error_code, answer.error_message.as_deref())?;
+    let (_, answer) = cluster.ask_coordinator(Coordinated::Group(group), &request, code).await?;
+    check(format!("group {group}"), answer.error_code, answer.error_message.as_deref())?;
     let rows = answer.responses.iter().map(|row| {
         let message = row.error_message.as_deref().unwrap_or_default().to_owned();
         (row.topic_name.to_string(), (ErrorCode::from_code(row.error_code), message))

@@ -1,53 +1,37 @@
-//! Moves and deletes where share groups begin to read, and deletes groups.
+//! Resets and deletes start offsets, and deletes groups.
 
-use super::super::description::Partition;
+use super::super::actions::deletion;
 use super::super::listing::is_missing;
-use super::super::offsets::delete_group;
 use super::super::reset::{self, Plan, Plans};
 use super::answers::{alter, delete as delete_starts, described, starts};
-use super::{SCENARIOS, all, meant};
-use crate::command_line::args::{is_given, text, texts};
+use super::{TOOL, all, meant};
+use crate::command_line::args::{text, texts};
 use crate::output::kafka_errors::{message, thrown};
 use crate::output::table::{Layout, Table, is_json};
 use crate::{ToolError, say};
 use barnabas_base::ErrorCode;
 use barnabas_client::{ClientError, Cluster};
 use clap::ArgMatches;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 pub async fn delete(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
     let known = all(cluster, &[]).await?;
-    let (mut deleted, mut failed) = (Vec::new(), Vec::new());
+    let mut outcome = Vec::new();
     for group in meant(cluster, matches).await? {
         let state = known.iter().find(|row| row.group == group).map(|row| row.state.as_str());
-        let obstacle = match state {
-            None => Some((ErrorCode::GroupIdNotFound, format!("Group '{group}' is not a share group."))),
-            Some("Empty") => None,
-            Some(_) => Some((ErrorCode::NonEmptyGroup, format!("Share group '{group}' is not EMPTY."))),
+        let failure = match state {
+            None => {
+                let why = format!("Group '{group}' is not a share group.");
+                Some(thrown(ErrorCode::GroupIdNotFound, Some(&why)))
+            }
+            Some("Empty") => deletion(cluster, &group).await?,
+            Some(_) => {
+                let why = format!("Share group '{group}' is not EMPTY.");
+                Some(thrown(ErrorCode::NonEmptyGroup, Some(&why)))
+            }
         };
-        let why = match obstacle {
-            Some((code, why)) => Some(thrown(code, Some(&why))),
-            None => match delete_group(cluster, &group).await {
-                Ok(()) => None,
-                Err(ClientError::Refused { code, message, .. }) => Some(thrown(code, Some(&message))),
-                Err(error) => return Err(error.into()),
-            },
-        };
-        match why {
-            Some(why) => failed.push(format!("* Group '{group}' could not be deleted due to: {why}")),
-            None => deleted.push(format!("'{group}'")),
-        }
+        outcome.push((group, failure));
     }
-    if failed.is_empty() {
-        let deleted = deleted.join(", ");
-        return say(&format!("Deletion of requested share groups ({deleted}) was successful."));
-    }
-    say("\nError: Deletion of some share groups failed:")?;
-    failed.iter().try_for_each(|line| say(line))?;
-    if deleted.is_empty() {
-        return Ok(());
-    }
-    say(&format!("\nThese share groups were deleted successfully: {}", deleted.join(", ")))
+    TOOL.print_deletions(&outcome)
 }
 
 pub async fn delete_offsets(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
@@ -88,8 +72,7 @@ pub async fn delete_offsets(cluster: &mut Cluster, matches: &ArgMatches) -> Resu
 }
 
 pub async fn reset(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
-    let scenario = reset::read(matches, SCENARIOS, now)?;
+    let scenario = reset::read(matches, TOOL.scenarios)?;
     let is_executed = reset::is_executed(matches)?;
     let group = text(matches, "group").unwrap_or_default();
     match described(cluster, group).await {
@@ -108,20 +91,9 @@ pub async fn reset(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), To
         Err(error) if is_missing(&error) => Plan::new(),
         Err(error) => return Err(error.into()),
     };
-    let partitions: Vec<Partition> = if matches.get_flag("all-topics") {
-        current.keys().cloned().collect()
-    } else {
-        reset::partitions(cluster, texts(matches, "topic")).await?
-    };
-    let plan = reset::plan(cluster, group, &scenario, &partitions, &current).await?;
+    let plan = reset::plan(cluster, matches, group, &scenario, &current).await?;
     if is_executed && !plan.is_empty() {
         alter(cluster, group, &plan).await?;
     }
-    let plans = Plans::from([(group.to_owned(), plan)]);
-    if is_given(matches, "export") {
-        let mut lines = reset::export(&plans, true);
-        lines.push(String::new());
-        return lines.iter().try_for_each(|line| say(line));
-    }
-    reset::print(matches, &plans)
+    reset::print(matches, &Plans::from([(group.to_owned(), plan)]))
 }

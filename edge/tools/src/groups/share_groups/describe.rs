@@ -1,23 +1,22 @@
 //! How `share-groups --describe` shows groups: their offsets, members or states.
 
+use super::super::description::assignment_text;
 use super::answers::{described, starts};
 use super::{is_given, meant};
-use crate::output::table::{Layout, Table, cell, is_json};
+use crate::output::table::{Layout, Table, cell, is_json, print_json};
 use crate::{ToolError, say, tell};
 use barnabas_client::{ClientError, Cluster};
-use barnabas_wire::messages::share_group_describe_response::{Assignment, DescribedGroup};
+use barnabas_wire::messages::share_group_describe_response::DescribedGroup;
 use clap::ArgMatches;
-use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// What is shown of a group.
 struct Shown {
     group: String,
-    state: String,
+    /// `None`: the state is not printed.
+    state: Option<String>,
     table: Table,
-    /// Whether the table is left out, and the words that stand for it.
-    instead: Option<String>,
-    says_state: bool,
+    /// Printed instead of a table without rows.
+    without_rows: Option<String>,
 }
 
 pub async fn describe(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
@@ -25,52 +24,35 @@ pub async fn describe(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(),
     let mut all = Vec::new();
     for group in meant(cluster, matches).await? {
         let (told, coordinator) = described(cluster, &group).await?;
-        let state = told.group_state.to_string();
-        let shown = if matches.get_flag("members") {
-            let instead = told.members.is_empty().then(String::new);
-            Shown { group, state, table: members(&told, verbose), instead, says_state: true }
+        let state = Some(told.group_state.to_string());
+        all.push(if matches.get_flag("members") {
+            Shown { group, state, table: members(&told, verbose), without_rows: None }
         } else if is_given(matches, "state") {
-            Shown {
-                group,
-                state,
-                table: states(&told, &coordinator, verbose),
-                instead: None,
-                says_state: true,
-            }
+            Shown { group, state, table: states(&told, &coordinator, verbose), without_rows: None }
         } else {
             let table = offsets(cluster, &group, verbose).await?;
             let none = format!("\nShare group '{group}' has no offset information.");
-            let instead = (table.lines().len() == 1).then_some(none);
-            Shown { group, state, table, instead, says_state: false }
-        };
-        all.push(shown);
+            Shown { group, state: None, table, without_rows: Some(none) }
+        });
     }
     if is_json(matches) {
-        let rows = all.iter().flat_map(|shown| match shown.table.json() {
-            Value::Array(rows) => rows,
-            other => vec![other],
-        });
-        return say(&Value::Array(rows.collect()).to_string());
+        return print_json(all.iter().map(|shown| &shown.table));
     }
     all.iter().try_for_each(print)
 }
 
 fn print(shown: &Shown) -> Result<(), ToolError> {
-    match shown.state.as_str() {
-        "Dead" if shown.says_state => {
-            return say(&format!("\nError: Share group '{}' does not exist.", shown.group));
-        }
-        "Empty" if shown.says_state => {
-            tell(&format!("\nShare group '{}' has no active members.", shown.group));
-        }
+    match shown.state.as_deref() {
+        Some("Dead") => return say(&format!("\nError: Share group '{}' does not exist.", shown.group)),
+        Some("Empty") => tell(&format!("\nShare group '{}' has no active members.", shown.group)),
         _ => {}
     }
-    match &shown.instead {
-        Some(words) if words.is_empty() => Ok(()),
-        Some(words) => say(words),
-        None => {
+    match &shown.without_rows {
+        Some(words) if shown.table.is_empty() => say(words),
+        None if shown.table.is_empty() => Ok(()),
+        _ => {
             say("")?;
-            shown.table.lines().iter().try_for_each(|line| say(line))
+            shown.table.print_text()
         }
     }
 }
@@ -118,24 +100,14 @@ fn members(told: &DescribedGroup, verbose: bool) -> Table {
         if verbose {
             cells.push(member.member_epoch.to_string());
         }
-        cells.push(assignment(&member.assignment));
+        let topics = member.assignment.topic_partitions.iter();
+        cells
+            .push(assignment_text(topics.flat_map(|topic| {
+                topic.partitions.iter().map(|&number| (topic.topic_name.as_str(), number))
+            })));
         table.row(cells);
     }
     table
-}
-
-/// `jobs:0,1;orders:3`.
-fn assignment(assignment: &Assignment) -> String {
-    let mut topics: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
-    for topic in &assignment.topic_partitions {
-        topics.entry(&topic.topic_name).or_default().extend(&topic.partitions);
-    }
-    let topic = |(topic, mut numbers): (&str, Vec<i32>)| {
-        numbers.sort_unstable();
-        let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-        format!("{topic}:{}", numbers.join(","))
-    };
-    topics.into_iter().map(topic).collect::<Vec<_>>().join(";")
 }
 
 fn states(told: &DescribedGroup, coordinator: &str, verbose: bool) -> Table {

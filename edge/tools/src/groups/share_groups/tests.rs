@@ -1,13 +1,10 @@
 //! Which flags go together.
 
 use super::*;
+use crate::groups::actions;
 
 fn checked(words: &str) -> Result<(), String> {
-    let words = ["share-groups", "--bootstrap-server", "h:1"].into_iter().chain(words.split_whitespace());
-    let matches = clap::Command::new("share-groups").args(flags()).try_get_matches_from(words);
-    let matches = matches.map_err(|error| error.to_string())?;
-    let action = exactly_one(&matches, &ACTIONS).map_err(|error| error.to_string())?;
-    check(&matches, action).map_err(|error| error.to_string())
+    actions::tests::checked(flags(), &ACTIONS, |matches, action| TOOL.check(matches, action), words)
 }
 
 #[test]

@@ -2,10 +2,10 @@
 //! partitions that their coordinator does not count to the transaction.
 
 use super::producers::producers_of;
-use super::{failed, listed, now_ms, state_of};
-use crate::ToolError;
+use super::{failed, listed, state_of};
 use crate::command_line::args::{number, text};
 use crate::output::table::{Layout, Table};
+use crate::{ToolError, now_ms};
 use barnabas_base::{BrokerId, ErrorCode};
 use barnabas_client::{ClientError, Cluster};
 use barnabas_wire::messages::ListTransactionsRequest;

@@ -6,7 +6,7 @@ use barnabas_client::ClientError;
 pub enum ToolError {
     #[error("{0}")]
     Usage(String),
-    /// Printed already, on standard output as Kafka's tool prints it.
+    /// Printed already.
     #[error("it failed")]
     Reported,
     /// Printed as it is, since scripts look for Kafka's words.

@@ -285,7 +285,15 @@ fn say(line: &str) -> Result<(), ToolError> {
 
 /// Writes a line to standard error. If that fails, only the exit code reports the error.
 fn tell(line: &str) {
+    #[cfg(test)]
+    TOLD.with_borrow_mut(|lines| lines.push(line.to_owned()));
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The lines that the test on this thread wrote to standard error.
+    static TOLD: std::cell::RefCell<Vec<String>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
 /// Runs a tool's work on a runtime of its own.

@@ -6,7 +6,7 @@
 use crate::command_line::args::{exactly_one, number, renamed, switch, text, value};
 use crate::command_line::connection::{bootstrap_server, cluster_config_of, command_config};
 use crate::waiting::telling;
-use crate::{ToolError, block_on, say};
+use crate::{ToolError, block_on, say, tell};
 use barnabas_base::ErrorCode;
 use barnabas_client::Cluster;
 use barnabas_wire::messages::elect_leaders_request::TopicPartitions;
@@ -15,6 +15,7 @@ use barnabas_wire::messages::{ElectLeadersRequest, ElectLeadersResponse};
 use clap::{Arg, ArgMatches};
 use serde_json::Value;
 
+const TOOL: &str = "leader-election";
 const TIMEOUT_MS: i32 = 30_000;
 
 pub fn flags() -> Vec<Arg> {
@@ -54,7 +55,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
     let config = cluster_config_of(matches, "barnabas-leader-election", file)?;
     let answer = block_on(async {
         let mut cluster = Cluster::new(config.clone());
-        Ok(telling("leader-election", config, cluster.ask_controller(|_| request.clone())).await?)
+        Ok(telling(TOOL, config, cluster.ask_controller(|_| request.clone())).await?)
     })?;
     report(&answer, &kind)
 }
@@ -137,11 +138,10 @@ fn report(answer: &ElectLeadersResponse, kind: &str) -> Result<(), ToolError> {
     if failed.is_empty() {
         return Ok(());
     }
-    let failed: Vec<String> = failed
-        .into_iter()
-        .map(|failure| format!("Error completing leader election ({kind}) for partition {failure}"))
-        .collect();
-    Err(ToolError::Usage(failed.join("\n")))
+    for failure in failed {
+        tell(&format!("{TOOL}: Error completing leader election ({kind}) for partition {failure}"));
+    }
+    Err(ToolError::Reported)
 }
 
 fn why(code: ErrorCode, row: &PartitionResult) -> String {
@@ -152,12 +152,40 @@ fn why(code: ErrorCode, row: &PartitionResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TOLD;
+    use barnabas_wire::messages::elect_leaders_response::ReplicaElectionResult;
 
     fn meant(words: &str) -> Result<Option<Vec<TopicPartitions>>, String> {
         let begin = ["leader-election", "--bootstrap-server", "h:1", "--election-type", "preferred"];
         let words = begin.into_iter().chain(words.split_whitespace());
         let matches = clap::Command::new("leader-election").args(flags()).try_get_matches_from(words);
         partitions(&matches.expect("flags")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn failed_election_is_a_line_of_its_own() {
+        let row = |partition_id, code: ErrorCode, message: &str| PartitionResult {
+            partition_id,
+            error_code: code.code(),
+            error_message: Some(message.into()),
+            ..Default::default()
+        };
+        let rows = vec![
+            row(0, ErrorCode::ElectionNotNeeded, ""),
+            row(7, ErrorCode::UnknownTopicOrPartition, "No such partition as t-7"),
+            row(8, ErrorCode::UnknownTopicOrPartition, "No such partition as t-8"),
+        ];
+        let topic = ReplicaElectionResult { topic: "t".into(), partition_result: rows, ..Default::default() };
+        let answer = ElectLeadersResponse { replica_election_results: vec![topic], ..Default::default() };
+        let ended = report(&answer, "PREFERRED");
+        assert!(matches!(ended, Err(ToolError::Reported)), "{ended:?}");
+        let lines = [7, 8].map(|partition| {
+            format!(
+                "leader-election: Error completing leader election (PREFERRED) for partition t-{partition}: \
+                 UNKNOWN_TOPIC_OR_PARTITION: No such partition as t-{partition}"
+            )
+        });
+        TOLD.with_borrow(|told| assert_eq!(told[..], lines));
     }
 
     #[test]

@@ -5,15 +5,17 @@
 use crate::command_line::args::{text, value};
 use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};
 use crate::output::kafka_errors;
+use crate::waiting::telling;
 use crate::{ToolError, block_on, say};
 use barnabas_base::PartitionIndex;
-use barnabas_client::{ClientError, Cluster};
+use barnabas_client::{ClientError, Cluster, check};
 use barnabas_wire::messages::DeleteRecordsRequest;
 use barnabas_wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use clap::{Arg, ArgMatches};
 use serde_json::Value;
 use std::time::Duration;
 
+const TOOL: &str = "delete-records";
 const TIMEOUT_MS: i32 = 30_000;
 
 pub fn flags() -> Vec<Arg> {
@@ -53,7 +55,20 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
 }
 
 /// The first offset that is left.
+///
+/// # Errors
+/// The leader refuses, or is not found until the deadline. As in Kafka, a partition that is not there is looked up
+/// until then: it may be new.
 async fn delete(cluster: &mut Cluster, topic: &str, partition: i32, offset: i64) -> Result<i64, ClientError> {
+    telling(TOOL, cluster.config().clone(), deleted(cluster, topic, partition, offset)).await
+}
+
+async fn deleted(
+    cluster: &mut Cluster,
+    topic: &str,
+    partition: i32,
+    offset: i64,
+) -> Result<i64, ClientError> {
     let asked = DeleteRecordsPartition { partition_index: partition, offset, ..Default::default() };
     let topics =
         vec![DeleteRecordsTopic { name: topic.into(), partitions: vec![asked], ..Default::default() }];
@@ -70,10 +85,7 @@ async fn delete(cluster: &mut Cluster, topic: &str, partition: i32, offset: i64)
         let told = told.and_then(|answer| {
             let row = answer.topics.iter().flat_map(|topic| &topic.partitions).next();
             let row = row.ok_or_else(|| ClientError::Invalid("the answer names no partition".to_owned()))?;
-            match row.error_code {
-                0 => Ok(row.low_watermark),
-                code => Err(ClientError::refused(format!("{topic}-{partition}"), code, None)),
-            }
+            check(format!("{topic}-{partition}"), row.error_code, None).map(|()| row.low_watermark)
         });
         match told {
             Ok(low) => return Ok(low),
@@ -112,7 +124,26 @@ fn parse(text: &str) -> Result<Vec<(String, i32, i64)>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::*;
+    use crate::TOLD;
+    use crate::fake_broker::{fake_broker, nodes};
+    use barnabas_client::ClusterConfig;
+    use barnabas_wire::RequestBody;
+
+    #[tokio::test]
+    async fn missing_partition_is_reported_before_the_deadline() {
+        let address = fake_broker(&[(3, 12)], |asked| match asked {
+            RequestBody::Metadata(_) => Some(nodes(&[(1, "h:1")]).into()),
+            other => panic!("{other:?}"),
+        })
+        .await;
+        let mut config = ClusterConfig::new(&address, "test");
+        config.deadline = Duration::from_secs(3);
+        let ended = delete(&mut Cluster::new(config), "t", 9, -1).await;
+        assert!(matches!(ended, Err(ClientError::TimedOut { .. })), "{ended:?}");
+        let wanted = "delete-records: not done yet, and tried again: t: UNKNOWN_TOPIC_OR_PARTITION";
+        TOLD.with_borrow(|lines| assert_eq!(lines[..], [wanted]));
+    }
 
     #[test]
     fn files_of_offsets_are_read_as_kafka_reads_them() {

@@ -25,6 +25,7 @@ use barnabas_wire::messages::{
 };
 use clap::{Arg, ArgMatches};
 
+const TOOL: &str = "transactions";
 const ACTIONS: [&str; 6] =
     ["list", "describe", "describe-producers", "abort", "find-hanging", "forceTerminateTransaction"];
 const FLAGS: [GoesWith<'_>; 12] = [

@@ -57,7 +57,7 @@ fn known(index: &Path) -> Result<Vec<Known>, ToolError> {
 
 /// The entries of an index: offset and the rest. What follows a preallocated file's end is left out.
 fn entries(path: &Path, size: usize, offset_at: usize) -> Result<Vec<(i64, Vec<u8>)>, ToolError> {
-    let (base, bytes) = (base_offset(path)?, read(path)?);
+    let (bytes, base) = (read(path)?, base_offset(path)?);
     let mut entries = Vec::new();
     for (number, entry) in bytes.chunks_exact(size).enumerate() {
         let offset = base + i64::from(int32(entry, offset_at));

@@ -19,8 +19,8 @@ const INDENT: &str = "|";
 
 /// Prints a file; returns what is wrong with it.
 pub fn dump(path: &Path, shown: &Shown) -> Result<Vec<String>, ToolError> {
-    say(&headline(path)?)?;
     let mut batches = Batches::open(path, shown.bytes_max)?;
+    say(&headline(path)?)?;
     let (mut last, mut gaps) = (-1_i64, Vec::new());
     while let Some(batch) = batches.next()? {
         say(&batch_line(batch.header(), batches.position, batch.check_crc().is_ok()))?;

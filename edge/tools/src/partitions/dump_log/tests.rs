@@ -2,7 +2,7 @@
 
 use super::decoder::{Decoder, control};
 use super::schema::{Kind, Schema, Type};
-use super::schemas;
+use super::{Shown, indexes, schemas, segment};
 use barnabas_wire::messages::{BrokerRegistrationChangeRecord, MetadataRecord, PartitionRecord};
 use std::path::Path;
 
@@ -100,4 +100,28 @@ fn control_records_are_shown_by_their_type() {
     assert_eq!(control(&[0, 0, 0, 1], &[0, 0, 0, 0, 0, 9]), " endTxnMarker: COMMIT coordinatorEpoch: 9");
     assert_eq!(control(&[0, 0, 0, 5], &[0, 0, 0, 1, 0]), r#" KRaftVersion {"version":0,"kRaftVersion":1}"#);
     assert_eq!(control(&[0, 0, 0, 77], &[]), " controlType: UNKNOWN(77)");
+}
+
+#[test]
+fn missing_file_is_named_whatever_its_name_is() {
+    let shown = Shown {
+        records: false,
+        without_metadata: false,
+        contents: None,
+        bytes_max: u64::MAX,
+        index_entries: true,
+        sanity_only: false,
+    };
+    let refused = [
+        segment::dump(Path::new("/nowhere/x.log"), &shown),
+        segment::dump(Path::new("/nowhere/x.checkpoint"), &shown),
+        indexes::offsets(Path::new("/nowhere/x.index"), &shown),
+        indexes::times(Path::new("/nowhere/x.timeindex"), &shown),
+        indexes::transactions(Path::new("/nowhere/x.txnindex")),
+        indexes::producers(Path::new("/nowhere/x.snapshot")),
+    ];
+    for refused in refused {
+        let why = refused.expect_err("no file").to_string();
+        assert!(why.starts_with("/nowhere/x.") && why.contains(": No such file or directory"), "{why}");
+    }
 }

@@ -1,11 +1,13 @@
 //! `--execute`, `--cancel` and `--list`.
 
 use super::plan::{Partition, Plan, failed, line};
-use super::{FILE, TIMEOUT_MS, TOOL, file, ids, log_dirs, name, ongoing, plural, replicas_of, throttles};
+use super::{
+    FILE, Ongoing, TIMEOUT_MS, TOOL, file, ids, log_dirs, name, ongoing, plural, replicas_of, throttles,
+};
 use crate::command_line::args::number;
 use crate::output::kafka_errors::message;
 use crate::waiting::telling;
-use crate::{ToolError, say};
+use crate::{ToolError, say, tell};
 use barnabas_base::ErrorCode;
 use barnabas_client::{ClientError, Cluster};
 use barnabas_wire::messages::AlterPartitionReassignmentsRequest;
@@ -136,9 +138,14 @@ async fn alter(
 pub async fn cancel(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
     let plan = Plan::parse(&file(matches, FILE)?)?;
     let under_way = ongoing(cluster).await?;
-    let named: BTreeSet<&Partition> = plan.partitions.iter().map(|(partition, _)| partition).collect();
-    let cancelled: Vec<&Partition> =
-        named.into_iter().filter(|partition| under_way.contains_key(*partition)).collect();
+    let (cancelled, passed_over) = cancellable(&plan, &under_way);
+    for partition in passed_over {
+        tell(&format!(
+            "WARN {} only gets more replicas: as with Kafka's tool, --cancel passes it over. To undo it: --execute --additional with the \
+             replicas of before",
+            name(partition)
+        ));
+    }
     if cancelled.is_empty() {
         say("None of the specified partition reassignments are active.")?;
     } else {
@@ -171,6 +178,20 @@ pub async fn cancel(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), T
         return Ok(());
     }
     throttles::clear(cluster, &plan.partitions).await
+}
+
+/// The partitions of `plan` whose reassignment is cancelled, and those that Kafka's tool passes over: of reassignments
+/// that only add replicas.
+pub fn cancellable<'a>(
+    plan: &'a Plan,
+    under_way: &BTreeMap<Partition, Ongoing>,
+) -> (Vec<&'a Partition>, Vec<&'a Partition>) {
+    let named: BTreeSet<&Partition> = plan.partitions.iter().map(|(partition, _)| partition).collect();
+    let active = named.into_iter().filter_map(|partition| Some((partition, under_way.get(partition)?)));
+    let (cancelled, passed_over): (Vec<_>, Vec<_>) =
+        active.partition(|(_, of)| of.adding.is_empty() || !of.removing.is_empty());
+    let names = |all: Vec<(&'a Partition, &Ongoing)>| all.into_iter().map(|(name, _)| name).collect();
+    (names(cancelled), names(passed_over))
 }
 
 pub async fn list(cluster: &mut Cluster) -> Result<(), ToolError> {

@@ -1,7 +1,8 @@
 //! `--generate`: replicas for the partitions of topics, spread evenly over brokers and racks.
 //!
-//! Source: Kafka `AdminUtils.assignReplicasToBrokers`, whose placement this is: leaders in turn, each next replica
-//! further away with every round over the brokers, and a rack twice only when every rack has a replica.
+//! Source of the placement: Kafka 3 `AdminUtils.assignReplicasToBrokers`: leaders in turn, each next replica further away
+//! with every round over the brokers, and a rack twice only when every rack has a replica. Source of the refusals: Kafka
+//! 4.3 `StripedReplicaPlacer`.
 
 use super::plan::{Partition, duplicates, failed, line, topics};
 use super::{BROKERS, TOPICS, file, replicas_of};
@@ -94,9 +95,13 @@ pub fn assign(
     replicas: usize,
     start: &Start,
 ) -> Result<Vec<Vec<i32>>, ToolError> {
+    if brokers.is_empty() {
+        return Err(failed("All brokers are currently fenced, or have all their log directories cordoned."));
+    }
     if replicas > brokers.len() {
         return Err(failed(&format!(
-            "Replication factor: {replicas} larger than available brokers: {}.",
+            "The target replication factor of {replicas} cannot be reached because only {} broker(s) are registered or some brokers have all \
+             their log directories cordoned.",
             brokers.len()
         )));
     }

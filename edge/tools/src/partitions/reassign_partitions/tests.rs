@@ -3,7 +3,7 @@
 use super::plan::{Plan, line, topics};
 use super::proposal::{Broker, Start, assign};
 use super::throttles::{moves, throttled};
-use super::{Ongoing, log_dirs, verification};
+use super::{Ongoing, execution, log_dirs, verification};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn partition(number: i32) -> super::Partition {
@@ -62,7 +62,16 @@ fn proposals_spread_leaders_and_replicas() {
     // The table in the comment of Kafka's AdminUtils, of five brokers and ten partitions.
     assert_eq!(proposed[..6], [[1, 2, 3], [2, 3, 4], [3, 4, 5], [4, 5, 1], [5, 1, 2], [1, 3, 4]]);
     let refused = assign(&brokers(&[None; 2]), 1, 3, &start).expect_err("too few").to_string();
-    assert_eq!(refused, "Error: Replication factor: 3 larger than available brokers: 2.");
+    assert_eq!(
+        refused,
+        "Error: The target replication factor of 3 cannot be reached because only 2 broker(s) are registered or some brokers have all their \
+         log directories cordoned."
+    );
+    let refused = assign(&[], 1, 1, &start).expect_err("none").to_string();
+    assert_eq!(
+        refused,
+        "Error: All brokers are currently fenced, or have all their log directories cordoned."
+    );
     assert_eq!(assign(&brokers(&[None]), 2, 1, &start).expect("one"), [[1], [1]]);
 }
 
@@ -92,6 +101,26 @@ fn throttles_name_sources_and_destinations() {
     let moves = moves(&under_way, &proposed, &current);
     assert_eq!(throttled(&moves, |of| &of.sources)["orders"], "0:1,0:2,1:1,1:2");
     assert_eq!(throttled(&moves, |of| &of.destinations)["orders"], "0:4,1:5");
+}
+
+#[test]
+fn cancellation_passes_over_pure_additions() {
+    let entry = |number| (partition(number), vec![1]);
+    let plan = Plan { partitions: [3, 1, 0, 2].map(entry).into(), ..Plan::default() };
+    let ongoing = |adding: &[i32], removing: &[i32]| Ongoing {
+        replicas: vec![1, 2],
+        adding: adding.to_vec(),
+        removing: removing.to_vec(),
+    };
+    let under_way = BTreeMap::from([
+        (partition(0), ongoing(&[2], &[1])),
+        (partition(1), ongoing(&[2], &[])),
+        (partition(2), ongoing(&[], &[2])),
+        (partition(4), ongoing(&[2], &[1])),
+    ]);
+    let (cancelled, passed_over) = execution::cancellable(&plan, &under_way);
+    assert_eq!(cancelled, [&partition(0), &partition(2)]);
+    assert_eq!(passed_over, [&partition(1)]);
 }
 
 #[test]

@@ -1,22 +1,32 @@
 //! Which producers wrote to a partition, and the end of one's open transaction there.
 
-use super::{failed, needed, partition};
+use super::{TOOL, failed, needed, partition};
 use crate::ToolError;
 use crate::command_line::args::number;
 use crate::output::table::{Layout, Table};
+use crate::waiting::telling;
 use barnabas_base::{BrokerId, PartitionIndex};
-use barnabas_client::{ClientError, Cluster};
+use barnabas_client::{ClientError, Cluster, check};
 use barnabas_wire::messages::describe_producers_request::TopicRequest;
 use barnabas_wire::messages::describe_producers_response::ProducerState;
 use barnabas_wire::messages::write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic};
 use barnabas_wire::messages::{DescribeProducersRequest, WriteTxnMarkersRequest};
 use clap::ArgMatches;
 
-/// The producers that a replica remembers of each partition; without `broker` the leader's.
+/// The producers that a replica of a partition remembers; without `broker` the leader's.
 ///
 /// # Errors
-/// There is no such replica, or it refuses.
+/// The replica refuses, or is not found until the deadline. As in Kafka, a partition that is not there is looked up
+/// until then: it may be new.
 pub async fn producers_of(
+    cluster: &mut Cluster,
+    of: &(String, i32),
+    broker: Option<BrokerId>,
+) -> Result<Vec<ProducerState>, ClientError> {
+    telling(TOOL, cluster.config().clone(), described(cluster, of, broker)).await
+}
+
+async fn described(
     cluster: &mut Cluster,
     (topic, partition): &(String, i32),
     broker: Option<BrokerId>,
@@ -41,14 +51,8 @@ pub async fn producers_of(
                 let told = answer.topics.into_iter().flat_map(|topic| topic.partitions).next();
                 let told =
                     told.ok_or_else(|| ClientError::Invalid("the answer names no partition".to_owned()))?;
-                match told.error_code {
-                    0 => Ok(told.active_producers),
-                    code => Err(ClientError::refused(
-                        format!("{topic}-{partition}"),
-                        code,
-                        told.error_message.as_deref(),
-                    )),
-                }
+                let name = format!("{topic}-{partition}");
+                check(name, told.error_code, told.error_message.as_deref()).map(|()| told.active_producers)
             }),
             Err(error) => Err(error),
         };
@@ -166,10 +170,7 @@ async fn mark(cluster: &mut Cluster, of: &(String, i32), open: &Open) -> Result<
             .flat_map(|topic| &topic.partitions)
             .next();
         let told = told.ok_or_else(|| ClientError::Invalid("the answer names no partition".to_owned()))?;
-        match told.error_code {
-            0 => Ok(()),
-            code => Err(ClientError::refused(format!("{topic}-{partition}"), code, None)),
-        }
+        check(format!("{topic}-{partition}"), told.error_code, None)
     };
     marked.await.map_err(|error| {
         failed(
@@ -180,4 +181,29 @@ async fn mark(cluster: &mut Cluster, of: &(String, i32), open: &Open) -> Result<
             error,
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TOLD;
+    use crate::fake_broker::{fake_broker, nodes};
+    use barnabas_client::ClusterConfig;
+    use barnabas_wire::RequestBody;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn missing_partition_is_reported_before_the_deadline() {
+        let address = fake_broker(&[(3, 12)], |asked| match asked {
+            RequestBody::Metadata(_) => Some(nodes(&[(1, "h:1")]).into()),
+            other => panic!("{other:?}"),
+        })
+        .await;
+        let mut config = ClusterConfig::new(&address, "test");
+        config.deadline = Duration::from_secs(3);
+        let ended = producers_of(&mut Cluster::new(config), &("t".to_owned(), 9), None).await;
+        assert!(matches!(ended, Err(ClientError::TimedOut { .. })), "{ended:?}");
+        let wanted = "transactions: not done yet, and tried again: t: UNKNOWN_TOPIC_OR_PARTITION";
+        TOLD.with_borrow(|lines| assert_eq!(lines[..], [wanted]));
+    }
 }

@@ -1,8 +1,8 @@
-//! Kafka's command-line tools by their names, without `.sh`. docs/TOOLS.md lists Kafka's flags and what becomes of
-//! each.
+//! Kafka's command-line tools by their names, without `.sh`. docs/TOOLS.md lists Kafka's flags and the
+//! differences.
 //!
-//! One table names them; the binary asks [`run`] with the first word of its command line or with the name that it was
-//! called by. Each tool reaches the cluster through barnabas-client alone.
+//! One table names them. The binary finds a tool by the first word of its command line, or by the name of the link that
+//! called it, and runs it by [`run`]. Each tool reaches the cluster through barnabas-client alone.
 
 mod access;
 mod asking;
@@ -68,7 +68,7 @@ pub const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "client-metrics",
-        about: "Show and change which metrics clients are asked to push",
+        about: "Show and change which metrics clients push",
         flags: client_metrics::flags,
         run: client_metrics::run,
     },
@@ -98,13 +98,13 @@ pub const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "consumer-groups",
-        about: "List and describe consumer groups, move and delete their offsets",
+        about: "List and describe consumer groups, reset and delete their offsets",
         flags: consumer_groups::flags,
         run: consumer_groups::run,
     },
     Tool {
         name: "consumer-perf-test",
-        about: "Read records as fast as they come, and say how many",
+        about: "Measure the throughput of a consumer",
         flags: perf::consumer::flags,
         run: perf::consumer::run,
     },
@@ -122,13 +122,13 @@ pub const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "dump-log",
-        about: "Show what stands in segments, snapshots, indexes and the metadata log",
+        about: "Show the contents of segments, snapshots, indexes and the metadata log",
         flags: dump_log::flags,
         run: dump_log::run,
     },
     Tool {
         name: "e2e-latency",
-        about: "Send one record at a time and say how long each took to arrive",
+        about: "Measure the latency of records, one at a time, from producer to consumer",
         flags: perf::e2e::flags,
         run: perf::e2e::run,
     },
@@ -164,25 +164,25 @@ pub const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "leader-election",
-        about: "Elect the preferred leaders, or, at the price of records, leaders that are not in sync",
+        about: "Elect preferred leaders, or leaders that are not in sync, which can lose records",
         flags: leader_election::flags,
         run: leader_election::run,
     },
     Tool {
         name: "log-dirs",
-        about: "Show what lies in which log directory",
+        about: "Show the replicas in each log directory",
         flags: log_dirs::flags,
         run: log_dirs::run,
     },
     Tool {
         name: "metadata-quorum",
-        about: "Show how the quorum of controllers stands, and change who votes in it",
+        about: "Show the metadata quorum, add and remove its voters",
         flags: metadata_quorum::flags,
         run: metadata_quorum::run,
     },
     Tool {
         name: "producer-perf-test",
-        about: "Send records as fast as they go, or at a rate, and say how long they took",
+        about: "Measure the throughput and latency of a producer",
         flags: perf::producer::flags,
         run: perf::producer::run,
     },
@@ -194,7 +194,7 @@ pub const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "share-groups",
-        about: "List and describe share groups, move and delete their offsets",
+        about: "List and describe share groups, reset and delete their offsets",
         flags: share_groups::flags,
         run: share_groups::run,
     },
@@ -206,7 +206,7 @@ pub const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "transactions",
-        about: "Show transactions and their producers, find those that hang, end them",
+        about: "Show transactions and their producers, find hanging ones and abort them",
         flags: transactions::flags,
         run: transactions::run,
     },

@@ -2,8 +2,12 @@
 //!
 //! The flags are those that Apache Kafka 4.3.1's tools list with `--help`.
 
-mod first;
-mod second;
+mod access;
+mod cluster;
+mod console;
+mod groups;
+mod partitions;
+mod perf;
 
 use crate::TOOLS;
 use std::collections::BTreeSet;
@@ -30,7 +34,7 @@ unchanged with a Barnabas cluster, and these tools with an Apache Kafka cluster.
 
 In all tools: `--help` and `--version`. A flag may be cut short while no other flag begins so. Errors go to standard error, in one line each, with exit code 1. Flags that Kafka's tool
 refuses to take together are refused. `--command-config` takes `client.id`, `request.timeout.ms`, `default.api.timeout.ms` and `retry.backoff.ms` for tools that administer, and all of
-a client's configs for those that read or write; a key that no client knows is warned of. All take `security.protocol`, the `ssl.*` keys, `sasl.mechanism` (PLAIN,
+a client's configs for those that read or write; an unknown key is reported with a warning. All take `security.protocol`, the `ssl.*` keys, `sasl.mechanism` (PLAIN,
 SCRAM-SHA-256, SCRAM-SHA-512) and `sasl.jaas.config` (PlainLoginModule, ScramLoginModule, also with `tokenauth=true`).
 
 ";
@@ -89,12 +93,14 @@ struct OfKafka {
     notes: &'static str,
 }
 
-const STDERR: &str = "its deprecation is said on standard error";
-const NO_TRANSACTIONS: &str = "refused with a sentence: this producer has no transactions yet";
+const STDERR: &str = "deprecated, with a warning on standard error";
+const NO_TRANSACTIONS: &str = "refused by name: this producer has no transactions yet";
 
-/// All tables, in the order of the tools' names.
+/// The tables of all tools.
 fn of_kafka() -> impl Iterator<Item = &'static OfKafka> {
-    first::TABLES.iter().chain(second::TABLES)
+    [access::TABLES, cluster::TABLES, console::TABLES, groups::TABLES, partitions::TABLES, perf::TABLES]
+        .into_iter()
+        .flatten()
 }
 
 /// The flags that a tool takes, with their texts; those without a long name left out.

@@ -1,4 +1,5 @@
-//! What every tool does around its questions: it finds the topic that is meant, and says what it waits for.
+//! Requests that several tools send, and what they report while they wait.
 
+pub mod alter_configs;
 pub mod topic_lookup;
 pub mod waiting;

@@ -24,7 +24,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
     block_on(print(&mut cluster))
 }
 
-/// The versions of this client are told with the request.
+/// ApiVersions, with the name and version of this client.
 pub fn request() -> ApiVersionsRequest {
     ApiVersionsRequest {
         client_software_name: "barnabas".into(),

@@ -2,6 +2,7 @@
 //!
 //! Source: Kafka 4.3 `ClientMetricsCommand`.
 
+use crate::asking::alter_configs::{alter, changes};
 use crate::command_line::args::{GoesWith, check_goes_with, exactly_one, is_given, switch, text, value};
 use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};
 use crate::output::kafka_errors::message;
@@ -10,10 +11,7 @@ use crate::{ToolError, block_on, say};
 use barnabas_base::Uuid;
 use barnabas_client::{ClientError, Cluster};
 use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;
-use barnabas_wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
-use barnabas_wire::messages::{
-    DescribeConfigsRequest, IncrementalAlterConfigsRequest, ListConfigResourcesRequest,
-};
+use barnabas_wire::messages::{DescribeConfigsRequest, ListConfigResourcesRequest};
 use clap::{Arg, ArgMatches};
 
 const ACTIONS: [&str; 4] = ["list", "describe", "alter", "delete"];
@@ -26,8 +24,6 @@ const FLAGS: [GoesWith<'_>; 5] = [
 ];
 /// The type of these resources.
 const CLIENT_METRICS: i8 = 16;
-const SET: i8 = 0;
-const DELETE: i8 = 1;
 /// The key that each flag sets.
 const KEYS: [(&str, &str); 3] = [("metrics", "metrics"), ("interval", "interval.ms"), ("match", "match")];
 
@@ -167,40 +163,17 @@ async fn change(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolE
         }
     };
     let given = KEYS.iter().filter_map(|(flag, key)| text(matches, flag).map(|value| (*key, value)));
-    let config = |(key, value): (&str, &str)| AlterableConfig {
-        name: key.into(),
-        config_operation: if value.is_empty() { DELETE } else { SET },
-        value: (!value.is_empty()).then(|| value.into()),
-        ..Default::default()
-    };
-    alter(cluster, &name, given.map(config).collect()).await?;
+    // An empty value stands for the default.
+    let configs = given.map(|(key, value)| (key, Some(value).filter(|value| !value.is_empty())));
+    alter(cluster, None, &name, vec![changes(CLIENT_METRICS, &name, configs)]).await?;
     say(&format!("Altered client metrics config for {name}."))
 }
 
 async fn delete(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
     let name = text(matches, "name").unwrap_or_default();
-    // A resource is there as long as it has configs.
+    // A resource exists as long as it has configs.
     let known = configs(cluster, name).await?;
-    let config = |(key, _): (String, String)| AlterableConfig {
-        name: key.as_str().into(),
-        config_operation: DELETE,
-        ..Default::default()
-    };
-    alter(cluster, name, known.into_iter().map(config).collect()).await?;
+    let deletions = known.iter().map(|(key, _)| (key.as_str(), None));
+    alter(cluster, None, name, vec![changes(CLIENT_METRICS, name, deletions)]).await?;
     say(&format!("Deleted client metrics config for {name}."))
-}
-
-async fn alter(cluster: &mut Cluster, name: &str, configs: Vec<AlterableConfig>) -> Result<(), ClientError> {
-    let resource = AlterConfigsResource {
-        resource_type: CLIENT_METRICS,
-        resource_name: name.into(),
-        configs,
-        ..Default::default()
-    };
-    let request = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
-    let told = cluster.ask_any(&request).await?;
-    match told.responses.iter().find(|row| row.error_code != 0) {
-        Some(row) => Err(ClientError::refused(name, row.error_code, row.error_message.as_deref())),
-        None => Ok(()),
-    }
 }

@@ -4,7 +4,9 @@
 //! Source: Kafka 4.3 `ClusterTool`.
 
 use super::broker_api_versions;
-use crate::command_line::args::{GoesWith, check_goes_with, number, renamed, switch, text, value};
+use crate::command_line::args::{
+    GoesWith, action, action_of, check_goes_with, number, renamed, switch, value,
+};
 use crate::command_line::connection::{
     bootstrap_controller, bootstrap_server, cluster_config_of, command_config,
 };
@@ -18,8 +20,7 @@ use barnabas_wire::messages::{
 use clap::{Arg, ArgMatches};
 
 const TOOL: &str = "cluster";
-const ACTIONS: [&str; 5] =
-    ["cluster-id", "list-endpoints", "api-versions", "unregister", "unregister-controller"];
+const ACTIONS: &str = "cluster-id|list-endpoints|api-versions|unregister|unregister-controller";
 const FLAGS: [GoesWith<'_>; 2] =
     [("id", &["unregister", "unregister-controller"]), ("include-fenced-brokers", &["list-endpoints"])];
 /// DescribeCluster's types of endpoints.
@@ -32,10 +33,7 @@ pub fn flags() -> Vec<Arg> {
         bootstrap_controller().short('C'),
         command_config().short('c'),
         value("config", "path", "The older name of --command-config"),
-        Arg::new("action")
-            .value_name("cluster-id|list-endpoints|api-versions|unregister|unregister-controller")
-            .help("What to do")
-            .required(true),
+        action(ACTIONS),
         value("id", "id", "With unregister, unregister-controller: the node").short('i'),
         switch("include-fenced-brokers", "With list-endpoints: fenced brokers too"),
         output(),
@@ -43,10 +41,7 @@ pub fn flags() -> Vec<Arg> {
 }
 
 pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
-    let action = text(matches, "action").unwrap_or_default();
-    if !ACTIONS.contains(&action) {
-        return Err(ToolError::Usage(format!("'{action}' is none of {}", ACTIONS.join(", "))));
-    }
+    let action = action_of(matches, ACTIONS)?;
     check_goes_with(matches, action, &FLAGS)?;
     let file = renamed(matches, "command-config", "config")?;
     let mut cluster = Cluster::new(cluster_config_of(matches, "barnabas-cluster", file)?);

@@ -4,7 +4,7 @@
 
 use super::broker_api_versions;
 use crate::command_line::args::{
-    GoesWith, check_goes_with, is_given, number, switch, text, texts, value, values,
+    GoesWith, action, action_of, check_goes_with, is_given, number, switch, text, texts, value, values,
 };
 use crate::command_line::connection::{
     bootstrap_controller, bootstrap_server, cluster_config, command_config,
@@ -23,8 +23,7 @@ use clap::{Arg, ArgMatches};
 use std::collections::BTreeMap;
 
 const TOOL: &str = "features";
-const ACTIONS: [&str; 6] =
-    ["describe", "upgrade", "downgrade", "disable", "version-mapping", "feature-dependencies"];
+const ACTIONS: &str = "describe|upgrade|downgrade|disable|version-mapping|feature-dependencies";
 const CHANGES: &[&str] = &["upgrade", "downgrade", "disable"];
 const FLAGS: [GoesWith<'_>; 6] = [
     ("node-id", &["describe"]),
@@ -45,10 +44,7 @@ pub fn flags() -> Vec<Arg> {
         bootstrap_server(),
         bootstrap_controller(),
         command_config(),
-        Arg::new("action")
-            .value_name("describe|upgrade|downgrade|disable|version-mapping|feature-dependencies")
-            .help("What to do")
-            .required(true),
+        action(ACTIONS),
         value("node-id", "id", "With describe: the node that is asked; without it any"),
         value(
             "metadata",
@@ -68,10 +64,7 @@ pub fn flags() -> Vec<Arg> {
 }
 
 pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
-    let action = text(matches, "action").unwrap_or_default();
-    if !ACTIONS.contains(&action) {
-        return Err(ToolError::Usage(format!("'{action}' is none of {}", ACTIONS.join(", "))));
-    }
+    let action = action_of(matches, ACTIONS)?;
     check_goes_with(matches, action, &FLAGS)?;
     match action {
         "version-mapping" => {

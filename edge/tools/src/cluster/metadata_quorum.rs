@@ -11,7 +11,9 @@
 mod describe;
 mod new_voter;
 
-use crate::command_line::args::{GoesWith, check_goes_with, excludes, number, switch, text, value};
+use crate::command_line::args::{
+    GoesWith, action, action_of, check_goes_with, excludes, number, switch, text, value,
+};
 use crate::command_line::connection::{
     bootstrap_controller, bootstrap_server, cluster_config, cluster_config_without_file, command_config,
 };
@@ -28,7 +30,7 @@ const TOOL: &str = "metadata-quorum";
 const DESCRIBE: &str = "describe";
 const ADD: &str = "add-controller";
 const REMOVE: &str = "remove-controller";
-const ACTIONS: [&str; 3] = [DESCRIBE, ADD, REMOVE];
+const ACTIONS: &str = "describe|add-controller|remove-controller";
 /// Which actions a flag belongs to.
 const FLAGS: [GoesWith<'_>; 6] = [
     ("status", &[DESCRIBE]),
@@ -48,7 +50,7 @@ pub fn flags() -> Vec<Arg> {
         command_config().help(
             "A file with configs of the client. With add-controller: the server.properties of the controller to add",
         ),
-        Arg::new("action").value_name("describe|add-controller|remove-controller").help("What to do").required(true),
+        action(ACTIONS),
         switch("status", "With describe: the leader, the voters, the observers"),
         switch("replication", "With describe: how far every replica has come"),
         switch("human-readable", "With --replication: times as how long ago"),
@@ -59,10 +61,7 @@ pub fn flags() -> Vec<Arg> {
 }
 
 pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
-    let action = text(matches, "action").unwrap_or_default();
-    if !ACTIONS.contains(&action) {
-        return Err(ToolError::Usage(format!("'{action}' is none of {}", ACTIONS.join(", "))));
-    }
+    let action = action_of(matches, ACTIONS)?;
     check_goes_with(matches, action, &FLAGS)?;
     // Of a controller's own file nothing is meant for this client.
     let mut cluster = Cluster::new(if action == ADD {

@@ -27,6 +27,25 @@ pub fn pairs(name: &'static str, help: &'static str) -> Arg {
     values(name, "key=value", help)
 }
 
+const ACTION: &str = "action";
+
+/// The word that says what the tool does: one of `actions`, which have `|` between them.
+pub fn action(actions: &'static str) -> Arg {
+    Arg::new(ACTION).value_name(actions).help("What to do").required(true)
+}
+
+/// The word of [`action`].
+///
+/// # Errors
+/// It is none of `actions`.
+pub fn action_of<'a>(matches: &'a ArgMatches, actions: &str) -> Result<&'a str, ToolError> {
+    let word = text(matches, ACTION).unwrap_or_default();
+    if actions.split('|').any(|action| action == word) {
+        return Ok(word);
+    }
+    Err(ToolError::Usage(format!("'{word}' is none of {}", actions.replace('|', ", "))))
+}
+
 pub fn text<'a>(matches: &'a ArgMatches, name: &str) -> Option<&'a str> {
     matches.get_one::<String>(name).map(String::as_str)
 }

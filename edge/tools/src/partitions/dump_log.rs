@@ -1,7 +1,7 @@
-//! `dump-log`, as Kafka's `kafka-dump-log`: what stands in the files of a partition, of the metadata log, and of the
+//! `dump-log`, as Kafka's `kafka-dump-log`: shows the files of a partition, of the metadata log, and of the
 //! coordinators' topics.
 //!
-//! It reads files, and asks no broker. Records of the metadata log and of coordinators are shown as JSON, decoded by
+//! It reads files and connects to no broker. Records of the metadata log and of coordinators are shown as JSON, decoded by
 //! the schemas of core/messages.
 //!
 //! | file | answers |

@@ -1,5 +1,5 @@
 //! `transactions`, as Kafka's `kafka-transactions`: shows transactions and the producers of a partition, finds
-//! transactions that hang, and ends them.
+//! hanging transactions, and aborts them.
 //!
 //! | file | answers |
 //! |---|---|
@@ -11,7 +11,7 @@
 mod hanging;
 mod producers;
 
-use crate::command_line::args::{GoesWith, check_goes_with, number, text, value};
+use crate::command_line::args::{GoesWith, action, action_of, check_goes_with, number, text, value};
 use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};
 use crate::output::kafka_errors::message;
 use crate::output::table::{Layout, Table, output};
@@ -26,8 +26,7 @@ use barnabas_wire::messages::{
 use clap::{Arg, ArgMatches};
 
 const TOOL: &str = "transactions";
-const ACTIONS: [&str; 6] =
-    ["list", "describe", "describe-producers", "abort", "find-hanging", "forceTerminateTransaction"];
+const ACTIONS: &str = "list|describe|describe-producers|abort|find-hanging|forceTerminateTransaction";
 const FLAGS: [GoesWith<'_>; 12] = [
     ("duration-filter", &["list"]),
     ("transactional-id-pattern", &["list"]),
@@ -47,10 +46,7 @@ pub fn flags() -> Vec<Arg> {
     vec![
         bootstrap_server().required(true),
         command_config(),
-        Arg::new("action")
-            .value_name("list|describe|describe-producers|abort|find-hanging|forceTerminateTransaction")
-            .help("What to do")
-            .required(true),
+        action(ACTIONS),
         value("duration-filter", "ms", "With list: only transactions that have been open for longer"),
         value("transactional-id-pattern", "expression", "With list: only ids that match as a whole"),
         value("transactional-id", "id", "With describe: the transactional id"),
@@ -76,10 +72,7 @@ pub fn flags() -> Vec<Arg> {
 }
 
 pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
-    let action = text(matches, "action").unwrap_or_default();
-    if !ACTIONS.contains(&action) {
-        return Err(ToolError::Usage(format!("'{action}' is none of {}", ACTIONS.join(", "))));
-    }
+    let action = action_of(matches, ACTIONS)?;
     check_goes_with(matches, action, &FLAGS)?;
     let mut cluster = Cluster::new(cluster_config(matches, "barnabas-transactions")?);
     block_on(async {
@@ -107,8 +100,11 @@ fn failed(what: &str, error: ClientError) -> ToolError {
 
 /// A flag that an action cannot do without.
 fn needed<'a>(matches: &'a ArgMatches, flag: &str) -> Result<&'a str, ToolError> {
-    let action = text(matches, "action").unwrap_or_default();
-    text(matches, flag).ok_or_else(|| ToolError::Usage(format!("{action} needs --{flag}")))
+    let missing = || {
+        let action = action_of(matches, ACTIONS)?;
+        Err(ToolError::Usage(format!("{action} needs --{flag}")))
+    };
+    text(matches, flag).map_or_else(missing, Ok)
 }
 
 /// The partition that `--topic` and `--partition` name.

@@ -4,15 +4,12 @@
 
 use super::change::Change;
 use super::entities::{Kind, LOGGERS};
+use crate::asking::alter_configs::{self, changes};
 use barnabas_base::BrokerId;
-use barnabas_client::{ClientError, Cluster};
+use barnabas_client::{ClientError, Cluster, check};
+use barnabas_wire::messages::DescribeConfigsRequest;
 use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;
 use barnabas_wire::messages::describe_configs_response::DescribeConfigsResult;
-use barnabas_wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
-use barnabas_wire::messages::{DescribeConfigsRequest, IncrementalAlterConfigsRequest};
-
-pub const SET: i8 = 0;
-pub const DELETE: i8 = 1;
 
 /// # Errors
 /// The cluster's refusal; a logger that is not there.
@@ -32,29 +29,11 @@ pub async fn alter(
             return Err(ClientError::Invalid(why));
         }
     }
-    let delete = change.delete.iter().map(|key| (key, DELETE, None));
-    let set = change.set.iter().map(|(key, value)| (key, SET, Some(value.as_str().into())));
-    let configs = delete.chain(set).map(|(key, config_operation, value)| AlterableConfig {
-        name: key.as_str().into(),
-        config_operation,
-        value,
-        ..Default::default()
-    });
-    let resource = AlterConfigsResource {
-        resource_type: wire(kind),
-        resource_name: entity.into(),
-        configs: configs.collect(),
-        ..Default::default()
-    };
-    let request = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
-    let answer = match broker_of(cluster, kind, entity).await? {
-        Some(broker) => cluster.ask(broker, &request).await?,
-        None => cluster.ask_any(&request).await?,
-    };
-    for told in &answer.responses {
-        check(kind, entity, told.error_code, told.error_message.as_deref())?;
-    }
-    Ok(())
+    let delete = change.delete.iter().map(|key| (key.as_str(), None));
+    let set = change.set.iter().map(|(key, value)| (key.as_str(), Some(value.as_str())));
+    let changes = changes(wire(kind), entity, delete.chain(set));
+    let node = broker_of(cluster, kind, entity).await?;
+    alter_configs::alter(cluster, node, &name(kind, entity), vec![changes]).await
 }
 
 fn wire(kind: &Kind) -> i8 {
@@ -97,13 +76,11 @@ pub async fn described(
     };
     let told = answer.results.into_iter().next();
     let told = told.ok_or_else(|| ClientError::Invalid("the answer names no resource".to_owned()))?;
-    check(kind, entity, told.error_code, told.error_message.as_deref())?;
+    check(name(kind, entity), told.error_code, told.error_message.as_deref())?;
     Ok(told)
 }
 
-fn check(kind: &Kind, entity: &str, code: i16, why: Option<&str>) -> Result<(), ClientError> {
-    if code == 0 {
-        return Ok(());
-    }
-    Err(ClientError::refused(format!("{} {entity}", kind.one()).trim_end(), code, why))
+/// `topic orders`; of a default `topic` alone.
+fn name(kind: &Kind, entity: &str) -> String {
+    format!("{} {entity}", kind.one()).trim_end().to_owned()
 }

@@ -2,8 +2,9 @@
 
 use super::change::Change;
 use super::entities::{Entities, KINDS, Kind};
-use super::resources::{self, DELETE, SET};
+use super::resources;
 use super::{alter, altered, describe, flags};
+use crate::asking::alter_configs::{DELETE, SET};
 use crate::fake_broker::{fake_broker, nodes};
 use barnabas_client::{Cluster, ClusterConfig};
 use barnabas_sasl::Secret;

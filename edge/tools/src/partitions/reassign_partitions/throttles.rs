@@ -3,11 +3,10 @@
 
 use super::plan::Partition;
 use super::{Ongoing, ids, plural};
+use crate::asking::alter_configs::{alter, changes};
 use crate::{ToolError, say, tell};
 use barnabas_base::BrokerId;
 use barnabas_client::{ClientError, Cluster};
-use barnabas_wire::messages::IncrementalAlterConfigsRequest;
-use barnabas_wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use std::collections::{BTreeMap, BTreeSet};
 
 const LEADER_RATE: &str = "leader.replication.throttled.rate";
@@ -15,11 +14,10 @@ const FOLLOWER_RATE: &str = "follower.replication.throttled.rate";
 const LOG_DIRS_RATE: &str = "replica.alter.log.dirs.io.max.bytes.per.second";
 const LEADERS: &str = "leader.replication.throttled.replicas";
 const FOLLOWERS: &str = "follower.replication.throttled.replicas";
-/// Types of resources, and operations on their configs.
+/// Types of resources.
 const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
-const SET: i8 = 0;
-const DELETE: i8 = 1;
+const TOPIC_CONFIGS: &str = "configs of topics";
 
 /// From which brokers a partition is copied, and to which.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,10 +68,10 @@ pub async fn set(cluster: &mut Cluster, moves: &Moves, rate: i64) -> Result<(), 
     let leaders = throttled(moves, |of| &of.sources);
     let followers = throttled(moves, |of| &of.destinations);
     let topics = leaders.iter().map(|(topic, value)| {
-        let followers = followers.get(topic).cloned().unwrap_or_default();
-        resource(TOPIC, topic, &[(LEADERS, Some(value.clone())), (FOLLOWERS, Some(followers))])
+        let followers = followers.get(topic).map_or("", String::as_str);
+        changes(TOPIC, topic, [(LEADERS, Some(value.as_str())), (FOLLOWERS, Some(followers))])
     });
-    alter(cluster, None, topics.collect()).await?;
+    alter(cluster, None, TOPIC_CONFIGS, topics.collect()).await?;
     let brokers: BTreeSet<i32> =
         moves.values().flat_map(|of| of.sources.iter().chain(&of.destinations)).copied().collect();
     for broker in brokers {
@@ -95,9 +93,8 @@ pub async fn set_log_dirs(
 }
 
 async fn set_broker(cluster: &mut Cluster, broker: i32, keys: &[&str], rate: i64) -> Result<(), ClientError> {
-    let configs: Vec<(&str, Option<String>)> =
-        keys.iter().map(|key| (*key, Some(rate.to_string()))).collect();
-    alter(cluster, Some(broker), vec![resource(BROKER, &broker.to_string(), &configs)]).await
+    let rate = rate.to_string();
+    alter_broker(cluster, broker, keys.iter().map(|key| (*key, Some(rate.as_str())))).await
 }
 
 /// Removes all limits of these partitions' topics, and of all brokers.
@@ -115,51 +112,22 @@ pub async fn clear(cluster: &mut Cluster, partitions: &[(Partition, Vec<i32>)]) 
             ));
             continue;
         }
-        alter(cluster, Some(*broker), vec![resource(BROKER, &broker.to_string(), &rates)]).await?;
+        alter_broker(cluster, *broker, rates).await?;
     }
     let topics: BTreeSet<&str> = partitions.iter().map(|(partition, _)| partition.0.as_str()).collect();
     let names: Vec<&str> = topics.iter().copied().collect();
     say(&format!("Clearing topic-level throttles on topic{} {}", plural(topics.len()), names.join(",")))?;
     let keys = [LEADERS, FOLLOWERS].map(|key| (key, None));
-    let resources = topics.iter().map(|topic| resource(TOPIC, topic, &keys));
-    Ok(alter(cluster, None, resources.collect()).await?)
+    let topics = topics.iter().map(|topic| changes(TOPIC, topic, keys));
+    Ok(alter(cluster, None, TOPIC_CONFIGS, topics.collect()).await?)
 }
 
-fn resource(resource_type: i8, name: &str, configs: &[(&str, Option<String>)]) -> AlterConfigsResource {
-    let config = |(key, value): &(&str, Option<String>)| AlterableConfig {
-        name: (*key).into(),
-        config_operation: if value.is_some() { SET } else { DELETE },
-        value: value.as_deref().map(Into::into),
-        ..Default::default()
-    };
-    AlterConfigsResource {
-        resource_type,
-        resource_name: name.into(),
-        configs: configs.iter().map(config).collect(),
-        ..Default::default()
-    }
-}
-
-/// A broker takes its own configs alone; those of topics any node takes.
-async fn alter(
+/// A broker takes its own configs alone.
+async fn alter_broker<'a>(
     cluster: &mut Cluster,
-    broker: Option<i32>,
-    resources: Vec<AlterConfigsResource>,
+    broker: i32,
+    configs: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
 ) -> Result<(), ClientError> {
-    if resources.is_empty() {
-        return Ok(());
-    }
-    let request = IncrementalAlterConfigsRequest { resources, ..Default::default() };
-    let answer = match broker {
-        Some(broker) => cluster.ask(BrokerId(broker), &request).await?,
-        None => cluster.ask_any(&request).await?,
-    };
-    match answer.responses.iter().find(|told| told.error_code != 0) {
-        Some(told) => Err(ClientError::refused(
-            format!("configs of {}", &*told.resource_name),
-            told.error_code,
-            told.error_message.as_deref(),
-        )),
-        None => Ok(()),
-    }
+    let changes = changes(BROKER, &broker.to_string(), configs);
+    alter(cluster, Some(BrokerId(broker)), &format!("configs of broker {broker}"), vec![changes]).await
 }

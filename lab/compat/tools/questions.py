@@ -84,8 +84,7 @@ def looks():
                  "upgrade --feature group.version=x", "disable --feature share.version --dry-run", "downgrade --feature group.version=0 --dry-run",
                  "upgrade --feature group.version=9", "upgrade --feature transaction.version=2"):
         out.append(_asked("features", line, False))
-    for line, quick in (("--list", False),):
-        out.append(_asked("reassign-partitions", line, quick))
+    out.append(_asked("reassign-partitions", "--list"))
     return out
 
 

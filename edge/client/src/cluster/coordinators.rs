@@ -144,3 +144,81 @@ fn is_of_the_lookup(code: i16) -> bool {
             | ErrorCode::ConcurrentTransactions
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ClusterConfig;
+    use crate::fake_broker::{fake_broker, nodes};
+    use barnabas_wire::messages::delete_groups_response::DeletableGroupResult;
+    use barnabas_wire::messages::find_coordinator_response::Coordinator;
+    use barnabas_wire::messages::{
+        DeleteGroupsRequest, DeleteGroupsResponse, FindCoordinatorResponse, ListGroupsRequest,
+        ListGroupsResponse,
+    };
+    use barnabas_wire::{RequestBody, ResponseBody};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, OnceLock};
+
+    fn deleted(code: ErrorCode) -> ResponseBody {
+        let row = DeletableGroupResult { error_code: code.code(), ..Default::default() };
+        DeleteGroupsResponse { results: vec![row], ..Default::default() }.into()
+    }
+
+    /// A node that answers the first of these requests with the first of `codes`, and so on. Counts its lookups.
+    async fn cluster(codes: &'static [ErrorCode]) -> (Cluster, Arc<AtomicUsize>) {
+        let (address, lookups) = (Arc::new(OnceLock::<String>::new()), Arc::new(AtomicUsize::new(0)));
+        let (known, counted, asked) = (address.clone(), lookups.clone(), AtomicUsize::new(0));
+        let says = move |request| {
+            let address = known.get().expect("known");
+            let next = || codes[asked.fetch_add(1, Ordering::Relaxed)];
+            match request {
+                RequestBody::Metadata(_) => Some(nodes(&[(1, address)]).into()),
+                RequestBody::FindCoordinator(_) => {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    let (host, port) = address.rsplit_once(':').expect("host:port");
+                    let port = port.parse().expect("a port");
+                    let found = Coordinator { node_id: 1, host: host.into(), port, ..Default::default() };
+                    Some(FindCoordinatorResponse { coordinators: vec![found], ..Default::default() }.into())
+                }
+                RequestBody::DeleteGroups(_) => Some(deleted(next())),
+                RequestBody::ListGroups(_) => {
+                    Some(ListGroupsResponse { error_code: next().code(), ..Default::default() }.into())
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        address.set(fake_broker(&[(3, 12), (10, 4), (16, 4), (42, 2)], says).await).expect("once");
+        (Cluster::new(ClusterConfig::new(address.get().expect("set"), "test")), lookups)
+    }
+
+    #[tokio::test]
+    async fn moved_coordinator_is_looked_up_again() {
+        let codes =
+            &[ErrorCode::NotCoordinator, ErrorCode::CoordinatorLoadInProgress, ErrorCode::NonEmptyGroup];
+        let (mut cluster, lookups) = cluster(codes).await;
+        let code = |answer: &DeleteGroupsResponse| answer.results[0].error_code;
+        let request = DeleteGroupsRequest::default();
+        let asked = cluster.ask_coordinator(Coordinated::Group("g"), &request, code).await;
+        let (node, answer) = asked.expect("an answer");
+        assert_eq!((node, code(&answer)), (BrokerId(1), ErrorCode::NonEmptyGroup.code()));
+        assert_eq!(lookups.load(Ordering::Relaxed), 3);
+    }
+
+    #[tokio::test]
+    async fn node_is_asked_again_while_its_code_may_pass() {
+        let codes = &[
+            ErrorCode::CoordinatorNotAvailable,
+            ErrorCode::None,
+            ErrorCode::CoordinatorLoadInProgress,
+            ErrorCode::ClusterAuthorizationFailed,
+        ];
+        let (mut cluster, _) = cluster(codes).await;
+        let node = cluster.nodes().await.expect("nodes")[0];
+        let code = |answer: &ListGroupsResponse| answer.error_code;
+        let request = |_| ListGroupsRequest::default();
+        cluster.ask_until_answered(node, "listing", request, code).await.expect("the second answer");
+        let refused = cluster.ask_until_answered(node, "listing", request, code).await.expect_err("refused");
+        assert_eq!(refused.to_string(), "listing: CLUSTER_AUTHORIZATION_FAILED");
+    }
+}

@@ -131,11 +131,11 @@ async fn no_controller(config: &ClusterConfig, patience: Duration) -> Option<Str
         Err(_) => format!("no answer within {} ms", patience.as_millis()),
     };
     Some(format!(
-        "not done yet: {} reaches no active controller (DescribeQuorum: {what}). Is half of the metadata quorum gone? It is waited for, \
-         {deadline_s} s at most",
+        "not done yet: {} reaches no active controller (DescribeQuorum: {what}). Is half of the metadata quorum gone? Trying \
+         for {deadline_s} s at most",
         config.bootstrap
     ))
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -209,11 +209,15 @@ fn chosen(wanted: &str, names: Vec<String>) -> Result<Vec<String>, ToolError> {
 /// No topic is meant, unless `--if-exists` is given.
 fn check_there(matches: &ArgMatches, found: &[String]) -> Result<(), ToolError> {
     match text(matches, "topic").filter(|topic| !topic.is_empty()) {
-        Some(topic) if found.is_empty() && !matches.get_flag("if-exists") => Err(ToolError::Usage(format!(
-            "topic '{topic}' does not exist, or you may not describe it; --list shows those that you see"
-        ))),
+        Some(topic) if found.is_empty() && !matches.get_flag("if-exists") => Err(missing(topic)),
         _ => Ok(()),
     }
+}
+
+fn missing(topic: &str) -> ToolError {
+    ToolError::Usage(format!(
+        "topic '{topic}' does not exist, or you may not describe it; --list shows those that you may"
+    ))
 }
 
 async fn list(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {

@@ -126,20 +126,12 @@ fn parse(text: &str) -> Result<Vec<(String, i32, i64)>, String> {
 mod tests {
     use super::*;
     use crate::TOLD;
-    use crate::fake_broker::{fake_broker, nodes};
-    use barnabas_client::ClusterConfig;
-    use barnabas_wire::RequestBody;
+    use crate::waiting::tests::cluster_without_topics;
 
     #[tokio::test]
     async fn missing_partition_is_reported_before_the_deadline() {
-        let address = fake_broker(&[(3, 12)], |asked| match asked {
-            RequestBody::Metadata(_) => Some(nodes(&[(1, "h:1")]).into()),
-            other => panic!("{other:?}"),
-        })
-        .await;
-        let mut config = ClusterConfig::new(&address, "test");
-        config.deadline = Duration::from_secs(3);
-        let ended = delete(&mut Cluster::new(config), "t", 9, -1).await;
+        let mut cluster = cluster_without_topics().await;
+        let ended = delete(&mut cluster, "t", 9, -1).await;
         assert!(matches!(ended, Err(ClientError::TimedOut { .. })), "{ended:?}");
         let wanted = "delete-records: not done yet, and tried again: t: UNKNOWN_TOPIC_OR_PARTITION";
         TOLD.with_borrow(|lines| assert_eq!(lines[..], [wanted]));

@@ -50,6 +50,18 @@ fn quorum(error_code: i16) -> ResponseBody {
     DescribeQuorumResponse { topics, ..Default::default() }.into()
 }
 
+/// A cluster without topics, and a deadline that lets [`telling`] report what it waits for.
+pub async fn cluster_without_topics() -> Cluster {
+    let address = fake_broker(&[(3, 12)], |asked| match asked {
+        RequestBody::Metadata(_) => Some(nodes(&[(1, "h:1")]).into()),
+        other => panic!("{other:?}"),
+    })
+    .await;
+    let mut config = ClusterConfig::new(&address, "test");
+    config.deadline = PATIENCE + Duration::from_secs(1);
+    Cluster::new(config)
+}
+
 /// The broker's own address, once it is known.
 type Own = Arc<std::sync::OnceLock<String>>;
 
@@ -103,7 +115,7 @@ async fn a_broker_that_keeps_the_request_is_asked_whether_it_reaches_a_controlle
     };
     let wanted = format!(
         "not done yet: {address} reaches no active controller (DescribeQuorum: no answer within 2000 ms). Is half of the metadata quorum \
-         gone? It is waited for, 60 s at most"
+         gone? Trying for 60 s at most"
     );
     assert_eq!(said, wanted);
 }

@@ -116,12 +116,7 @@ pub async fn topics(
         match ErrorCode::from_code(topic.error_code) {
             ErrorCode::None => {}
             ErrorCode::UnknownTopicOrPartition if may_be_gone => continue,
-            ErrorCode::UnknownTopicOrPartition => {
-                let missing = format!(
-                    "topic '{name}' does not exist, or you may not describe it; --list shows those that you see"
-                );
-                return Err(ToolError::Usage(missing));
-            }
+            ErrorCode::UnknownTopicOrPartition => return Err(super::missing(&name)),
             _ => Err(ClientError::refused(format!("topic {name}"), topic.error_code, None))?,
         }
         let row = |row: &DescribeTopicPartitionsResponsePartition| Partition {

@@ -50,7 +50,6 @@ fn known(index: &Path) -> Result<Vec<Known>, ToolError> {
             last_offset: header.last_offset().get(),
             max_timestamp: header.max_timestamp.0,
         });
-        batches.position += header.size_bytes() as u64;
     }
     Ok(known)
 }
@@ -99,7 +98,8 @@ pub fn offsets(path: &Path, shown: &Shown) -> Result<Vec<String>, ToolError> {
     let mut wrong = Vec::new();
     for (offset, entry) in &entries {
         let position = int32(entry, 4);
-        let at = batches.iter().find(|batch| batch.position == position as u64);
+        let at = batches.binary_search_by_key(&(position as u64), |batch| batch.position);
+        let at = at.ok().map(|at| batches[at]);
         if at.is_none_or(|batch| batch.last_offset != *offset) {
             let found = at.map_or_else(|| "none".to_owned(), |batch| batch.last_offset.to_string());
             wrong.push(format!("  Index offset: {offset}, log offset: {found}"));
@@ -126,7 +126,8 @@ pub fn times(path: &Path, shown: &Shown) -> Result<Vec<String>, ToolError> {
     let mut before = -1;
     for (offset, entry) in &entries {
         let timestamp = int64(entry, 0);
-        match batches.iter().find(|batch| batch.last_offset >= *offset) {
+        let at = batches.partition_point(|batch| batch.last_offset < *offset);
+        match batches.get(at) {
             Some(batch) if batch.last_offset == *offset => {
                 if batch.max_timestamp != timestamp {
                     differing.push(format!(

@@ -24,7 +24,6 @@ pub fn dump(path: &Path, shown: &Shown) -> Result<Vec<String>, ToolError> {
     let (mut last, mut gaps) = (-1_i64, Vec::new());
     while let Some(batch) = batches.next()? {
         say(&batch_line(batch.header(), batches.position, batch.check_crc().is_ok()))?;
-        batches.position += batch.header().size_bytes() as u64;
         if !shown.records {
             continue;
         }
@@ -68,8 +67,10 @@ fn headline(path: &Path) -> Result<String, ToolError> {
 pub struct Batches<'a> {
     path: &'a Path,
     file: BufReader<File>,
-    /// Where the next batch begins; the caller moves it.
+    /// Where the batch begins that was read last.
     pub position: u64,
+    /// Where the next one begins.
+    end: u64,
     /// Bytes that were not read as batches.
     pub left: u64,
 }
@@ -78,7 +79,7 @@ impl<'a> Batches<'a> {
     pub fn open(path: &'a Path, bytes_max: u64) -> Result<Self, ToolError> {
         let file = File::open(path).map_err(|error| failed(path, error))?;
         let size = file.metadata().map_err(|error| failed(path, error))?.len();
-        Ok(Self { path, file: BufReader::new(file), position: 0, left: size.min(bytes_max) })
+        Ok(Self { path, file: BufReader::new(file), position: 0, end: 0, left: size.min(bytes_max) })
     }
 
     /// `None`: what is left is no whole batch.
@@ -102,7 +103,7 @@ impl<'a> Batches<'a> {
                 self.path,
                 format!(
                     "message format {magic} at position {} is not shown here; Apache Kafka's tool shows it",
-                    self.position
+                    self.end
                 ),
             ));
         }
@@ -110,6 +111,8 @@ impl<'a> Batches<'a> {
         bytes[..head.len()].copy_from_slice(&head);
         self.file.read_exact(&mut bytes[head.len()..]).map_err(|error| failed(self.path, error))?;
         let Ok(batch) = Batch::new(Bytes::from(bytes)) else { return Ok(None) };
+        self.position = self.end;
+        self.end += size as u64;
         self.left -= size as u64;
         Ok(Some(batch))
     }

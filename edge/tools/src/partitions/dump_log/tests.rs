@@ -1,9 +1,11 @@
-//! That every schema is read, and that records are shown as Kafka's tool shows them.
+//! Every schema is read; records are shown as Kafka's tool shows them; indexes are checked against their segment.
 
 use super::decoder::{Decoder, control};
 use super::schema::{Kind, Schema, Type};
 use super::{Shown, indexes, schemas, segment};
+use barnabas_base::{Offset, TimestampMs};
 use barnabas_wire::messages::{BrokerRegistrationChangeRecord, MetadataRecord, PartitionRecord};
+use barnabas_wire::records::{BatchBuilder, BatchOptions};
 use std::path::Path;
 
 #[test]
@@ -102,21 +104,83 @@ fn control_records_are_shown_by_their_type() {
     assert_eq!(control(&[0, 0, 0, 77], &[]), " controlType: UNKNOWN(77)");
 }
 
+const SHOWN: Shown = Shown {
+    records: true,
+    without_metadata: false,
+    contents: None,
+    bytes_max: u64::MAX,
+    index_entries: true,
+    sanity_only: false,
+};
+
+/// A batch of two records.
+fn batch(base_offset: i64, timestamp: i64) -> Vec<u8> {
+    let options = BatchOptions { base_offset: Offset(base_offset), ..BatchOptions::default() };
+    let mut builder = BatchBuilder::new(options);
+    for _ in 0..2 {
+        builder.push(TimestampMs(timestamp), None, Some(b"v"), &[]);
+    }
+    builder.build().expect("a batch").to_vec()
+}
+
+#[test]
+fn index_entries_are_checked_against_the_segment() {
+    let directory = std::env::temp_dir().join(format!("barnabas-dump-log-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let file = |name: &str, bytes: &[u8]| {
+        let path = directory.join(name);
+        std::fs::write(&path, bytes).expect("a file");
+        path
+    };
+    let batches = [batch(10, 100), batch(12, 200), batch(15, 300)];
+    let position = batches[0].len() as i32;
+    let log = file("00000000000000000010.log", &batches.concat());
+    let entry = |offset: i32, position: i32| [offset.to_be_bytes(), position.to_be_bytes()].concat();
+    let time = |timestamp: i64, offset: i32| [&timestamp.to_be_bytes()[..], &offset.to_be_bytes()].concat();
+    let name = log.display().to_string();
+    assert_eq!(
+        segment::dump(&log, &SHOWN).expect("read"),
+        [
+            format!("Non-consecutive offsets in {name}"),
+            "  -1 is followed by 10".into(),
+            "  13 is followed by 15".into()
+        ]
+    );
+    let index = file("00000000000000000010.index", &[entry(3, position), entry(6, 2 * position)].concat());
+    assert!(indexes::offsets(&index, &SHOWN).expect("read").is_empty());
+    let index =
+        file("00000000000000000010.index", &[entry(3, position + 1), entry(5, 2 * position)].concat());
+    assert_eq!(
+        indexes::offsets(&index, &SHOWN).expect("read")[1..],
+        ["  Index offset: 13, log offset: none", "  Index offset: 15, log offset: 16"]
+    );
+    let index = file("00000000000000000010.timeindex", &[time(100, 1), time(200, 3)].concat());
+    assert!(indexes::times(&index, &SHOWN).expect("read").is_empty());
+    let index = file("00000000000000000010.timeindex", &[time(101, 1), time(200, 2), time(200, 6)].concat());
+    assert_eq!(
+        indexes::times(&index, &SHOWN)
+            .expect("read")
+            .into_iter()
+            .filter(|line| !line.contains(" in :"))
+            .collect::<Vec<_>>(),
+        [
+            "  Index timestamp: 101, log timestamp: 100",
+            "  Index timestamp: 200, log timestamp: 300",
+            "  Index timestamp: 200, Previously indexed timestamp: 200",
+            "The following indexed offsets are not found in the log.",
+            "Indexed offset: 12, found log offset: 13",
+        ]
+    );
+    std::fs::remove_dir_all(&directory).expect("a directory of its own");
+}
+
 #[test]
 fn missing_file_is_named_whatever_its_name_is() {
-    let shown = Shown {
-        records: false,
-        without_metadata: false,
-        contents: None,
-        bytes_max: u64::MAX,
-        index_entries: true,
-        sanity_only: false,
-    };
     let refused = [
-        segment::dump(Path::new("/nowhere/x.log"), &shown),
-        segment::dump(Path::new("/nowhere/x.checkpoint"), &shown),
-        indexes::offsets(Path::new("/nowhere/x.index"), &shown),
-        indexes::times(Path::new("/nowhere/x.timeindex"), &shown),
+        segment::dump(Path::new("/nowhere/x.log"), &SHOWN),
+        segment::dump(Path::new("/nowhere/x.checkpoint"), &SHOWN),
+        indexes::offsets(Path::new("/nowhere/x.index"), &SHOWN),
+        indexes::times(Path::new("/nowhere/x.timeindex"), &SHOWN),
         indexes::transactions(Path::new("/nowhere/x.txnindex")),
         indexes::producers(Path::new("/nowhere/x.snapshot")),
     ];

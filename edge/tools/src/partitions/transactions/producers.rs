@@ -187,21 +187,12 @@ async fn mark(cluster: &mut Cluster, of: &(String, i32), open: &Open) -> Result<
 mod tests {
     use super::*;
     use crate::TOLD;
-    use crate::fake_broker::{fake_broker, nodes};
-    use barnabas_client::ClusterConfig;
-    use barnabas_wire::RequestBody;
-    use std::time::Duration;
+    use crate::waiting::tests::cluster_without_topics;
 
     #[tokio::test]
     async fn missing_partition_is_reported_before_the_deadline() {
-        let address = fake_broker(&[(3, 12)], |asked| match asked {
-            RequestBody::Metadata(_) => Some(nodes(&[(1, "h:1")]).into()),
-            other => panic!("{other:?}"),
-        })
-        .await;
-        let mut config = ClusterConfig::new(&address, "test");
-        config.deadline = Duration::from_secs(3);
-        let ended = producers_of(&mut Cluster::new(config), &("t".to_owned(), 9), None).await;
+        let mut cluster = cluster_without_topics().await;
+        let ended = producers_of(&mut cluster, &("t".to_owned(), 9), None).await;
         assert!(matches!(ended, Err(ClientError::TimedOut { .. })), "{ended:?}");
         let wanted = "transactions: not done yet, and tried again: t: UNKNOWN_TOPIC_OR_PARTITION";
         TOLD.with_borrow(|lines| assert_eq!(lines[..], [wanted]));

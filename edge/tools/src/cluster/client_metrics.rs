@@ -1,4 +1,4 @@
-//! `client-metrics`, as Kafka's `kafka-client-metrics`: which metrics clients are asked to push (KIP-714).
+//! `client-metrics`, as Kafka's `kafka-client-metrics`: shows and changes the metrics that clients push (KIP-714).
 //!
 //! Source: Kafka 4.3 `ClientMetricsCommand`.
 
@@ -33,7 +33,7 @@ pub fn flags() -> Vec<Arg> {
         command_config(),
         switch("list", "List the resources"),
         switch("describe", "Show the configs of a resource, or of all"),
-        switch("alter", "Change a resource; it is created where it is missing"),
+        switch("alter", "Change a resource, or create it"),
         switch("delete", "Delete a resource"),
         value("name", "name", "The resource"),
         switch("generate-name", "With --alter: a new id as the name"),

@@ -1,5 +1,4 @@
-//! `cluster`, as Kafka's `kafka-cluster`: the cluster's id, its nodes and the versions that they speak; removes nodes
-//! from the registrations.
+//! `cluster`, as Kafka's `kafka-cluster`: shows the cluster's id, its nodes and their API versions; unregisters nodes.
 //!
 //! Source: Kafka 4.3 `ClusterTool`.
 

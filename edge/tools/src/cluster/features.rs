@@ -1,4 +1,5 @@
-//! `features`, as Kafka's `kafka-features`: the cluster's feature levels, shown and changed, and what each brings.
+//! `features`, as Kafka's `kafka-features`: shows and changes the cluster's feature levels, and shows their
+//! dependencies.
 //!
 //! Source: Kafka 4.3 `FeatureCommand`.
 
@@ -45,7 +46,7 @@ pub fn flags() -> Vec<Arg> {
         bootstrap_controller(),
         command_config(),
         action(ACTIONS),
-        value("node-id", "id", "With describe: the node that is asked; without it any"),
+        value("node-id", "id", "With describe: the node that answers (default: any)"),
         value(
             "metadata",
             "version",
@@ -58,7 +59,7 @@ pub fn flags() -> Vec<Arg> {
             "A feature and its level; with disable the feature alone. May be repeated",
         ),
         switch("unsafe", "With downgrade, disable: even if metadata is lost"),
-        switch("dry-run", "With upgrade, downgrade, disable: only say whether it can be done"),
+        switch("dry-run", "With upgrade, downgrade, disable: only validate the change"),
         output(),
     ]
 }

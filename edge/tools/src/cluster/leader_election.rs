@@ -1,5 +1,5 @@
-//! `leader-election`, as Kafka's `kafka-leader-election`: has leaders elected, the preferred ones or, at the price of
-//! records, those that are there.
+//! `leader-election`, as Kafka's `kafka-leader-election`: elects the preferred leaders, or unclean ones, which can lose
+//! records.
 //!
 //! Source: Kafka 4.3 `LeaderElectionCommand`.
 
@@ -26,7 +26,7 @@ pub fn flags() -> Vec<Arg> {
         value(
             "election-type",
             "PREFERRED|UNCLEAN",
-            "The preferred replica; or any that is alive, in sync or not: what it lacks is lost",
+            "The preferred replica; or any that is alive: records that it lacks are lost",
         )
         .required(true)
         .ignore_case(true)

@@ -1,4 +1,4 @@
-//! `log-dirs`, as Kafka's `kafka-log-dirs`: what each broker has in which log directory, as one line of JSON.
+//! `log-dirs`, as Kafka's `kafka-log-dirs`: the replicas in each broker's log directories, as one line of JSON.
 //!
 //! Source: Kafka 4.3 `LogDirsCommand`.
 

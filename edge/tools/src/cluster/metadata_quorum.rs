@@ -1,11 +1,11 @@
-//! `metadata-quorum`, as Kafka's `kafka-metadata-quorum`: how the quorum of controllers stands, and who votes in it.
+//! `metadata-quorum`, as Kafka's `kafka-metadata-quorum`: shows the metadata quorum, adds and removes its voters.
 //!
 //! What it prints is Kafka's, since scripts read it. Source: Kafka `MetadataQuorumCommand`,
 //! `ToolsUtils.prettyPrintTable`.
 //!
 //! | file | answers |
 //! |---|---|
-//! | `metadata_quorum/describe.rs` | how the quorum stands |
+//! | `metadata_quorum/describe.rs` | the quorum's state |
 //! | `metadata_quorum/new_voter.rs` | which controller a properties file describes |
 
 mod describe;
@@ -52,7 +52,7 @@ pub fn flags() -> Vec<Arg> {
         ),
         action(ACTIONS),
         switch("status", "With describe: the leader, the voters, the observers"),
-        switch("replication", "With describe: how far every replica has come"),
+        switch("replication", "With describe: the log end offset and lag of every replica"),
         switch("human-readable", "With --replication: times as how long ago"),
         value("controller-id", "id", "With remove-controller: the voter").short('i'),
         value("controller-directory-id", "id", "With remove-controller: the id of its metadata directory").short('d'),

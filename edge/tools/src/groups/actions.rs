@@ -21,7 +21,7 @@ use clap::{Arg, ArgMatches};
 use std::time::Duration;
 
 /// What differs between the tools.
-pub struct Tool {
+pub struct GroupsTool {
     /// In Kafka's words: `consumer`, `share`.
     pub kind: &'static str,
     /// Actions that work on several groups. The others work on one.
@@ -45,7 +45,7 @@ const RESET: &str = "reset-offsets";
 /// What `--timeout` is where it is left out.
 const TIMEOUT_MS: u64 = 5000;
 
-impl Tool {
+impl GroupsTool {
     /// The flags that both tools have.
     pub fn flags(&self) -> Vec<Arg> {
         let mut flags = vec![

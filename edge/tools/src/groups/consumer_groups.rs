@@ -11,7 +11,7 @@
 mod change;
 mod describe;
 
-use super::actions::{Tool, named_groups, wanted_states};
+use super::actions::{GroupsTool, named_groups, wanted_states};
 use super::listing::{Kind, Listed, list};
 use super::reset;
 use crate::command_line::args::{GoesWith, check_goes_with, exactly_one, is_given, switch, text, value};
@@ -22,7 +22,7 @@ use barnabas_client::{ClientError, Cluster};
 use clap::{Arg, ArgMatches};
 use regex::Regex;
 
-const TOOL: Tool = Tool {
+const TOOL: GroupsTool = GroupsTool {
     kind: "consumer",
     with_all_groups: &["describe", "delete", "reset-offsets"],
     scenarios: reset::SCENARIOS,

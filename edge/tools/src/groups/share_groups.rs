@@ -13,7 +13,7 @@ mod answers;
 mod change;
 mod describe;
 
-use super::actions::{Tool, named_groups, wanted_states};
+use super::actions::{GroupsTool, named_groups, wanted_states};
 use super::listing::{Kind, Listed, list};
 use crate::command_line::args::{exactly_one, is_given, switch};
 use crate::command_line::connection::bootstrap_server;
@@ -22,7 +22,7 @@ use crate::{ToolError, block_on, say};
 use barnabas_client::{ClientError, Cluster};
 use clap::{Arg, ArgMatches};
 
-const TOOL: Tool = Tool {
+const TOOL: GroupsTool = GroupsTool {
     kind: "share",
     with_all_groups: &["describe", "delete"],
     scenarios: &["to-offset", "to-datetime", "to-earliest", "to-latest", "to-current", "from-file"],

@@ -10,7 +10,7 @@
 //! | `dump_log/decoder.rs` | keys and values, as text or by their type |
 //! | `dump_log/indexes.rs` | the files beside a segment |
 //! | `dump_log/json.rs` | bytes to JSON by a schema |
-//! | `dump_log/schema.rs`, `dump_log/schemas.rs` | the schemas, and which there are |
+//! | `dump_log/schema.rs`, `dump_log/schemas.rs` | the schemas, and their list |
 //!
 //! Source: Kafka 4.3 `DumpLogSegments`.
 
@@ -42,7 +42,7 @@ pub struct Shown {
     pub bytes_max: u64,
     /// Of indexes: whether their entries are printed, or only checked.
     pub index_entries: bool,
-    /// Of indexes: only whether a broker would rebuild them.
+    /// Of indexes: only check whether a broker would rebuild them.
     pub sanity_only: bool,
 }
 
@@ -64,10 +64,10 @@ pub fn flags() -> Vec<Arg> {
         switch("transaction-log-decoder", "Show records as those of __transaction_state"),
         switch("cluster-metadata-decoder", "Show records as those of __cluster_metadata"),
         switch("share-group-state-decoder", "Show records as those of __share_group_state"),
-        value("max-bytes", "bytes", "Read so many bytes of a .log and no more"),
-        value("max-message-size", "bytes", "Taken as Kafka's tool takes it; batches of any size are read"),
-        switch("index-sanity-check", "Of indexes: only say whether a broker would rebuild them"),
-        switch("verify-index-only", "Of indexes: only check them against the .log"),
+        value("max-bytes", "bytes", "Read at most so many bytes of a .log"),
+        value("max-message-size", "bytes", "Without effect: batches of any size are read"),
+        switch("index-sanity-check", "Only check whether a broker would rebuild the indexes"),
+        switch("verify-index-only", "Only check the indexes against their .log"),
     ]
 }
 
@@ -125,7 +125,7 @@ fn failed(path: &Path, why: impl std::fmt::Display) -> ToolError {
 fn base_offset(path: &Path) -> Result<i64, ToolError> {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     stem.parse().map_err(|_| {
-        failed(path, "its name is not that of a file of a segment. Example: 00000000000000000000.log")
+        failed(path, "its name is not a segment's base offset. Example: 00000000000000000000.log")
     })
 }
 

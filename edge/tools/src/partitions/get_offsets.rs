@@ -12,7 +12,7 @@ use barnabas_client::{ClientError, Cluster};
 use clap::{Arg, ArgMatches};
 use regex::Regex;
 
-/// Kafka's words for what is no time.
+/// Kafka's names for offsets that are not found by time.
 const TIMES: [(&str, i64); 6] = [
     ("latest", -1),
     ("earliest", -2),

@@ -1,14 +1,14 @@
-//! `reassign-partitions`, as Kafka's `kafka-reassign-partitions`: proposes where the replicas of topics could be, moves
-//! them between brokers and log directories, limits what that may cost, and shows how far it has come.
+//! `reassign-partitions`, as Kafka's `kafka-reassign-partitions`: proposes replicas for topics, moves replicas between
+//! brokers and log directories, throttles the moves and shows their progress.
 //!
 //! | file | answers |
 //! |---|---|
-//! | `reassign_partitions/plan.rs` | what the files say, and how a plan is written |
+//! | `reassign_partitions/plan.rs` | reads and writes plans |
 //! | `reassign_partitions/proposal.rs` | `--generate`: which replicas are proposed |
 //! | `reassign_partitions/execution.rs` | `--execute`, `--cancel`, `--list` |
 //! | `reassign_partitions/verification.rs` | `--verify` |
 //! | `reassign_partitions/log_dirs.rs` | moves between log directories |
-//! | `reassign_partitions/throttles.rs` | which configs limit the bytes of a reassignment |
+//! | `reassign_partitions/throttles.rs` | the configs that throttle a reassignment |
 //!
 //! Source: Kafka 4.3 `ReassignPartitionsCommand`.
 
@@ -76,12 +76,12 @@ pub fn flags() -> Vec<Arg> {
         value(
             "throttle",
             "bytes/s",
-            "With --execute: what replication of these partitions may take on each broker",
+            "With --execute: the throttle of replication for these partitions, on each broker",
         ),
         value(
             "replica-alter-log-dirs-throttle",
             "bytes/s",
-            "With --execute: what moves between log directories may take on each broker",
+            "With --execute: the throttle of moves between log directories, on each broker",
         ),
         value("timeout", "ms", "How long a move between log directories may take to begin (default: 10000)"),
         switch("preserve-throttles", "With --verify, --cancel: leave the throttles as they are"),
@@ -142,7 +142,7 @@ fn file(matches: &ArgMatches, flag: &str) -> Result<String, ToolError> {
     std::fs::read_to_string(path).map_err(|error| ToolError::Usage(format!("{path} cannot be read: {error}")))
 }
 
-/// The replicas of a partition that is being reassigned, those that come with them.
+/// A partition that is being reassigned.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Ongoing {
     replicas: Vec<i32>,
@@ -179,7 +179,7 @@ async fn ongoing(cluster: &mut Cluster) -> Result<BTreeMap<Partition, Ongoing>, 
 /// The replicas of all partitions of `topics`.
 ///
 /// # Errors
-/// A topic is not there.
+/// A topic does not exist.
 async fn replicas_of(
     cluster: &mut Cluster,
     topics: &[&str],
@@ -216,7 +216,7 @@ fn name((topic, number): &Partition) -> String {
     format!("{topic}-{number}")
 }
 
-/// `s` where a word stands for several.
+/// The ending of a noun that counts `count` things.
 fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }

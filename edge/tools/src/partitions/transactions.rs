@@ -3,8 +3,8 @@
 //!
 //! | file | answers |
 //! |---|---|
-//! | `transactions/hanging.rs` | which open transactions no coordinator will end |
-//! | `transactions/producers.rs` | which producers wrote to a partition; aborts a transaction there |
+//! | `transactions/hanging.rs` | open transactions that no coordinator will end |
+//! | `transactions/producers.rs` | producers of a partition; aborts a transaction there |
 //!
 //! Source: Kafka 4.3 `TransactionsCommand`.
 
@@ -53,11 +53,11 @@ pub fn flags() -> Vec<Arg> {
         value("transactionalId", "id", "With forceTerminateTransaction: the transactional id"),
         value("topic", "topic", "With describe-producers, abort, find-hanging: the topic"),
         value("partition", "number", "The partition of the topic"),
-        value("broker-id", "id", "The replica that is asked (default: the leader)"),
+        value("broker-id", "id", "The replica that answers (default: the leader)"),
         value(
             "start-offset",
             "offset",
-            "With abort: where the transaction begins; describe-producers shows it",
+            "With abort: the first offset of the transaction, as describe-producers shows it",
         ),
         value("producer-id", "id", "With abort, instead of --start-offset: the producer"),
         value("producer-epoch", "number", "With --producer-id: its epoch"),
@@ -122,7 +122,7 @@ struct Listed {
     state: String,
 }
 
-/// What every broker coordinates.
+/// The transactions of all coordinators, by id.
 async fn listed(
     cluster: &mut Cluster,
     request: &ListTransactionsRequest,
@@ -162,7 +162,7 @@ async fn list(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolErr
     table.print(matches)
 }
 
-/// What the coordinator of a transactional id says of it.
+/// The state of a transactional id, and its coordinator.
 async fn state_of(cluster: &mut Cluster, id: &str) -> Result<(BrokerId, TransactionState), ClientError> {
     let request = DescribeTransactionsRequest { transactional_ids: vec![id.into()], ..Default::default() };
     let code = |answer: &DescribeTransactionsResponse| {
@@ -229,7 +229,7 @@ async fn describe(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), Too
     table.print(matches)
 }
 
-/// Takes a new epoch for the transactional id, at which the coordinator aborts what is open. KIP-939.
+/// Initializes the transactional id: the coordinator bumps its epoch and aborts its open transaction. KIP-939.
 async fn terminate(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
     let id = needed(matches, "transactionalId")?;
     let request = InitProducerIdRequest {

@@ -28,19 +28,19 @@ fn refused(code: ErrorCode, message: &str) -> ResponseBody {
     CreateTopicsResponse { topics: vec![told], ..Default::default() }.into()
 }
 
-/// What came of creating a topic within `deadline`, and what was said meanwhile: each sentence goes to `hears`.
+/// Creates a topic within `deadline`. Each line that is reported meanwhile goes to `report`.
 async fn create(
     address: &str,
     deadline: Duration,
     controller_patience: Duration,
-    hears: impl FnMut(&str),
+    report: impl FnMut(&str),
 ) -> Result<(), ClientError> {
     let mut config = ClusterConfig::new(address, "test");
     config.deadline = deadline;
     let mut cluster = Cluster::new(config.clone());
     let topic = NewTopic { name: "t".to_owned(), ..NewTopic::default() };
     let mut admin = Admin::new(&mut cluster);
-    watching(&config, AT_ONCE, controller_patience, admin.create_topic(&topic), hears).await
+    watching(&config, AT_ONCE, controller_patience, admin.create_topic(&topic), report).await
 }
 
 /// Node 1 leads, or this code.
@@ -79,7 +79,7 @@ async fn failed_attempt_is_reported_once_before_success() {
         RequestBody::CreateTopics(_) => {
             Some(refused(ErrorCode::RequestTimedOut, "No active controller could be reached."))
         }
-        // Who led last does not know yet.
+        // The last leader may answer before it knows of its loss.
         RequestBody::DescribeQuorum(_) => Some(quorum(0)),
         other => panic!("{other:?}"),
     })
@@ -107,11 +107,12 @@ async fn a_broker_that_keeps_the_request_is_asked_whether_it_reaches_a_controlle
     })
     .await;
     own.set(address.clone()).expect("once");
-    let (told, mut hears) = tokio::sync::mpsc::channel(1);
-    let creating = create(&address, LONG, SHORT, |why| told.try_send(why.to_owned()).expect("heard"));
+    let (sender, mut reports) = tokio::sync::mpsc::channel(1);
+    let creating =
+        create(&address, LONG, SHORT, |why| sender.try_send(why.to_owned()).expect("room for one"));
     let said = tokio::select! {
         done = creating => panic!("{done:?}"),
-        said = hears.recv() => said.expect("said"),
+        said = reports.recv() => said.expect("said"),
     };
     let wanted = format!(
         "not done yet: {address} reaches no active controller (DescribeQuorum: no answer within 2000 ms). Is half of the metadata quorum \

@@ -1,4 +1,4 @@
-//! How the quorum stands, in Kafka's lines.
+//! The quorum's state, in Kafka's lines.
 
 use super::TOOL;
 use crate::waiting::telling;

@@ -1,4 +1,4 @@
-//! Moves of replicas between the log directories of a broker: begun, and looked at. KIP-113.
+//! Moves of replicas between the log directories of a broker: starts them and reads their state. KIP-113.
 
 use super::plan::{Replica, failed};
 use super::plural;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Between two tries to begin a move.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where a replica is, and where it is moved to.
+/// The log directory of a replica, and the one that it moves to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
     pub current: Option<String>,
@@ -54,7 +54,7 @@ pub async fn places(
     Ok(places)
 }
 
-/// What `--verify` says of a move.
+/// The line of `--verify` for a move.
 pub fn words((broker, topic, number): &Replica, wanted: &str, place: &Place) -> String {
     match (&place.current, &place.future) {
         (None, _) => format!(

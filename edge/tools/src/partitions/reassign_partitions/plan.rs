@@ -1,4 +1,4 @@
-//! What the files of `--generate`, `--execute`, `--verify` and `--cancel` say, and how a plan is written.
+//! Reads the files of `--generate`, `--execute`, `--verify` and `--cancel`, and writes plans.
 
 use super::{ids, name};
 use crate::ToolError;

@@ -1,5 +1,4 @@
-//! Which configs limit the bytes of a reassignment: a rate on each broker, and on each topic the replicas that it holds
-//! for. KIP-73.
+//! The configs that throttle a reassignment: a rate on each broker, and on each topic its throttled replicas. KIP-73.
 
 use super::plan::Partition;
 use super::{Ongoing, ids, plural};
@@ -107,7 +106,7 @@ pub async fn clear(cluster: &mut Cluster, partitions: &[(Partition, Vec<i32>)]) 
     for broker in &brokers {
         if !alive.contains(broker) {
             tell(&format!(
-                "WARN broker {broker} is not there, and its throttles are left. Remove them when it is back: barnabas configs --alter \
+                "WARN broker {broker} is offline and keeps its throttles. Remove them when it is back: barnabas configs --alter \
                  --broker {broker} --delete-config {LEADER_RATE},{FOLLOWER_RATE},{LOG_DIRS_RATE}"
             ));
             continue;

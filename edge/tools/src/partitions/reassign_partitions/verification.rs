@@ -1,4 +1,4 @@
-//! `--verify`: how far a reassignment has come.
+//! `--verify`: the progress of a reassignment.
 
 use super::plan::{Partition, Plan};
 use super::{FILE, file, ids, log_dirs, name, ongoing, throttles};
@@ -33,7 +33,7 @@ pub async fn verify(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), T
     Ok(())
 }
 
-/// What stands for a partition that no reassignment is under way for.
+/// The line of a partition without an active reassignment.
 pub fn done(partition: &Partition, target: &[i32], replicas: &[i32]) -> String {
     if replicas == target {
         return format!("Reassignment of partition {} is completed.", name(partition));
@@ -46,7 +46,7 @@ pub fn done(partition: &Partition, target: &[i32], replicas: &[i32]) -> String {
     )
 }
 
-/// Where the partition is; nowhere, where it does not exist.
+/// The partition's replicas; none where it does not exist.
 async fn replicas(cluster: &mut Cluster, (topic, number): &Partition) -> Result<Vec<i32>, ClientError> {
     match cluster.topic(topic, false).await {
         Ok(known) => {

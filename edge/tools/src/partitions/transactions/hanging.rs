@@ -1,5 +1,5 @@
-//! Which open transactions no coordinator will end: those of producers that no coordinator lists, and those in
-//! partitions that their coordinator does not count to the transaction.
+//! Open transactions that no coordinator will end: no coordinator lists the producer, or the transaction that it lists
+//! does not contain the partition.
 
 use super::producers::producers_of;
 use super::{failed, listed, state_of};

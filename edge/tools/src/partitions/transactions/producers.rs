@@ -1,4 +1,4 @@
-//! Which producers wrote to a partition, and the end of one's open transaction there.
+//! The producers of a partition; aborts the open transaction of one there.
 
 use super::{TOOL, failed, needed, partition};
 use crate::ToolError;
@@ -94,7 +94,7 @@ pub async fn describe(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(),
     table.print(matches)
 }
 
-/// Whose transaction is aborted.
+/// The producer of the transaction to abort.
 struct Open {
     producer_id: i64,
     producer_epoch: i16,
@@ -144,7 +144,7 @@ async fn open_at(cluster: &mut Cluster, of: &(String, i32), offset: i64) -> Resu
     })
 }
 
-/// Has the leader write the marker that aborts it.
+/// Sends the abort marker to the partition's leader.
 async fn mark(cluster: &mut Cluster, of: &(String, i32), open: &Open) -> Result<(), ToolError> {
     let (topic, partition) = of;
     let marker = WritableTxnMarker {

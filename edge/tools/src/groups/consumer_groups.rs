@@ -1,10 +1,10 @@
-//! `consumer-groups`, as Kafka's `kafka-consumer-groups`: lists and describes consumer groups, moves and deletes what
-//! they have committed, deletes them.
+//! `consumer-groups`, as Kafka's `kafka-consumer-groups`: lists and describes consumer groups, resets and deletes
+//! their committed offsets, deletes them.
 //!
 //! | file | answers |
 //! |---|---|
-//! | `consumer_groups/describe.rs` | how a group is shown |
-//! | `consumer_groups/change.rs` | how offsets and groups are moved and deleted |
+//! | `consumer_groups/describe.rs` | what is shown of a group |
+//! | `consumer_groups/change.rs` | resets and deletions |
 //!
 //! Source: Kafka 4.3 `ConsumerGroupCommand`.
 

@@ -7,8 +7,8 @@
 //! | `share_groups.rs`, `share_groups/` | `share-groups` |
 //! | `actions.rs` | what the tools for consumer and share groups do alike |
 //! | `listing.rs` | which groups there are |
-//! | `description.rs` | what a consumer group's coordinator says of it |
-//! | `offsets.rs` | what a consumer group has committed; commits and deletes |
+//! | `description.rs` | a consumer group, as its coordinator describes it |
+//! | `offsets.rs` | committed offsets: fetches, commits, deletions; first and end offsets |
 //! | `reset.rs`, `reset/` | the new offsets of `--reset-offsets` |
 
 mod actions;

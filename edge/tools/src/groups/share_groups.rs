@@ -4,8 +4,8 @@
 //! | file | answers |
 //! |---|---|
 //! | `share_groups/answers.rs` | the requests to a share group's coordinator |
-//! | `share_groups/describe.rs` | how a group is shown |
-//! | `share_groups/change.rs` | how offsets and groups are moved and deleted |
+//! | `share_groups/describe.rs` | what is shown of a group |
+//! | `share_groups/change.rs` | resets and deletions |
 //!
 //! Source: Kafka 4.3 `ShareGroupCommand`.
 

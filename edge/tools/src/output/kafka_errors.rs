@@ -1,7 +1,7 @@
 //! How Kafka's tools print a broker's error: the class of Java's exception and its message.
 //!
-//! Scripts look for these names in the output of Kafka's tools. The default messages are those of codes that brokers send
-//! to these tools without a message.
+//! Scripts look for these names in the output of Kafka's tools. The default messages are those of codes that brokers
+//! send to these tools without a message.
 //!
 //! Source: Kafka 4.4 `Errors`.
 

@@ -1,8 +1,8 @@
 //! `dump-log`, as Kafka's `kafka-dump-log`: shows the files of a partition, of the metadata log, and of the
 //! coordinators' topics.
 //!
-//! It reads files and connects to no broker. Records of the metadata log and of coordinators are shown as JSON, decoded by
-//! the schemas of core/messages.
+//! It reads files and connects to no broker. Records of the metadata log and of coordinators are shown as JSON, decoded
+//! by the schemas of core/messages.
 //!
 //! | file | answers |
 //! |---|---|

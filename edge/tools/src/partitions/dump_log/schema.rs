@@ -2,8 +2,8 @@
 //!
 //! The schemas are part of this program, so that one that cannot be read is a bug: a test reads all of them.
 //!
-//! xtask/src/generate/schema.rs reads the notation too, for the generator: a shipped program cannot depend on xtask, nor
-//! the generator on a crate that it generates, and bytes need none of its defaults, meanings and APIs.
+//! xtask/src/generate/schema.rs reads the notation too, for the generator: a shipped program cannot depend on xtask,
+//! nor the generator on a crate that it generates, and bytes need none of its defaults, meanings and APIs.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! `--generate`: replicas for the partitions of topics, spread evenly over brokers and racks.
 //!
-//! Source of the placement: Kafka 3 `AdminUtils.assignReplicasToBrokers`: leaders in turn, each next replica further away
-//! with every round over the brokers, and a rack twice only when every rack has a replica. Source of the refusals: Kafka
-//! 4.3 `StripedReplicaPlacer`.
+//! Source of the placement: Kafka 3 `AdminUtils.assignReplicasToBrokers`: leaders in turn, each next replica further
+//! away with every round over the brokers, and a rack twice only when every rack has a replica. Source of the refusals:
+//! Kafka 4.3 `StripedReplicaPlacer`.
 
 use super::plan::{Partition, duplicates, failed, line, topics};
 use super::{BROKERS, TOPICS, file, replicas_of};

@@ -89,13 +89,12 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
 
 /// The line that Kafka's tool ends with.
 fn failed(what: &str, error: ClientError) -> ToolError {
-    match error {
-        ClientError::Refused { code, message: told, .. } => {
-            let why = message(code, Some(&told));
-            ToolError::Plain(format!("{what}: {why}. Enable debug logging for additional detail."))
-        }
-        other => other.into(),
-    }
+    let why = match error {
+        ClientError::Refused { code, message: told, .. } => message(code, Some(&told)),
+        ClientError::TimedOut { .. } => error.to_string(),
+        other => return other.into(),
+    };
+    ToolError::Plain(format!("{what}: {why}. Enable debug logging for additional detail."))
 }
 
 /// A flag that an action cannot do without.
@@ -247,5 +246,26 @@ async fn terminate(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), To
     match answer.error_code {
         0 => Ok(()),
         code => Err(failed(&what, ClientError::refused(id, code, None))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failure_is_named_in_kafkas_line() {
+        let refused = ClientError::refused("t-9", ErrorCode::TopicAuthorizationFailed.code(), None);
+        let late = ClientError::TimedOut { what: "it".to_owned(), after_ms: 5, last: String::new() };
+        for (error, why) in [(refused, "Topic authorization failed."), (late, "it was not done within 5 ms")]
+        {
+            let line = failed("Failed to describe", error).to_string();
+            assert_eq!(
+                line,
+                format!("Failed to describe: {why}. Enable debug logging for additional detail.")
+            );
+        }
+        let unknown = failed("Failed to describe", ClientError::Invalid("nothing".to_owned()));
+        assert_eq!(unknown.to_string(), "nothing");
     }
 }

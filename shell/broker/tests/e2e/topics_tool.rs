@@ -203,7 +203,7 @@ fn topics_are_assigned_chosen_and_deleted_by_expressions() {
     assert_eq!(topics("--delete --topic logs.1"), Vec::<String>::new());
     assert_eq!(topics("--list"), ["logs-2"], "but where a topic has that name");
     let missing =
-        "topics: topic 'none' does not exist, or you may not describe it; --list shows those that you see\n";
+        "topics: topic 'none' does not exist, or you may not describe it; --list shows those that you may\n";
     for words in ["--delete --topic none", "--describe --topic none", "--alter --topic none --partitions 2"] {
         assert_eq!(refused(&node, words), missing, "{words}");
         topics(&format!("{words} --if-exists"));

@@ -15,14 +15,18 @@ cluster: ## three nodes on loopback in a temporary directory, and how to watch o
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/cluster/run
 
-dist: ## a release in target/dist: the stripped binary, and its debug file, which a debugger finds beside it
+# The stripped binary, and its debug file, which a debugger finds beside it.
+binary:
 	@$(CARGO) build --release --locked -p barnabas
 	@mkdir -p $(target)/dist
 	@objcopy --only-keep-debug $(target)/release/barnabas $(target)/dist/barnabas.debug
 	@cd $(target)/dist && objcopy --strip-all --add-gnu-debuglink=barnabas.debug ../release/barnabas barnabas
 	@cd $(target)/dist && ./barnabas version && du -m barnabas barnabas.debug | awk '{printf "%s: %s MiB\n", $$2, $$1}'
 
-install: dist ## the release binary in PREFIX/bin (PREFIX=/usr/local; DESTDIR for packages)
+dist: binary ## a release in target/dist: the stripped binary, its debug file, packages, SBOM, SHA256SUMS
+	@packaging/dist --binary $(target)/dist/barnabas --debug $(target)/dist/barnabas.debug --out $(target)/dist/packages
+
+install: binary ## the release binary in PREFIX/bin (PREFIX=/usr/local; DESTDIR for packages)
 	@install -D -m 755 $(target)/dist/barnabas $(DESTDIR)$(PREFIX)/bin/barnabas
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/barnabas"
 
@@ -144,5 +148,5 @@ bench-node: ## size, start and cost of one node beside Apache Kafka
 density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
-.PHONY: help run cluster dist install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
+.PHONY: help run cluster binary dist install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
 .PHONY: attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster sim-coverage

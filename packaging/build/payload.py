@@ -1,0 +1,62 @@
+"""Which files a package has, by their places on the system. Tarball, deb and rpm differ only in how they carry them."""
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+from .facts import FILES, ROOT, Facts
+from .tree import Tree
+
+USER = "barnabas"
+CONFIG = "etc/barnabas/server.properties"
+# Kept on upgrade: the packager treats them as the operator's.
+CONFIG_FILES = [CONFIG]
+STATE = ["var/lib/barnabas", "var/log/barnabas"]
+
+
+def tool_links(facts: Facts) -> list[str]:
+    """The names of Kafka's tools that this binary takes, as it makes the links itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([facts.binary, "install-links", folder], check=True, stdout=subprocess.DEVNULL)
+        return sorted(path.name for path in Path(folder).iterdir())
+
+
+def system(facts: Facts, sbom: bytes) -> Tree:
+    """What deb and rpm install."""
+    tree = Tree()
+    tree.file("usr/bin/barnabas", facts.binary, 0o755)
+    tree.file("usr/lib/barnabas/format-first-start", FILES / "files/format-first-start", 0o755)
+    for name in tool_links(facts):
+        tree.link(f"usr/lib/barnabas/bin/{name}", "../../../bin/barnabas")
+    tree.file("usr/lib/systemd/system/barnabas.service", FILES / "files/barnabas.service")
+    tree.file("usr/lib/sysusers.d/barnabas.conf", FILES / "files/barnabas.sysusers")
+    tree.file(CONFIG, FILES / "files/server.properties")
+    for name in STATE:
+        tree.folder(name, 0o750)
+    doc = "usr/share/doc/barnabas"
+    tree.file(f"{doc}/README.md", ROOT / "README.md")
+    tree.file(f"{doc}/CHANGELOG.md", ROOT / "CHANGELOG.md")
+    tree.file(f"{doc}/barnabas.cdx.json", sbom)
+    return tree
+
+
+def folder(facts: Facts, sbom: bytes) -> Tree:
+    """What the tarball unpacks: a folder that runs where it is."""
+    tree = Tree()
+    tree.file("bin/barnabas", facts.binary, 0o755)
+    for name in tool_links(facts):
+        tree.link(f"bin/{name}", "barnabas")
+    tree.file("config/server.properties", relative_config())
+    for name in ("barnabas.service", "barnabas.sysusers"):
+        tree.file(f"systemd/{name}", FILES / "files" / name)
+    tree.file("systemd/format-first-start", FILES / "files/format-first-start", 0o755)
+    for name in ("LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md"):
+        tree.file(name, ROOT / name)
+    tree.file("barnabas.cdx.json", sbom)
+    return tree
+
+
+def relative_config() -> bytes:
+    """The packaged configuration, with the data beside the binary."""
+    text = (FILES / "files/server.properties").read_text()
+    return text.replace("log.dirs=/var/lib/barnabas/data", "log.dirs=./barnabas-data").encode()

@@ -10,6 +10,12 @@
 //! 4. A failed sync is final: bytes that a failed sync covered may be gone although a later sync returns success (Linux
 //!    drops the dirty pages). Callers take the directory out of service; they never sync again and go on.
 
+pub(crate) mod block_buffer;
+pub(crate) mod file_pool;
+pub(crate) mod memory_disk;
+pub(crate) mod room;
+pub(crate) mod small_file;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

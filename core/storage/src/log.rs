@@ -32,27 +32,13 @@
 //! checkpoints are written, the less can be truncated. See docs/format/recovery.md.
 
 mod append;
-mod direct;
-mod gather;
-mod known;
-mod leftovers;
-mod lost;
-mod memory;
 mod open;
 mod read;
-mod replace;
 mod retention;
-mod sealed;
 mod small_files;
 mod sound;
-mod stage;
-mod sync;
 mod tail;
-mod time_search;
-mod transactions;
-mod truncate;
 mod types;
-mod vouched;
 
 #[cfg(test)]
 mod tests;
@@ -62,18 +48,18 @@ use std::sync::Arc;
 
 use barnabas_base::{LeaderEpoch, LeaderEpochs, Offset, TimestampMs};
 
+use crate::disk::file_pool::{FileKey, FileKind, FilePool, HeldFile, LogId};
 use crate::disk::{DiskError, DiskFile, OpenMode};
 use crate::error::StorageError;
-use crate::file_pool::{FileKey, FileKind, FilePool, HeldFile, LogId};
 use crate::log_config::LogConfig;
-use crate::offset_index::OffsetEntries;
+use crate::segment::offset_index::OffsetEntries;
+use crate::segment::time_index::TimeEntries;
 use crate::segment::{Segment, offset_path};
-use crate::time_index::TimeEntries;
 
-pub use memory::TailMemory;
-pub use replace::{CleanBounds, CompactionDebt};
+pub use read::time_search::TimedBatch;
+pub use retention::replace::{CleanBounds, CompactionDebt};
 pub use sound::mend::{DamagedPlace, Mend};
-pub use time_search::TimedBatch;
+pub use tail::memory::TailMemory;
 pub use types::{
     Appended, BatchesRead, Dirty, FoundTimestamp, LogPlace, LogPosition, OpenFrom, Opened, Staged,
     StagedRecords, SyncTicket, TailCut, WrittenBack,
@@ -105,7 +91,7 @@ pub struct Log {
     since_snapshot: u64,
     /// What [`Log::checkpoint`] said last, and before that.
     checkpointed: [Offset; 2],
-    vouched: vouched::Vouched,
+    vouched: open::vouched::Vouched,
     /// Goes up whenever bytes below `end` are given up, so that a sync begun before counts for nothing.
     generation: u32,
     /// So many tickets were taken.
@@ -187,7 +173,7 @@ impl Log {
             settling: Settling::Done,
             since_snapshot: 0,
             checkpointed: [Offset::ZERO; 2],
-            vouched: vouched::Vouched::NOTHING,
+            vouched: open::vouched::Vouched::NOTHING,
             generation: 0,
             tickets: 0,
             hints: [None; 2],

@@ -13,18 +13,26 @@ use std::sync::Arc;
 
 use barnabas_base::{BrokerEpoch, Map, Offset, Set, TopicId, TopicPartition, Uuid};
 
-use crate::checkpoint_guard::{Guard, Sum};
-use crate::dir_name::{DirKind, PartitionDir};
+use crate::checkpoints::guard as checkpoint_guard;
+use crate::checkpoints::guard::{Guard, Sum};
+use crate::checkpoints::{clean_shutdown, offset_checkpoint};
+use crate::disk::small_file;
 use crate::disk::{Disk, DiskLock, DiskSpace};
 use crate::error::StorageError;
-use crate::last_life::LastLife;
 use crate::log::OpenFrom;
-use crate::meta_properties::{self, MetaProperties};
-use crate::{checkpoint_guard, clean_shutdown, offset_checkpoint, partition_metadata, small_file};
+use crate::log_dir::last_life::LastLife;
+use crate::log_dir::meta_properties::MetaProperties;
+use crate::partition_files::dir_name::{DirKind, PartitionDir};
+use crate::partition_files::partition_metadata;
 
 mod ahead;
 mod guard;
+pub(crate) mod last_life;
 mod life;
+pub(crate) mod meta_properties;
+pub mod placement;
+pub mod quarantine;
+pub mod sweep;
 
 #[cfg(test)]
 mod tests;

@@ -19,12 +19,15 @@ use std::sync::Arc;
 
 use barnabas_base::{LeaderEpoch, LeaderEpochs, Offset, TimestampMs};
 
-use crate::batch::BatchHeader;
+use crate::checkpoints::clean_shutdown;
+use crate::checkpoints::offset_checkpoint;
+use crate::disk::small_file;
 use crate::disk::{Disk, DiskError, OpenMode};
 use crate::error::StorageError;
+use crate::partition_files::epoch_file;
+use crate::segment::batch::BatchHeader;
+use crate::segment::walker::{NOT_NEXT, Step, WRONG_CHECKSUM, WRONG_EPOCH, Walked, Walker};
 use crate::segment::{LOG, offset_path, parse_offset_name};
-use crate::walker::{NOT_NEXT, Step, WRONG_CHECKSUM, WRONG_EPOCH, Walked, Walker};
-use crate::{clean_shutdown, epoch_file, offset_checkpoint, small_file};
 
 /// One segment as a look at the directory found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,17 @@
 //! One segment: the names of its files, and what is remembered of it in memory.
 
+pub(crate) mod batch;
+pub(crate) mod index_file;
+pub(crate) mod offset_index;
+pub(crate) mod time_index;
+pub(crate) mod transaction_index;
+pub(crate) mod walker;
+
 use std::path::{Path, PathBuf};
 
 use barnabas_base::{Offset, TimestampMs};
 
-use crate::file_pool::FileKind;
+use crate::disk::file_pool::FileKind;
 
 pub(crate) const LOG: &str = ".log";
 pub(crate) const OFFSET_INDEX: &str = ".index";

@@ -2,7 +2,7 @@
 //! ends of epochs, deletion of records.
 //!
 //! Neighbours: shell/broker/src/worker/partition_worker/reading/asks.rs, which opens the partition and spends its turn;
-//! core/storage's `log/time_search.rs`.
+//! core/storage's `log/read/time_search.rs`.
 //!
 //! Source: Kafka `Partition.fetchOffsetForTimestamp`, `Partition.lastOffsetForLeaderEpoch`,
 //! `Partition.deleteRecordsOnLeader`.

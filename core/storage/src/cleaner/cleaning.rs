@@ -15,8 +15,8 @@ use super::transactions::Transactions;
 use super::types::{
     CleanError, CleanStats, CleanedSegment, LastRecord, LogToClean, Pace, Replacement, SegmentToClean,
 };
-use crate::batch::BatchHeader;
 use crate::disk::Disk;
+use crate::segment::batch::BatchHeader;
 use crate::segment::{self, offset_path};
 
 /// A cleaning whose keys are known: [`Cleaning::next_group`] until there is none, and then the log is clean up to

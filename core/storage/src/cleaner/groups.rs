@@ -2,8 +2,8 @@
 //!
 //! Source: Kafka `Cleaner.groupSegmentsBySize`.
 
+use crate::disk::file_pool::FileKind;
 use crate::disk::{Disk, DiskError};
-use crate::file_pool::FileKind;
 use crate::segment::offset_path;
 
 use super::types::{LogToClean, SegmentToClean};

@@ -6,10 +6,10 @@ use barnabas_base::Offset;
 use bytes::Bytes;
 
 use super::types::{CleanError, LogToClean, Pace, SegmentToClean};
-use crate::batch::BatchHeader;
 use crate::disk::{Disk, OpenMode};
+use crate::segment::batch::BatchHeader;
+use crate::segment::walker::{Step, Walker};
 use crate::segment::{self, offset_path};
-use crate::walker::{Step, Walker};
 
 /// A segment being read from front to back.
 #[derive(Debug)]

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use barnabas_base::{Offset, TimestampMs};
 
 use super::types::{CleanError, CleanedSegment, LogToClean, Pace};
-use crate::batch::BatchHeader;
+use crate::disk::file_pool::FileKind;
 use crate::disk::{Disk, DiskError, DiskFile, OpenMode};
-use crate::file_pool::FileKind;
-use crate::offset_index::OffsetEntry;
+use crate::segment::batch::BatchHeader;
+use crate::segment::offset_index::OffsetEntry;
+use crate::segment::transaction_index::AbortedTransaction;
 use crate::segment::{self, LargestTimestamp, Segment, offset_path};
-use crate::transaction_index::AbortedTransaction;
 
 /// Bytes per write.
 const PIECE_BYTES: usize = 1 << 20;

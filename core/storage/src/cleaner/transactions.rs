@@ -6,7 +6,7 @@
 use barnabas_base::{Map, Offset, ProducerId, Set};
 use barnabas_wire::records::{BatchHeader, ControlType};
 
-use crate::transaction_index::AbortedTransaction;
+use crate::segment::transaction_index::AbortedTransaction;
 
 #[derive(Debug, Default)]
 pub(super) struct Transactions {

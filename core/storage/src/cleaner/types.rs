@@ -7,12 +7,12 @@ use std::sync::Arc;
 use barnabas_base::{Offset, ProducerEpoch, TimestampMs, TopicPartition};
 
 use crate::disk::DiskError;
+use crate::disk::file_pool::LogId;
 use crate::error::StorageError;
-use crate::file_pool::LogId;
 use crate::log_config::LogConfig;
 use crate::segment::DelayedDelete;
 use crate::segment::LargestTimestamp;
-use crate::transaction_index::AbortedTransaction;
+use crate::segment::transaction_index::AbortedTransaction;
 
 /// What may be cleaned of a log, as its owner saw it at one moment: [`crate::Log::log_to_clean`].
 #[derive(Debug, Clone)]

@@ -7,8 +7,8 @@ use barnabas_wire::records::crc32c;
 use bytes::Bytes;
 
 use super::types::{Entry, EntryKind, JournalPartition, Place};
-use crate::batch::AppendBytes;
-use crate::block_buffer::BlockBuffer;
+use crate::disk::block_buffer::BlockBuffer;
+use crate::segment::batch::AppendBytes;
 
 pub(super) const MAGIC: [u8; 8] = *b"BarnJrn\x01";
 /// From here on the checksum covers.

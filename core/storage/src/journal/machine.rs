@@ -18,7 +18,7 @@ use super::types::{
     DurableEnd, Entry, EntryKind, Figures, JournalConfig, JournalPartition, Micros, Place, Refused, Round,
     RoundDone, Take, WriteBack, WriteBackTicket,
 };
-use crate::block_buffer::{BLOCK_BYTES, BlockBuffer};
+use crate::disk::block_buffer::{BLOCK_BYTES, BlockBuffer};
 
 /// The journal of one log directory. See the header of the folder.
 #[derive(Debug)]

@@ -39,7 +39,7 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-pub use crate::block_buffer::BLOCK_BYTES;
+pub use crate::disk::block_buffer::BLOCK_BYTES;
 pub use error::JournalError;
 pub use machine::Journal;
 pub use replay::{PartitionReplay, ReplayItem};

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::error::JournalError;
 use super::types::{Entry, EntryKind, JournalPartition, WriteBackOp};
-use crate::batch::{AppendBytes, BatchHeader};
+use crate::segment::batch::{AppendBytes, BatchHeader};
 
 /// The journal's tail of one partition.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use super::types::Place;
-use crate::block_buffer::BLOCK_BYTES;
+use crate::disk::block_buffer::BLOCK_BYTES;
 
 #[derive(Debug)]
 pub(super) struct Ring {

@@ -21,7 +21,7 @@ use super::error::JournalError;
 use super::format::{ROUND_HEADER_BYTES, RoundHeader, parse_entries};
 use super::replay::PartitionReplay;
 use super::types::{JournalPartition, Place};
-use crate::block_buffer::BLOCK_BYTES;
+use crate::disk::block_buffer::BLOCK_BYTES;
 use crate::disk::{Disk, DiskError, DiskFile, OpenMode};
 
 /// A piece of a file that is read at once while looking for rounds that should not be there.

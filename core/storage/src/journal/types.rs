@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use barnabas_base::{LeaderEpoch, Offset, TopicId, TopicPartition};
 
-use crate::batch::AppendBytes;
-use crate::block_buffer::BlockBuffer;
+use crate::disk::block_buffer::BlockBuffer;
+use crate::segment::batch::AppendBytes;
 
 /// A clock that only goes forward, in microseconds: a round takes less than a millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

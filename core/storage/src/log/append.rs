@@ -1,21 +1,26 @@
 //! Appending: batches go behind one another into the active segment, with an index entry now and then, until it is
 //! full.
 
+pub(in crate::log) mod direct;
+pub(in crate::log) mod gather;
+pub(in crate::log) mod stage;
+pub(in crate::log) mod sync;
+
 use barnabas_base::{EpochEntry, Offset, TimestampMs};
 
-use super::direct::Run;
-use super::gather::{Batches, Order, begins_epoch, gather};
-use super::memory::TailMemory;
 use super::{Active, Appended, Log};
-use crate::batch::{AppendBytes, BatchHeader};
+use crate::disk::file_pool::{FileKind, FilePool};
 use crate::disk::{DiskErrorKind, DiskFile, OpenMode};
 use crate::error::StorageError;
-use crate::file_pool::{FileKind, FilePool};
-use crate::index_file::IndexEntries;
-use crate::offset_index::{self, OffsetEntry};
+use crate::log::append::direct::Run;
+use crate::log::append::gather::{Batches, Order, begins_epoch, gather};
+use crate::log::tail::memory::TailMemory;
+use crate::segment::batch::{AppendBytes, BatchHeader};
+use crate::segment::index_file::IndexEntries;
+use crate::segment::offset_index::{self, OffsetEntry};
+use crate::segment::time_index;
+use crate::segment::walker::SKIP_FROM_BYTES;
 use crate::segment::{LargestTimestamp, Segment};
-use crate::time_index;
-use crate::walker::SKIP_FROM_BYTES;
 
 /// Writes of this much and more are taken for a segment that grows fast: room is set aside ahead of them. To set room
 /// aside for a few MiB at once keeps the file in few pieces and the search for room short (lab/bench/JOURNAL.md, 5).

@@ -7,23 +7,30 @@
 //! cut; a segment that is shorter than what was synced is such damage; and nothing is removed on the word of a file
 //! that has not been checked.
 
+pub(in crate::log) mod known;
+pub(in crate::log) mod leftovers;
+pub(in crate::log) mod lost;
+pub(in crate::log) mod sealed;
+pub(in crate::log) mod vouched;
+
 use std::sync::Arc;
 
 use barnabas_base::{LeaderEpochs, Offset, TimestampMs};
 use bytes::Bytes;
 
-use super::gather::begins_epoch;
-use super::transactions::Transactions;
-use super::vouched::Vouched;
 use super::{Active, Log, LogPlace, OpenFrom, Opened, TailCut};
-use crate::batch::BatchHeader;
 use crate::disk::DirEntry;
+use crate::disk::file_pool::{FileKind, FilePool};
+use crate::disk::small_file;
 use crate::error::StorageError;
-use crate::file_pool::{FileKind, FilePool};
+use crate::log::append::gather::begins_epoch;
+use crate::log::open::vouched::Vouched;
+use crate::log::small_files::transactions::Transactions;
 use crate::log_config::LogConfig;
+use crate::partition_files::epoch_file;
+use crate::segment::batch::BatchHeader;
+use crate::segment::walker::{NOT_NEXT, OUT_OF_REACH, Step, WRONG_CHECKSUM, WRONG_EPOCH, Walker};
 use crate::segment::{self, Segment, parse_offset_name};
-use crate::walker::{NOT_NEXT, OUT_OF_REACH, Step, WRONG_CHECKSUM, WRONG_EPOCH, Walker};
-use crate::{epoch_file, small_file};
 
 impl Log {
     /// Opens what an earlier process left in `place`; after an unclean stop, checks what lies past the recovery point,

@@ -10,17 +10,19 @@
 //!
 //! Where a read meets damage, the batch may lie behind it: sound/behind.rs looks for it.
 
+pub(in crate::log) mod time_search;
+
 use barnabas_base::Offset;
 use bytes::Bytes;
 
 use super::tail::{Tail, Wish};
 use super::{BatchesRead, Log, LogPosition, ReadHint};
-use crate::batch::{BatchHeader, NoBatch};
+use crate::disk::file_pool::{FileKind, FilePool};
 use crate::error::StorageError;
-use crate::file_pool::{FileKind, FilePool};
-use crate::index_file::IndexEntries;
-use crate::offset_index::{ENTRY_BYTES, OffsetEntries, OffsetEntry};
-use crate::walker::{NOT_NEXT, OUT_OF_REACH, Step, WRONG_CHECKSUM, Walker, Wanted};
+use crate::segment::batch::{BatchHeader, NoBatch};
+use crate::segment::index_file::IndexEntries;
+use crate::segment::offset_index::{ENTRY_BYTES, OffsetEntries, OffsetEntry};
+use crate::segment::walker::{NOT_NEXT, OUT_OF_REACH, Step, WRONG_CHECKSUM, Walker, Wanted};
 
 /// Read on top of what was asked for, since the index names a place up to `index.interval.bytes` before the offset.
 const SLACK_BYTES: usize = 8 << 10;

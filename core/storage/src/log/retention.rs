@@ -2,14 +2,17 @@
 //!
 //! Source: Kafka `UnifiedLog.deleteOldSegments`, `deletableSegments`.
 
+pub(in crate::log) mod replace;
+pub(in crate::log) mod truncate;
+
 use barnabas_base::{Offset, TimestampMs};
 
 use super::Log;
+use crate::disk::file_pool::{FileKind, FilePool};
 use crate::error::StorageError;
-use crate::file_pool::{FileKind, FilePool};
-use crate::index_file::IndexEntries;
 use crate::segment::DelayedDelete;
 use crate::segment::LargestTimestamp;
+use crate::segment::index_file::IndexEntries;
 
 impl Log {
     /// Applies retention by start offset, size and time to segments that lie below `high_watermark`.

@@ -1,15 +1,19 @@
 //! The small files beside the segments: topic id, leader epochs, producer snapshots, aborted transactions.
 
+pub(in crate::log) mod transactions;
+
 use barnabas_base::Offset;
 
 use super::Log;
+use crate::disk::file_pool::{FileKind, FilePool};
+use crate::disk::small_file;
 use crate::disk::{DirEntry, OpenMode};
 use crate::error::StorageError;
-use crate::file_pool::{FileKind, FilePool};
-use crate::producer_snapshot::{self, ProducerEntry};
+use crate::partition_files::epoch_file;
+use crate::partition_files::partition_metadata;
+use crate::partition_files::producer_snapshot::{self, ProducerEntry};
+use crate::segment::transaction_index::{self, AbortedTransaction};
 use crate::segment::{self, offset_path, parse_offset_name};
-use crate::transaction_index::{self, AbortedTransaction};
-use crate::{epoch_file, partition_metadata, small_file};
 
 /// What a start reads at most to find producers' states again, besides what lies past the recovery point: some
 /// milliseconds.

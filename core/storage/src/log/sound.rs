@@ -16,9 +16,9 @@ pub(super) mod misplaced;
 use barnabas_base::Offset;
 
 use super::Log;
-use crate::batch::BatchHeader;
+use crate::disk::file_pool::FilePool;
 use crate::error::StorageError;
-use crate::file_pool::FilePool;
+use crate::segment::batch::BatchHeader;
 
 /// Stretches that are remembered; a reader that goes on extends its own.
 const STRETCHES_MAX: usize = 8;

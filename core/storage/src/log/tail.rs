@@ -9,6 +9,8 @@
 //! 2. `staged_bytes ≤ bytes`, and both are what the pieces hold
 //! 3. a piece is forgotten only once it is written back, or given up with its offsets
 
+pub(in crate::log) mod memory;
+
 #[cfg(test)]
 mod tests;
 
@@ -18,8 +20,8 @@ use barnabas_base::Offset;
 use bytes::Bytes;
 
 use super::types::{Found, StagedRecords};
-use crate::batch::BatchHeader;
-use crate::transaction_index::AbortedTransaction;
+use crate::segment::batch::BatchHeader;
+use crate::segment::transaction_index::AbortedTransaction;
 
 /// See the file's header. A log has none while nothing of it is in memory.
 #[derive(Debug, Default)]

@@ -23,12 +23,12 @@ use bytes::Bytes;
 
 use super::{Log, LogPlace, OpenFrom, Opened, TailMemory};
 use crate::AppendBytes;
-use crate::batch::BatchHeader;
+use crate::disk::file_pool::FilePool;
+use crate::disk::memory_disk::MemoryDisk;
 use crate::error::StorageError;
-use crate::file_pool::FilePool;
 use crate::log_config::LogConfig;
 use crate::log_dir::LogDir;
-use crate::memory_disk::MemoryDisk;
+use crate::segment::batch::BatchHeader;
 
 pub(super) const ROOT: &str = "/data";
 pub(super) const NOW: TimestampMs = TimestampMs(1_000_000);

@@ -7,10 +7,10 @@ use barnabas_base::{LeaderEpoch, Offset, TimestampMs, TopicId, TopicPartition, U
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-use crate::dir_name::{DirKind, PartitionDir};
+use crate::disk::file_pool::{FileKey, HeldFile, LogId};
 use crate::disk::{Disk, DiskError, FileSystem};
 use crate::error::StorageError;
-use crate::file_pool::{FileKey, HeldFile, LogId};
+use crate::partition_files::dir_name::{DirKind, PartitionDir};
 
 /// Where a log lies: `root/topic-partition`, or `root/topic-partition.<id>-future` while it is a copy in the making.
 #[derive(Debug, Clone)]

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use super::LogDir;
-use crate::checkpoint_guard::{self, Guard, Guarded};
+use crate::checkpoints::guard::{self, Guard, Guarded};
+use crate::checkpoints::offset_checkpoint;
 use crate::disk::Disk;
+use crate::disk::small_file;
 use crate::error::StorageError;
-use crate::{offset_checkpoint, small_file};
 
 impl LogDir {
     /// Before the files are: what they are and what they are about to be.
@@ -16,7 +17,7 @@ impl LogDir {
             .iter()
             .map(|file| {
                 let text = file.changed.then(|| offset_checkpoint::render(&file.offsets));
-                let after = text.map_or(file.sum, |text| checkpoint_guard::sum(Some(text.as_bytes())));
+                let after = text.map_or(file.sum, |text| guard::sum(Some(text.as_bytes())));
                 Guarded { name: file.name, before: file.sum, after }
             })
             .collect();
@@ -26,7 +27,7 @@ impl LogDir {
         let log_starts = self.log_starts.offsets.clone();
         let Self { is_synced, journal, stopped, .. } = *self;
         let guard = Guard { is_synced, journal, stopped, files, log_starts };
-        let path = self.path.join(checkpoint_guard::FILE_NAME);
+        let path = self.path.join(guard::FILE_NAME);
         small_file::replace(&*self.disk, &path, guard.render().as_bytes())?;
         self.guard_changed = false;
         Ok(())
@@ -40,7 +41,7 @@ pub(super) fn read(
     clean_shutdown: Option<&[u8]>,
     damaged: &mut Vec<StorageError>,
 ) -> Result<Option<Guard>, StorageError> {
-    let path = dir.join(checkpoint_guard::FILE_NAME);
+    let path = dir.join(guard::FILE_NAME);
     let Some(text) = small_file::read(disk, &path)? else { return Ok(None) };
     let Some(guard) = Guard::parse(&text) else {
         let what = "its checksum is wrong".to_owned();
@@ -53,8 +54,8 @@ pub(super) fn read(
     };
     let mut found = Vec::new();
     for name in offset_checkpoint::ALL {
-        found.push(checkpoint_guard::sum(small_file::read(disk, &dir.join(name))?.as_deref()));
+        found.push(guard::sum(small_file::read(disk, &dir.join(name))?.as_deref()));
     }
-    let is_overtaken = guard.is_overtaken(checkpoint_guard::sum(clean_shutdown), &found);
+    let is_overtaken = guard.is_overtaken(guard::sum(clean_shutdown), &found);
     Ok((!is_overtaken).then_some(guard))
 }

@@ -5,10 +5,11 @@ use std::path::Path;
 use barnabas_base::{BrokerEpoch, TimestampMs};
 
 use super::LogDir;
+use crate::checkpoints::clean_shutdown;
 use crate::disk::Disk;
+use crate::disk::small_file;
 use crate::error::StorageError;
-use crate::last_life::{self, LastLife};
-use crate::{clean_shutdown, small_file};
+use crate::log_dir::last_life::{self, LastLife};
 
 impl LogDir {
     /// The life that left all that it had acknowledged here: it stopped cleanly (KIP-966), or it was ended while it

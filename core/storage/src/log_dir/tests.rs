@@ -4,8 +4,8 @@ use barnabas_base::{BrokerId, PartitionIndex, Text, TimestampMs};
 
 use super::*;
 use crate::disk::OpenMode;
-use crate::epoch_file;
-use crate::memory_disk::MemoryDisk;
+use crate::disk::memory_disk::MemoryDisk;
+use crate::partition_files::epoch_file;
 
 const ROOT: &str = "/data";
 

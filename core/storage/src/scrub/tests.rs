@@ -1,5 +1,5 @@
 use super::*;
-use crate::memory_disk::MemoryDisk;
+use crate::disk::memory_disk::MemoryDisk;
 use barnabas_base::TimestampMs;
 use barnabas_wire::records::{BatchBuilder, BatchOptions};
 

@@ -15,7 +15,7 @@
 //! Always true:
 //! 1. a journal forgets nothing that is not synced in segments, or kept in a file of its own (2)
 //! 2. a partition whose log is damaged keeps what the journal held of it beside the partition's directory
-//!    (core/storage/src/quarantine.rs), and stays offline; the others are served
+//!    (core/storage/src/log_dir/quarantine.rs), and stays offline; the others are served
 //! 3. nothing is replayed into a partition that has another topic id, was deleted, lies in another directory, or left
 //!    this broker
 

@@ -200,7 +200,7 @@ fn rounds_and_entries_are_the_same_after_a_round_trip() {
         EntryKind::Restart { at: Offset(70) },
         EntryKind::Remove,
     ];
-    let mut buffer = crate::block_buffer::BlockBuffer::new(8192);
+    let mut buffer = crate::disk::block_buffer::BlockBuffer::new(8192);
     buffer.push(&[0; format::ROUND_HEADER_BYTES]);
     let mut bytes = format::ROUND_HEADER_BYTES;
     for kind in kinds.clone() {

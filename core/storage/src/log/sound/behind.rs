@@ -20,11 +20,11 @@ use std::sync::Arc;
 use barnabas_base::Offset;
 use bytes::Bytes;
 
-use crate::batch::{BatchHeader, HEADER_BYTES};
 use crate::disk::DiskFile;
+use crate::disk::file_pool::{FileKind, FilePool};
 use crate::error::StorageError;
-use crate::file_pool::{FileKind, FilePool};
 use crate::log::Log;
+use crate::segment::batch::{BatchHeader, HEADER_BYTES};
 
 /// How far behind the index entry before an offset its batch is looked for.
 const REACH_BYTES: u32 = 8 << 20;

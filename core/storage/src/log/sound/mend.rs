@@ -14,13 +14,13 @@
 
 use barnabas_base::Offset;
 
-use crate::batch::BatchHeader;
+use crate::disk::file_pool::{FileKind, FilePool};
 use crate::error::StorageError;
-use crate::file_pool::{FileKind, FilePool};
 use crate::log::Log;
 use crate::scrub::{KnownEpochs, Listed, SegmentScrub};
+use crate::segment::batch::BatchHeader;
+use crate::segment::walker::Step;
 use crate::segment::{LOG, parse_offset_name};
-use crate::walker::Step;
 
 /// Where a batch is damaged, by [`StorageError::Damaged`]. Behind a batch whose length has changed, a place may be
 /// wrong: the leader's batches do not fit there, and it is gone once that batch is mended.

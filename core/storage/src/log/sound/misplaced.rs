@@ -10,11 +10,11 @@
 use barnabas_base::Offset;
 use smallvec::SmallVec;
 
-use crate::batch::BatchHeader;
+use crate::disk::file_pool::FilePool;
 use crate::error::StorageError;
-use crate::file_pool::FilePool;
 use crate::log::Log;
-use crate::walker::{NOT_NEXT, OUT_OF_REACH, Step, WRONG_CHECKSUM, WRONG_EPOCH, Walked, Walker};
+use crate::segment::batch::BatchHeader;
+use crate::segment::walker::{NOT_NEXT, OUT_OF_REACH, Step, WRONG_CHECKSUM, WRONG_EPOCH, Walked, Walker};
 
 /// What a walk through a segment found.
 #[derive(Debug)]

@@ -139,7 +139,7 @@ fn damage_past_the_recovery_point_is_cut_there() {
         match bench.read_all(100) {
             // Nothing was known of the epochs there. The batches that follow show it.
             Err(StorageError::Damaged { what, .. }) if matches!(how, Damage::Flip(_)) => {
-                assert_eq!(what, crate::walker::WRONG_EPOCH, "{how:?}");
+                assert_eq!(what, crate::segment::walker::WRONG_EPOCH, "{how:?}");
             }
             all => assert_eq!(all.unwrap().len(), read.len() + 5),
         }

@@ -2,7 +2,7 @@
 
 use super::headers::{ALL, END, RECORDS, Which, flip, stopped};
 use super::*;
-use crate::memory_disk::Faults;
+use crate::disk::memory_disk::Faults;
 use crate::scrub::Scrubbed;
 use crate::{DamagedPlace, Mend};
 

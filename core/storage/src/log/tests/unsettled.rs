@@ -50,7 +50,7 @@ fn leave(left: Left) -> Bench {
         bench.log.write_producer_snapshot(&mut bench.files, Offset(6), &[entry()]).unwrap();
     }
     bench.sync().unwrap();
-    let path = bench.log.path(Offset(0), crate::file_pool::FileKind::Log);
+    let path = bench.log.path(Offset(0), crate::disk::file_pool::FileKind::Log);
     bench.disk.corrupt(&path, |bytes| match left {
         Left::Tail => bytes[5 * size + 70] ^= 1,
         Left::Segment | Left::Snapshot => bytes.truncate(5 * size),

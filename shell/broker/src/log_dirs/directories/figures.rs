@@ -2,7 +2,7 @@
 //! there.
 //!
 //! Counted as the image changes, measured once a second by housekeeping. The rule itself is
-//! core/storage/src/placement.rs.
+//! core/storage/src/log_dir/placement.rs.
 
 use super::Directory;
 use crate::mailbox::PartitionKey;

@@ -2,7 +2,7 @@
 //! `placement::locate` decides.
 //!
 //! Neighbours: partition_worker/lifecycle/waiting.rs and opening.rs, node/log_dirs/deleted.rs, which ask; mover.rs;
-//! core/storage/src/placement/locate.rs.
+//! core/storage/src/log_dir/placement/locate.rs.
 
 use crate::log_dirs::directories::{Directories, current_dir, is_reserved, random_uuid};
 use crate::mailbox::PartitionKey;

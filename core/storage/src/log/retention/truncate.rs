@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use barnabas_base::{Offset, TimestampMs};
 
-use super::{Active, Log};
 use crate::disk::OpenMode;
-use crate::epoch_file;
+use crate::disk::file_pool::{FileKind, FilePool};
 use crate::error::StorageError;
-use crate::file_pool::{FileKind, FilePool};
-use crate::offset_index::OffsetEntry;
+use crate::log::{Active, Log};
+use crate::partition_files::epoch_file;
 use crate::segment::DelayedDelete;
+use crate::segment::offset_index::OffsetEntry;
 use crate::segment::{self, LargestTimestamp, offset_path};
 
 impl Log {
@@ -250,7 +250,7 @@ impl Log {
     }
 
     /// Synced as well: an entry that came back would hide what is written there next.
-    pub(super) fn cut_transaction_index(
+    pub(in crate::log) fn cut_transaction_index(
         &mut self,
         files: &mut FilePool,
         base: Offset,
@@ -259,14 +259,18 @@ impl Log {
         let aborted = self.read_transaction_index(files, base)?;
         if let Some(file) = self.existing_file(files, base, FileKind::TransactionIndex)? {
             let kept = aborted.iter().take_while(|aborted| aborted.last_offset < offset).count();
-            file.set_len((kept * crate::transaction_index::ENTRY_BYTES) as u64)?;
+            file.set_len((kept * crate::segment::transaction_index::ENTRY_BYTES) as u64)?;
             self.mark_dirty(files, base, FileKind::TransactionIndex, file);
         }
         Ok(())
     }
 
     /// Makes the last segment, at `at`, the active one: reads what is remembered of it from its files.
-    pub(super) fn read_active(&mut self, files: &mut FilePool, at: usize) -> Result<(), StorageError> {
+    pub(in crate::log) fn read_active(
+        &mut self,
+        files: &mut FilePool,
+        at: usize,
+    ) -> Result<(), StorageError> {
         let base = self.segments[at].base;
         let size = self.segments[at].size;
         let offsets = self.sealed_entries::<8>(files, base, FileKind::OffsetIndex)?;
@@ -344,7 +348,7 @@ impl Log {
     }
 
     /// Renames the files of segments to `.deleted`, snapshots at their bases included.
-    pub(super) fn set_aside(
+    pub(in crate::log) fn set_aside(
         &mut self,
         files: &mut FilePool,
         bases: &[Offset],

@@ -9,11 +9,11 @@
 
 use barnabas_base::Offset;
 
-use super::Log;
+use crate::log::Log;
 
 /// Where producer snapshots stand; [`Offset::NONE`]: nowhere.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Vouched {
+pub(in crate::log) struct Vouched {
     /// The newest that this process has written.
     written: Offset,
     /// The newest that is durable.

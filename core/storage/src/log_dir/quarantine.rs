@@ -20,12 +20,12 @@ use barnabas_base::{Offset, TimestampMs, TopicId, TopicPartition};
 use barnabas_wire::records::BatchHeader;
 use bytes::Bytes;
 
-use crate::dir_name::partition_file_name;
+use crate::disk::file_pool::FilePool;
 use crate::disk::{Disk, OpenMode};
 use crate::error::StorageError;
-use crate::file_pool::FilePool;
 use crate::journal::PartitionReplay;
 use crate::log::Log;
+use crate::partition_files::dir_name::partition_file_name;
 
 const LOG_END: &str = "log end ";
 const UNFINISHED: &str = ".tmp";

@@ -9,16 +9,16 @@ use barnabas_base::{Map, Offset, ProducerId};
 use barnabas_wire::records::{Batch, EndTxnMarker};
 use bytes::Bytes;
 
-use super::Log;
-use crate::batch::BatchHeader;
+use crate::disk::file_pool::{FileKind, FilePool};
 use crate::error::StorageError;
-use crate::file_pool::{FileKind, FilePool};
-use crate::transaction_index::AbortedTransaction;
-use crate::walker::Wanted;
+use crate::log::Log;
+use crate::segment::batch::BatchHeader;
+use crate::segment::transaction_index::AbortedTransaction;
+use crate::segment::walker::Wanted;
 
 /// Transactions as the batches from an offset on show them.
 #[derive(Debug)]
-pub(super) struct Transactions {
+pub(in crate::log) struct Transactions {
     from: Offset,
     /// Whether `open` knows what was open at `from`.
     knows_before: bool,
@@ -27,17 +27,17 @@ pub(super) struct Transactions {
 }
 
 impl Transactions {
-    pub(super) fn from(from: Offset) -> Self {
+    pub(in crate::log) fn from(from: Offset) -> Self {
         Self { from, knows_before: false, open: Map::default(), aborted: Vec::new() }
     }
 
     /// Those that ended since this was last asked.
-    pub(super) fn take_aborted(&mut self) -> Vec<AbortedTransaction> {
+    pub(in crate::log) fn take_aborted(&mut self) -> Vec<AbortedTransaction> {
         std::mem::take(&mut self.aborted)
     }
 
     /// The next batch of `log`.
-    pub(super) fn observe(
+    pub(in crate::log) fn observe(
         &mut self,
         log: &mut Log,
         files: &mut FilePool,
@@ -128,7 +128,7 @@ impl Log {
     }
 
     /// Writes a segment's index anew from its batches. Returns what is in it.
-    pub(super) fn rebuild_transaction_index(
+    pub(in crate::log) fn rebuild_transaction_index(
         &mut self,
         files: &mut FilePool,
         at: usize,
@@ -170,7 +170,7 @@ impl Log {
 
     /// Makes `aborted` the contents of a segment's index, unless they are that already. What is right of them stays where
     /// it is: the disk may be full, or the power go, and the next start believes what it finds there.
-    pub(super) fn write_transaction_index(
+    pub(in crate::log) fn write_transaction_index(
         &mut self,
         files: &mut FilePool,
         base: Offset,

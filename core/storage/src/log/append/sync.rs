@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use barnabas_base::{Offset, TimestampMs};
 
-use super::{Dirty, Log, Settling, SyncTicket, Unsynced};
 use crate::disk::DiskFile;
+use crate::disk::file_pool::{FileKind, FilePool};
 use crate::error::StorageError;
-use crate::file_pool::{FileKind, FilePool};
+use crate::log::{Dirty, Log, Settling, SyncTicket, Unsynced};
 
 impl Log {
     /// What has to be synced so that everything appended or written back so far is durable. `None`: everything is,
@@ -107,7 +107,7 @@ impl Log {
 
     /// At the end of an opening: what was found counts only once it is durable as it was found, where an earlier
     /// process may have made it so. A log in which nothing changes need not wait for that.
-    pub(super) fn note_unsettled(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+    pub(in crate::log) fn note_unsettled(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         let Unsynced { files: dirty, is_whole, dir, root } = &self.dirty;
         if dirty.is_empty() && !(*is_whole || *dir || *root) {
             self.settling = Settling::Due;
@@ -121,7 +121,7 @@ impl Log {
     /// Before the first write: a tail and segments that an earlier process cut off are gone for good, so that nothing
     /// of them can come back within, or behind, what is written there. The rest goes with the next ticket: indexes and
     /// snapshots have weight below the recovery point alone, which does not move before that.
-    pub(super) fn settle(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+    pub(in crate::log) fn settle(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         if self.settling == Settling::Done {
             return Ok(());
         }
@@ -188,7 +188,7 @@ impl Log {
     }
 
     /// Notes that `file` was written to.
-    pub(super) fn mark_dirty(
+    pub(in crate::log) fn mark_dirty(
         &mut self,
         files: &FilePool,
         base: Offset,
@@ -209,7 +209,7 @@ impl Log {
     }
 
     /// A segment whose files were renamed away needs no sync any more.
-    pub(super) fn forget_dirty(&mut self, base: Offset) {
+    pub(in crate::log) fn forget_dirty(&mut self, base: Offset) {
         self.dirty.files.retain(|(key, _)| key.base != base);
     }
 }

@@ -5,8 +5,8 @@
 
 use barnabas_base::{Offset, TimestampMs};
 
-use crate::index_file::IndexEntries;
 use crate::segment::LargestTimestamp;
+use crate::segment::index_file::IndexEntries;
 
 pub(crate) const ENTRY_BYTES: usize = 12;
 

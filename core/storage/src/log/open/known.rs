@@ -12,20 +12,20 @@
 
 use barnabas_base::{LeaderEpoch, Offset};
 
-use super::{Active, LeaderEpochs, Log, OpenFrom, Opened};
-use crate::batch::BatchHeader;
 use crate::disk::DiskFile;
+use crate::disk::file_pool::{FileKind, FilePool};
 use crate::error::StorageError;
-use crate::file_pool::{FileKind, FilePool};
-use crate::index_file::IndexEntries;
-use crate::offset_index::OffsetEntry;
+use crate::log::{Active, LeaderEpochs, Log, OpenFrom, Opened};
+use crate::segment::batch::BatchHeader;
+use crate::segment::index_file::IndexEntries;
+use crate::segment::offset_index::OffsetEntry;
+use crate::segment::transaction_index::AbortedTransaction;
+use crate::segment::walker::{NOT_NEXT, OUT_OF_REACH, Step, Walker};
 use crate::segment::{LargestTimestamp, Segment};
-use crate::transaction_index::AbortedTransaction;
-use crate::walker::{NOT_NEXT, OUT_OF_REACH, Step, Walker};
 
 /// What is known of a segment besides what the log itself holds.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(in crate::log) struct Known {
     /// Of the segment's aborted transactions those whose markers lie below the recovery point.
     pub aborted: Vec<AbortedTransaction>,
     /// Its index files held more than is believed.
@@ -70,7 +70,7 @@ impl Log {
     ///
     /// # Errors
     /// [`StorageError::Damaged`]: their headers do not follow one another.
-    pub(super) fn take_known(
+    pub(in crate::log) fn take_known(
         &mut self,
         files: &mut FilePool,
         found: Segment,
@@ -317,7 +317,7 @@ impl Log {
 
     /// The last segment's index files hold less than they did: that is synced before anything rests on what comes
     /// after.
-    pub(super) fn note_indexes(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+    pub(in crate::log) fn note_indexes(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         let Some(base) = self.segments.last().map(|segment| segment.base) else { return Ok(()) };
         for kind in [FileKind::OffsetIndex, FileKind::TimeIndex] {
             if let Some(file) = self.existing_file(files, base, kind)? {

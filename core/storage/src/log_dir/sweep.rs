@@ -21,9 +21,9 @@
 use barnabas_base::{Offset, TimestampMs};
 use barnabas_wire::records::BatchHeader;
 
-use crate::dir_name::DirKind;
 use crate::journal::PartitionReplay;
 use crate::log_config::LogConfig;
+use crate::partition_files::dir_name::DirKind;
 
 /// What the image says of a folder's name and topic id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 use barnabas_base::Offset;
 
-use crate::index_file::IndexEntries;
+use crate::segment::index_file::IndexEntries;
 
 pub(crate) const ENTRY_BYTES: usize = 8;
 

@@ -18,13 +18,13 @@ use std::path::{Path, PathBuf};
 
 use barnabas_base::{Offset, TimestampMs};
 
-use super::Log;
 use crate::cleaner::{CleanTicket, CleanedSegment, LogToClean, Replaced, Replacement, SegmentToClean};
+use crate::disk::file_pool::{FileKind, FilePool};
 use crate::error::StorageError;
-use crate::file_pool::{FileKind, FilePool};
+use crate::log::Log;
 use crate::segment::DelayedDelete;
+use crate::segment::walker::Step;
 use crate::segment::{self, Segment, offset_path, parse_offset_name};
-use crate::walker::Step;
 
 /// What bounds compaction from outside of the log.
 #[derive(Debug, Clone, Copy)]

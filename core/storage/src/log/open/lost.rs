@@ -10,11 +10,11 @@
 
 use barnabas_base::Offset;
 
-use super::{Log, OpenFrom, Opened};
-use crate::batch::BatchHeader;
+use crate::disk::file_pool::{FileKind, FilePool};
 use crate::error::StorageError;
-use crate::file_pool::{FileKind, FilePool};
-use crate::walker::Step;
+use crate::log::{Log, OpenFrom, Opened};
+use crate::segment::batch::BatchHeader;
+use crate::segment::walker::Step;
 
 /// So many of the newest sealed segments are looked at, as each costs two short reads. The scrub looks at all
 /// (scrub.rs).
@@ -23,7 +23,7 @@ const LOOKED_AT_MAX: usize = 1000;
 impl Log {
     /// Whether a segment whose index was found, but not itself, should be there: it would fill a hole. Deletions take
     /// the segment's file first and may be interrupted, at either end of the log or, by compaction, inside.
-    pub(super) fn is_lost(
+    pub(in crate::log) fn is_lost(
         &self,
         files: &mut FilePool,
         base: Offset,
@@ -56,7 +56,7 @@ impl Log {
 
     /// # Errors
     /// [`StorageError::Damaged`]: the log's first segment was lost.
-    pub(super) fn look_for_lost_front(
+    pub(in crate::log) fn look_for_lost_front(
         &self,
         from: OpenFrom,
         opened: &mut Opened,
@@ -72,7 +72,7 @@ impl Log {
     /// # Errors
     /// [`StorageError::Damaged`]: a segment inside the log was lost; or a segment's last batch says that it ends
     /// elsewhere ([`Opened::damaged`] names it where the log can be repaired).
-    pub(super) fn look_for_lost_inside(
+    pub(in crate::log) fn look_for_lost_inside(
         &self,
         files: &mut FilePool,
         from: OpenFrom,
@@ -103,13 +103,13 @@ impl Log {
     }
 
     /// Batches follow one another, as nothing was compacted.
-    pub(super) fn has_no_holes(&self, from: OpenFrom) -> bool {
+    pub(in crate::log) fn has_no_holes(&self, from: OpenFrom) -> bool {
         !self.config.cleanup.compact && !from.was_compacted
     }
 
     /// The offset after a segment's last batch, and that one; `None` where it ends with something else, which a reader
     /// will find.
-    pub(super) fn end_of_segment(
+    pub(in crate::log) fn end_of_segment(
         &self,
         files: &mut FilePool,
         at: usize,

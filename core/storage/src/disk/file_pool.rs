@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use barnabas_base::{Map, Offset};
 
-use crate::block_buffer::BlockBuffer;
+use crate::disk::block_buffer::BlockBuffer;
 use crate::disk::{Disk, DiskError, DiskFile, FileSystem, OpenMode};
 
 /// Opens files on demand and keeps up to a bound of them open.
@@ -277,7 +277,7 @@ impl FilePool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory_disk::MemoryDisk;
+    use crate::disk::memory_disk::MemoryDisk;
     use std::path::Path;
 
     #[derive(Debug)]

@@ -4,11 +4,11 @@ use barnabas_base::{EpochEntry, Offset};
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-use super::StagedRecords;
-use super::memory::TailMemory;
-use crate::batch::{AppendBytes, BatchHeader, NoBatch};
-use crate::block_buffer::BLOCK_BYTES;
+use crate::disk::block_buffer::BLOCK_BYTES;
 use crate::error::StorageError;
+use crate::log::StagedRecords;
+use crate::log::tail::memory::TailMemory;
+use crate::segment::batch::{AppendBytes, BatchHeader, NoBatch};
 
 /// Batches that are staged together are divided into pieces of about this size: a reader looks for its batch in one
 /// piece.
@@ -16,7 +16,7 @@ const PIECE_BYTES: usize = 128 << 10;
 
 /// Batches copied together. Of one batch, which is what each of thousands of partitions gets at a time, no list is
 /// made.
-pub(super) struct Gathered {
+pub(in crate::log) struct Gathered {
     pub pieces: SmallVec<[StagedRecords; 1]>,
     /// The leader epochs that begin in them.
     pub epochs: SmallVec<[EpochEntry; 1]>,
@@ -36,7 +36,7 @@ impl Gathered {
 ///
 /// `position`: where in a file they will lie. Then they lie to the blocks of memory as they will to those of the file,
 /// and nearly all of them can be written past the page cache from where they are.
-pub(super) fn gather(
+pub(in crate::log) fn gather(
     memory: &mut TailMemory,
     mut order: Order,
     mut latest: Option<EpochEntry>,
@@ -81,7 +81,7 @@ pub(super) fn gather(
 }
 
 /// Where the next batch may begin.
-pub(super) struct Order {
+pub(in crate::log) struct Order {
     pub end: Offset,
     pub may_straddle: bool,
     pub segment_bytes: u32,
@@ -89,7 +89,7 @@ pub(super) struct Order {
 
 impl Order {
     /// Checks that the batch may come next.
-    pub(super) fn check(&mut self, header: &BatchHeader) -> Result<(), StorageError> {
+    pub(in crate::log) fn check(&mut self, header: &BatchHeader) -> Result<(), StorageError> {
         let straddles = std::mem::take(&mut self.may_straddle) && header.last_offset >= self.end;
         if header.base_offset < self.end && !straddles {
             return Err(StorageError::OutOfOrder { found: header.base_offset, end: self.end });
@@ -106,15 +106,15 @@ impl Order {
 }
 
 /// The batches in a piece: what each header says, and the one or two parts that its bytes lie in.
-pub(super) enum Batches<'a> {
+pub(in crate::log) enum Batches<'a> {
     Whole(&'a [u8]),
     Split { header: &'a [u8], body: &'a [u8] },
 }
 
-pub(super) type FoundBatch<'a> = (Result<BatchHeader, &'static str>, [&'a [u8]; 2]);
+pub(in crate::log) type FoundBatch<'a> = (Result<BatchHeader, &'static str>, [&'a [u8]; 2]);
 
 impl<'a> Batches<'a> {
-    pub(super) fn of(piece: &'a AppendBytes) -> Self {
+    pub(in crate::log) fn of(piece: &'a AppendBytes) -> Self {
         match piece {
             AppendBytes::Whole(bytes) => Self::Whole(bytes),
             AppendBytes::Split { header, body } => Self::Split { header, body },
@@ -163,7 +163,7 @@ impl<'a> Iterator for Batches<'a> {
 /// Whether the epochs change with this batch: it is the first of a newer one, or of an older one than a leader that
 /// wrote nothing had begun at or before its place. What is written back from memory finds all its epochs known, and
 /// newer ones behind it.
-pub(super) fn begins_epoch(latest: Option<EpochEntry>, header: &BatchHeader) -> bool {
+pub(in crate::log) fn begins_epoch(latest: Option<EpochEntry>, header: &BatchHeader) -> bool {
     header.magic >= 2
         && latest.is_none_or(|latest| {
             let is_empty = latest.epoch > header.leader_epoch && latest.start <= header.base_offset;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use barnabas_base::{LeaderEpoch, LeaderEpochs, Offset};
 use bytes::Bytes;
 
-use crate::batch::{BatchHeader, HEADER_BYTES, NoBatch};
 use crate::disk::{DiskError, DiskFile};
+use crate::segment::batch::{BatchHeader, HEADER_BYTES, NoBatch};
 
 /// Bytes per read: large enough that the calls do not matter, small enough for many logs to be opened at once.
 const CHUNK_BYTES: usize = 256 << 10;

@@ -1,16 +1,16 @@
 //! What an unclean start does with segments that were sealed before the recovery point, and with what it found past it.
 
-use super::{Log, Opened};
+use crate::disk::file_pool::{FileKind, FilePool};
 use crate::error::StorageError;
-use crate::file_pool::{FileKind, FilePool};
-use crate::offset_index::OffsetEntry;
-use crate::walker::Step;
+use crate::log::{Log, Opened};
+use crate::segment::offset_index::OffsetEntry;
+use crate::segment::walker::Step;
 use barnabas_base::Offset;
 
 impl Log {
     /// Segments below `first` lie below the recovery point: they are left alone, but for what may be missing of the
     /// newest.
-    pub(super) fn recover_sealed(
+    pub(in crate::log) fn recover_sealed(
         &mut self,
         files: &mut FilePool,
         first: usize,
@@ -57,7 +57,7 @@ impl Log {
     }
 
     /// What is past the recovery point was read, and need not be on disk: it is synced before anything rests on it.
-    pub(super) fn note_unsynced(
+    pub(in crate::log) fn note_unsynced(
         &mut self,
         files: &mut FilePool,
         first: usize,

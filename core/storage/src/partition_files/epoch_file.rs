@@ -4,13 +4,13 @@
 
 use barnabas_base::{EpochEntry, LeaderEpoch, LeaderEpochs, Offset};
 
-use crate::checkpoint_text;
+use crate::checkpoints::text;
 
 pub(crate) const FILE_NAME: &str = "leader-epoch-checkpoint";
 
 pub(crate) fn render(epochs: &LeaderEpochs) -> String {
     let line = |entry: &EpochEntry| format!("{} {}", entry.epoch, entry.start);
-    checkpoint_text::render(epochs.entries().iter().map(line))
+    text::render(epochs.entries().iter().map(line))
 }
 
 pub(crate) fn parse(text: &[u8]) -> Result<LeaderEpochs, String> {
@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<LeaderEpochs, String> {
         // Its last number may be cut off as well, and a number still.
         return Err("it ends within a line".to_owned());
     }
-    let entries = checkpoint_text::parse(text, |line| {
+    let entries = text::parse(text, |line| {
         let (epoch, start) = line.split_once(char::is_whitespace)?;
         let (epoch, start) = (epoch.parse().ok()?, start.trim().parse().ok()?);
         (epoch >= 0 && start >= 0).then_some(EpochEntry { epoch: LeaderEpoch(epoch), start: Offset(start) })

@@ -48,7 +48,7 @@ impl TailMemory {
 
     /// Room for exactly so many bytes, empty. What is small comes from one slab, so where it begins says where the next
     /// begins.
-    pub(super) fn take(&mut self, bytes: usize) -> BytesMut {
+    pub(in crate::log) fn take(&mut self, bytes: usize) -> BytesMut {
         if self.kept_bytes_max < SLAB_BYTES {
             return BytesMut::with_capacity(bytes);
         }

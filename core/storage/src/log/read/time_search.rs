@@ -9,12 +9,12 @@ use barnabas_base::{LeaderEpoch, Offset, TimestampMs};
 use barnabas_wire::records::{Batch, BatchError, Message};
 use bytes::Bytes;
 
-use super::tail::Tail;
-use super::{FoundTimestamp, Log};
-use crate::batch::BatchHeader;
+use crate::disk::file_pool::{FileKind, FilePool};
 use crate::error::StorageError;
-use crate::file_pool::{FileKind, FilePool};
+use crate::log::tail::Tail;
+use crate::log::{FoundTimestamp, Log};
 use crate::segment::LargestTimestamp;
+use crate::segment::batch::BatchHeader;
 
 /// A batch whose header says that it may hold the record that is looked for. To find that record in it, its records are
 /// inflated and walked ([`TimedBatch::look`]), on whichever thread may take that long.

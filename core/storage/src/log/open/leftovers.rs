@@ -9,16 +9,16 @@
 
 use barnabas_base::Offset;
 
-use super::{Log, Opened};
-use crate::batch::BatchHeader;
+use crate::disk::file_pool::FilePool;
 use crate::error::StorageError;
-use crate::file_pool::FilePool;
+use crate::log::{Log, Opened};
+use crate::segment::batch::BatchHeader;
+use crate::segment::walker::{NOT_NEXT, Step, Walker};
 use crate::segment::{self, offset_path, parse_offset_name};
-use crate::walker::{NOT_NEXT, Step, Walker};
 
 impl Log {
     /// Kafka's first three passes: `.deleted`, `.cleaned`, `.swap`.
-    pub(super) fn clear_leftovers(
+    pub(in crate::log) fn clear_leftovers(
         &mut self,
         files: &mut FilePool,
         opened: &mut Opened,

@@ -4,7 +4,7 @@
 
 use barnabas_base::{Map, Offset, PartitionIndex, TopicPartition};
 
-use crate::checkpoint_text;
+use crate::checkpoints::text;
 
 pub(crate) const RECOVERY_POINT: &str = "recovery-point-offset-checkpoint";
 pub(crate) const LOG_START: &str = "log-start-offset-checkpoint";
@@ -17,9 +17,7 @@ pub(crate) const ALL: [&str; 4] = [RECOVERY_POINT, HIGH_WATERMARK, LOG_START, CL
 pub(crate) fn render(offsets: &Map<TopicPartition, Offset>) -> String {
     let mut sorted: Vec<_> = offsets.iter().collect();
     sorted.sort_unstable();
-    checkpoint_text::render(
-        sorted.into_iter().map(|(at, offset)| format!("{} {} {offset}", at.topic, at.partition)),
-    )
+    text::render(sorted.into_iter().map(|(at, offset)| format!("{} {} {offset}", at.topic, at.partition)))
 }
 
 /// Kafka makes these files empty before it first writes them.
@@ -27,7 +25,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Map<TopicPartition, Offset>, String> 
     if text.is_empty() {
         return Ok(Map::default());
     }
-    let entries = checkpoint_text::parse(text, |line| {
+    let entries = text::parse(text, |line| {
         let mut fields = line.split_whitespace();
         let (topic, partition, offset) = (fields.next()?, fields.next()?, fields.next()?);
         let partition = PartitionIndex(partition.parse().ok()?);

@@ -13,7 +13,7 @@
 use barnabas_base::{Map, Offset, TopicPartition};
 use barnabas_wire::records::crc32c;
 
-use crate::offset_checkpoint;
+use crate::checkpoints::offset_checkpoint;
 
 pub(crate) const FILE_NAME: &str = "barnabas-checkpoints";
 const FIRST_LINE: &str = "barnabas-checkpoints 0";

@@ -2,14 +2,14 @@
 
 use barnabas_base::{EpochEntry, Offset, TimestampMs};
 
-use super::gather::{Gathered, gather};
-use super::memory::TailMemory;
-use super::tail::Tail;
-use super::{Log, Staged, WrittenBack};
-use crate::batch::AppendBytes;
-use crate::block_buffer::BLOCK_BYTES;
+use crate::disk::block_buffer::BLOCK_BYTES;
+use crate::disk::file_pool::FilePool;
 use crate::error::StorageError;
-use crate::file_pool::FilePool;
+use crate::log::append::gather::{Gathered, gather};
+use crate::log::tail::Tail;
+use crate::log::tail::memory::TailMemory;
+use crate::log::{Log, Staged, WrittenBack};
+use crate::segment::batch::AppendBytes;
 
 /// From this size on it is worth a block of memory that batches can be written back from where they are.
 const ALIGNED_FROM_BYTES: usize = 8 * BLOCK_BYTES;
@@ -108,17 +108,17 @@ impl Log {
     }
 
     /// Where in the active segment's file what comes next will lie, unless a segment begins before it.
-    pub(super) fn next_position(&self) -> u64 {
+    pub(in crate::log) fn next_position(&self) -> u64 {
         u64::from(self.segments.last().map_or(0, |segment| segment.size)) + self.staged_bytes()
     }
 
-    pub(super) fn drop_empty_tail(&mut self) {
+    pub(in crate::log) fn drop_empty_tail(&mut self) {
         if self.tail.as_ref().is_some_and(|tail| tail.is_empty()) {
             self.tail = None;
         }
     }
 
-    pub(super) fn staged(&self) -> impl Iterator<Item = &Tail> {
+    pub(in crate::log) fn staged(&self) -> impl Iterator<Item = &Tail> {
         self.tail.iter().map(|tail| &**tail).filter(|tail| tail.staged_end().is_some())
     }
 }

@@ -8,27 +8,27 @@
 
 use std::ops::Range;
 
-use super::{FileKind, Log, Offset};
-use crate::batch::AppendBytes;
-use crate::block_buffer::{BLOCK_BYTES, BlockBuffer};
 use crate::disk::DiskFile;
+use crate::disk::block_buffer::{BLOCK_BYTES, BlockBuffer};
+use crate::disk::file_pool::FilePool;
 use crate::error::StorageError;
-use crate::file_pool::FilePool;
+use crate::log::{FileKind, Log, Offset};
 use crate::segment::Segment;
-use crate::walker::Step;
+use crate::segment::batch::AppendBytes;
+use crate::segment::walker::Step;
 
 /// Pieces of one write: half of what Linux takes at once (`UIO_MAXIOV`).
 const ROW_PIECES_MAX: usize = 512;
 
 /// Batches that go into the active segment with one write.
-pub(super) struct Run<'a> {
+pub(in crate::log) struct Run<'a> {
     pub position: u64,
     pub parts: Vec<&'a [u8]>,
 }
 
 impl<'a> Run<'a> {
     /// Adds whole batches of `piece`, which lie side by side and stay in one part.
-    pub(super) fn take(&mut self, piece: &'a AppendBytes, range: Range<usize>) {
+    pub(in crate::log) fn take(&mut self, piece: &'a AppendBytes, range: Range<usize>) {
         match piece {
             _ if range.is_empty() => {}
             AppendBytes::Whole(bytes) => self.parts.push(&bytes[range]),
@@ -43,7 +43,7 @@ impl<'a> Run<'a> {
 
 impl Log {
     /// Writes a run past the page cache if it is large enough. Returns whether it did.
-    pub(super) fn write_direct(
+    pub(in crate::log) fn write_direct(
         &mut self,
         files: &mut FilePool,
         file: &dyn DiskFile,
@@ -72,7 +72,7 @@ impl Log {
 
     /// Whether what lies behind `position` in a segment's file is what the end of a block was filled with. More zeros
     /// than that are something that a crash made.
-    pub(super) fn is_padding(
+    pub(in crate::log) fn is_padding(
         &self,
         files: &mut FilePool,
         base: Offset,
@@ -85,7 +85,11 @@ impl Log {
 
     /// Cuts the zeros off that a sealed segment may end with where its being sealed was not synced. Where a batch is
     /// missing before the next segment, zeros are damage, and stay.
-    pub(super) fn cut_padding(&mut self, files: &mut FilePool, at: usize) -> Result<(), StorageError> {
+    pub(in crate::log) fn cut_padding(
+        &mut self,
+        files: &mut FilePool,
+        at: usize,
+    ) -> Result<(), StorageError> {
         let Segment { base, size, .. } = self.segments[at];
         let last_byte = u64::from(size.saturating_sub(1));
         if self.file(files, base, FileKind::Log)?.read_bytes(last_byte, 1)? != [0][..] {
@@ -109,7 +113,7 @@ impl Log {
         }
     }
 
-    pub(super) fn cut_zeros(
+    pub(in crate::log) fn cut_zeros(
         &mut self,
         files: &mut FilePool,
         base: Offset,

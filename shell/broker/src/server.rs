@@ -31,7 +31,7 @@ use barnabas_net::Acceptor;
 use clap::ArgMatches;
 use lifecycle::Lifecycle;
 use listeners::handshakes::Handshakes;
-use signals::Signals;
+use signals::{Signals, supervisor};
 use std::error::Error;
 use std::io::Write;
 use std::net::TcpListener;
@@ -120,8 +120,10 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
     let accepting =
         if serves { let_in(&node, acceptors, metrics_listener, handshakes.as_ref()) } else { Vec::new() };
     if serves {
+        // Their first turn, in which they listen: what says that the node serves comes after it.
+        tokio::task::yield_now().await;
         lifecycle.ready();
-        say_ready(&node);
+        supervisor::ready(&say_ready(&node));
         if is_first_try {
             show_first_steps(&node);
         }
@@ -133,6 +135,7 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
             node.shutdown.ask();
         }
     }
+    supervisor::stopping();
     let stopping =
         stop::Stopping { node: node.clone(), accepting, accepting_controllers: early, lifecycle, threads };
     node.shutdown.waits_for("its first step");
@@ -189,7 +192,8 @@ fn show_first_steps(node: &Node) {
     let _ = writeln!(std::io::stdout(), "{steps}");
 }
 
-fn say_ready(node: &Node) {
+/// Logs that the node serves, and on which addresses; what it logged but the time.
+fn say_ready(node: &Node) -> String {
     let addresses: Vec<String> = node
         .identity
         .listeners
@@ -197,10 +201,12 @@ fn say_ready(node: &Node) {
         .map(|(listener, address)| format!("{}://{address}", listener.endpoint.listener))
         .collect();
     let took = node.clock.monotonic().0;
-    tracing::info!(
-        "node {} of cluster {} serves on {} ({took} ms after the start)",
+    let serves = format!(
+        "node {} of cluster {} serves on {}",
         node.identity.broker_id,
         node.identity.cluster_id,
         addresses.join(", ")
     );
+    tracing::info!("{serves} ({took} ms after the start)");
+    serves
 }

@@ -7,6 +7,8 @@
 //! 2. no signal that a process can take ends the node without a line
 //! 3. a signal that comes while the node stops changes nothing: others would take an abrupt end for a crash
 
+pub mod supervisor;
+
 use crate::node::Node;
 use std::fmt::Write;
 use std::sync::{Arc, Weak};

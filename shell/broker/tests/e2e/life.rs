@@ -1,6 +1,6 @@
 //! How a node begins and ends: refusals at the start, one process per directory, formatting, signals.
 
-use crate::harness::{TempDir, TestNode, binary};
+use crate::harness::{PATIENCE, TempDir, TestNode, binary};
 use std::process::Output;
 
 fn run(arguments: &[&str]) -> Output {
@@ -529,4 +529,27 @@ fn after_a_cut_of_the_metadata_log_nothing_is_put_aside() {
         "{log}"
     );
     assert!(node.data().join("lost-0").exists());
+}
+
+/// systemd's `Type=notify`: a unit that waits for the node starts once the node serves, not before.
+#[test]
+fn supervisor_is_notified_of_serving_and_of_the_stop() {
+    let directory = TempDir::new();
+    let path = directory.path().join("notify");
+    let socket = std::os::unix::net::UnixDatagram::bind(&path).expect("bound");
+    socket.set_read_timeout(Some(PATIENCE)).expect("set");
+    let received = || {
+        let mut bytes = [0; 512];
+        let length = socket.recv(&mut bytes).expect("a datagram");
+        text(&bytes[..length])
+    };
+    let mut node = TestNode::new(Some(&format!("export NOTIFY_SOCKET={}", path.display())), &[]);
+    node.launch_unawaited();
+    let state = received();
+    assert!(state.starts_with("READY=1\nSTATUS=node 1 of cluster "), "{state}");
+    assert!(state.contains(&format!(" serves on PLAINTEXT://127.0.0.1:{}", node.port)), "{state}");
+    // Ready means that a client's first connection is accepted.
+    drop(node.client());
+    assert!(node.stop().success());
+    assert!(received().starts_with("STOPPING=1"));
 }

@@ -36,7 +36,7 @@ use std::time::Duration;
 pub const TOPIC: i8 = 2;
 pub const BROKER: i8 = 4;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 /// A stop brings into segments what the journal holds: some files for each partition, a millisecond or more where many
 /// tests share a disk.
 const STOP_PATIENCE: Duration = Duration::from_secs(120);

@@ -8,11 +8,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import sbom, tarball
+from . import deb, rpm, sbom, tarball
 from .facts import Facts, Missing, workspace_version
 from .tree import sha256
 
-KINDS = {"tarball": tarball.build}
+KINDS = {"tarball": tarball.build, "deb": deb.build, "rpm": rpm.build}
 
 
 def main() -> int:

@@ -82,7 +82,7 @@ class Tree:
 
     def write(self, folder: Path, epoch: int):
         """As files. Owners are left to the packager (`--root-owner-group`)."""
-        folders = []
+        folders = [(folder, 0o755)]
         for path, entry in sorted(self.entries.items()):
             at = folder / path
             if entry.link is not None:
@@ -100,9 +100,9 @@ class Tree:
             os.utime(at, (epoch, epoch))
 
 
-def gz(body: bytes) -> bytes:
+def gz(body: bytes, level=6) -> bytes:
     """Without a name and a time in its header."""
-    return gzip.compress(body, compresslevel=6, mtime=0)
+    return gzip.compress(body, compresslevel=level, mtime=0)
 
 
 def sha256(body: bytes) -> str:

@@ -1,7 +1,7 @@
 //! Chores of this repository: what is generated, and what is kept tidy.
 //!
-//! `cargo run -p xtask -- tidy` checks the house rules; `-- generate` writes the codec from its schema files; `-- plant` writes
-//! a copy of the tree with mistakes in it (lab/planted).
+//! `cargo run -p xtask -- tidy` checks the house rules; `-- generate` writes the codec from its schema files; `--
+//! plant` writes a copy of the tree with mistakes in it (lab/planted).
 
 use std::process::ExitCode;
 

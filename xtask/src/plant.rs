@@ -1,8 +1,9 @@
 //! Plants mistakes: reads `lab/planted/*.txt`, and writes a copy of the tree in which each can be switched on.
 //!
 //! Product lines carry nothing of it. A mistake is lines of one file and what stands there instead; in those, the word
-//! `PLANTED` is true while the mistake is switched on (`PLANTED:Name`: that other one). The copy is built with `--cfg planted`: tests and simulations
-//! that hunt mistakes exist only there. It does not build or run anything; `lab/planted/run` does.
+//! `PLANTED` is true while the mistake is switched on (`PLANTED:Name`: that other one). The copy is built with `--cfg
+//! planted`: tests and simulations that hunt mistakes exist only there. It does not build or run anything;
+//! `lab/planted/run` does.
 //!
 //! Always true: 1. each mistake's lines stand exactly once in its file (tidy asks for that); 2. a file of the copy that
 //! has not changed is not written again, so that the next build is a short one.

@@ -3,8 +3,8 @@
 //!
 //! - A client's topic: `num.partitions` and `default.replication.factor` of this broker's file, else -1, for which the
 //!   controller takes its own defaults.
-//! - An internal topic (`__consumer_offsets`, `__transaction_state`, `__share_group_state`): the partitions and replicas
-//!   of its own keys, and the configs of [`internal_topic_configs`].
+//! - An internal topic (`__consumer_offsets`, `__transaction_state`, `__share_group_state`): the partitions and
+//!   replicas of its own keys, and the configs of [`internal_topic_configs`].
 //! - An internal topic whose replication factor is not in the broker's file: the default (3), but no more than the
 //!   cluster has nodes. So a single node needs no `offsets.topic.replication.factor=1`. Kafka sends the default, and
 //!   the controller refuses it with INVALID_REPLICATION_FACTOR.

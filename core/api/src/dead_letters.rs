@@ -11,8 +11,8 @@
 //! - A missing topic is created if `errors.deadletterqueue.auto.create.topics.enable` is `true`, with
 //!   `message.timestamp.type=CreateTime`.
 //! - The headers of a dead letter name the record's topic, partition and offset, the group, the delivery count and the
-//!   cause. With the group's config `errors.deadletterqueue.copy.record.enable` they follow the record's own headers, and
-//!   the dead letter has the record's key and value.
+//!   cause. With the group's config `errors.deadletterqueue.copy.record.enable` they follow the record's own headers,
+//!   and the dead letter has the record's key and value.
 //! - Records of partition `p` go to partition `p` modulo the number of partitions of the topic. Their timestamp is the
 //!   broker's time at which the batch is built.
 //!
@@ -56,7 +56,7 @@ pub enum Destination {
     Partition {
         topic: TopicId,
         partition: PartitionIndex,
-        /// [`BrokerId::NONE`]: nobody leads it now.
+        /// [`BrokerId::NONE`]: it has no leader now.
         leader: BrokerId,
         /// Of a batch.
         bytes_max: usize,

@@ -75,7 +75,7 @@ pub struct Work {
     /// Of those parts that say so.
     pub transaction: Option<Transaction>,
     pub parts: Vec<Part>,
-    /// Refused in `pending` already, as others lead these; whoever hands them on sets what came of it.
+    /// Refused in `pending` already, as others lead these; the forwarding sets their results.
     pub elsewhere: Vec<Part>,
     pub pending: Pending,
 }
@@ -83,7 +83,7 @@ pub struct Work {
 /// Whose transaction batches of a request belong to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
-    /// Without it nobody can be asked: only a transaction that is open goes on.
+    /// Without it no coordinator can be asked: only an open transaction goes on.
     pub transactional_id: Str,
     pub producer_id: ProducerId,
     pub producer_epoch: ProducerEpoch,

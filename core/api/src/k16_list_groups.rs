@@ -63,8 +63,8 @@ pub fn plan(
 }
 
 impl Pending {
-    /// Takes over a part of the list, without the groups that the client may not describe. A shard that moved away meanwhile is left out. Returns whether
-    /// there is to be a list at all.
+    /// Takes over a part of the list, without the groups that the client may not describe. A shard that moved away
+    /// meanwhile is left out. Returns whether there is to be a list at all.
     pub fn add(&mut self, mut response: ListGroupsResponse, room: &AnswerRoom, access: &Access<'_>) -> bool {
         let sees = |group: &str| access.sees(Operation::Describe, ResourceType::Group, group);
         response.groups.retain(|group| self.sees_all || sees(&group.group_id));

@@ -52,8 +52,9 @@ pub fn plan(mut request: ListTransactionsRequest, ctx: &Context<'_>) -> Plan<Wor
 }
 
 impl Pending {
-    /// Takes over a part of the list, without the ids that the client may not describe. A shard that has gone elsewhere meanwhile has nothing to say; one that is loading
-    /// leaves nothing to say for the others. Returns whether there is to be a list at all.
+    /// Takes over a part of the list, without the ids that the client may not describe. A shard that has gone elsewhere
+    /// meanwhile has nothing to say; one that is loading leaves nothing to say for the others. Returns whether there is
+    /// to be a list at all.
     pub fn add(
         &mut self,
         mut response: ListTransactionsResponse,

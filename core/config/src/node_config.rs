@@ -1,6 +1,7 @@
 //! The settings as the node uses them: roles, names, directories, sockets.
 //!
-//! Limits and intervals are not here: their users read them from core/metadata's definitions. Source: Kafka `KafkaConfig`, `KRaftConfigs`, `QuorumConfig`.
+//! Limits and intervals are not here: their users read them from core/metadata's definitions. Source: Kafka
+//! `KafkaConfig`, `KRaftConfigs`, `QuorumConfig`.
 
 mod follow;
 mod listeners;

@@ -1,4 +1,4 @@
-//! A consumer group and whoever is in it, for many steps in an order that chance decides: members of both protocols
+//! A consumer group and its members, for many steps in an order that chance decides: members of both protocols
 //! come, go, die and come back, answers get lost, batches get lost, the broker starts again, topics come, grow and go,
 //! targets are made at once or late.
 //!

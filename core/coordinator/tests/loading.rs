@@ -1,4 +1,4 @@
-//! Loading what Apache's brokers wrote, and what nobody should have written.
+//! Loading what Apache's brokers wrote, and records that no broker should have written.
 
 mod rig;
 

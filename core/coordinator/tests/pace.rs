@@ -131,7 +131,7 @@ fn shares(rig: &mut Rig, member: &str, epoch: i32) -> i32 {
     answer.heartbeat_interval_ms
 }
 
-/// Whoever joins within the assignment interval of others is told of its partitions when it beats next.
+/// A member that joins within the assignment interval of others gets its partitions with its next heartbeat.
 #[test]
 fn members_of_a_share_group_beat_sooner_while_it_settles() {
     let mut rig = Rig::new(settling());

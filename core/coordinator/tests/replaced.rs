@@ -12,7 +12,7 @@ use rig::{Logged, Rig};
 const OLD: &str = "old-member";
 const NEW: &str = "new-member";
 
-/// Types of records by which a member is told of, as Kafka numbers them.
+/// Types of records that describe a member, as Kafka numbers them.
 const MEMBER: i16 = 5;
 const TARGET: i16 = 7;
 const CURRENT: i16 = 8;

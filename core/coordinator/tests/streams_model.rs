@@ -1,4 +1,4 @@
-//! A streams group and whoever is in it, for many steps in an order that chance decides: threads of three processes
+//! A streams group and its members, for many steps in an order that chance decides: threads of three processes
 //! come, go, die and come back, answers get lost, batches get lost, the broker starts again, topics come and grow,
 //! internal topics are made at once or late, copies are asked for or not, targets are made at once or late.
 //!

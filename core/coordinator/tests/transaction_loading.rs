@@ -1,4 +1,4 @@
-//! Loading `__transaction_state` as Apache's brokers wrote it, and what nobody should have written.
+//! Loading `__transaction_state` as Apache's brokers wrote it, and records that no broker should have written.
 
 mod transactions;
 
@@ -67,7 +67,7 @@ fn listed(rig: &mut Rig) -> Vec<(String, String)> {
 fn the_last_record_of_each_id_counts() {
     let mut rig = Rig::new(TransactionConfig::default());
     let mut shard = shard();
-    // A type of record that nobody knows yet is passed over.
+    // An unknown type of record is passed over.
     let other = Bytes::from_static(&[0, 9, 1, 2, 3]);
     let first = batch(
         0,

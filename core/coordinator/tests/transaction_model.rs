@@ -6,7 +6,7 @@
 //! Held throughout (rules A6, A7, A10, A13 of the histories, and what they rest on):
 //! - a transaction is committed or aborted, everywhere alike; what its client is told is what happened
 //! - markers say what is on disk; a decision is never turned; epochs never go back
-//! - nobody writes under an epoch after a later one was given out
+//! - no producer writes under an epoch after a later one was given out
 //! - a request that comes again is answered alike
 //! - a group's offset is the last that a transaction committed, and is unstable while one is open
 //! - in the end nothing is open

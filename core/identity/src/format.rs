@@ -1,7 +1,8 @@
 //! Formatting: gives log directories their identity, and the metadata log its beginning.
 //!
-//! registration.rs makes this node a voter and a broker of what was formatted. Used by `storage format` and by a node without a configuration file, which formats its one directory by itself.
-//! Source: Kafka `Formatter`, `StorageTool`; KIP-631, KIP-853, KIP-858, KIP-1170.
+//! registration.rs makes this node a voter and a broker of what was formatted. Used by `storage format` and by a node
+//! without a configuration file, which formats its one directory by itself. Source: Kafka `Formatter`, `StorageTool`;
+//! KIP-631, KIP-853, KIP-858, KIP-1170.
 
 use barnabas_base::{BrokerId, DirectoryId, Text, TimestampMs};
 use barnabas_config::NodeConfig;

@@ -1,8 +1,8 @@
 //! The files of `__cluster_metadata-0`: the log, `quorum-state`, snapshots, and the room kept for a full disk.
 //!
-//! core/quorum decides what stands in them, core/storage writes Kafka's files over a `Disk`; this crate connects the two.
-//! The quorum worker (shell/broker/src/controller/quorum_worker.rs) owns the files and carries out the quorum's effects
-//! with them; a snapshot is written by a thread of its own.
+//! core/quorum decides what stands in them, core/storage writes Kafka's files over a `Disk`; this crate connects the
+//! two. The quorum worker (shell/broker/src/controller/quorum_worker.rs) owns the files and carries out the quorum's
+//! effects with them; a snapshot is written by a thread of its own.
 //!
 //! | file | answers |
 //! |---|---|

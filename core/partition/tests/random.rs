@@ -215,7 +215,7 @@ impl Life {
                 Effect::HighWatermark(to) => assert!(to.get() <= self.safe_end()),
                 // Replicas are in sync here that never had what is safe.
                 Effect::LastStable(_) | Effect::AlterIsr => {}
-                other => panic!("nobody asked for {other:?}"),
+                other => panic!("an answer without a question: {other:?}"),
             }
         }
         assert_eq!(self.partition.log_end().get(), self.log_end());

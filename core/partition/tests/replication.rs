@@ -1,9 +1,9 @@
-//! Conversations with a replica among others: `tests/replication/*.txt`. What stands after `> ` is said, the rest is
-//! the answer, `# ` explains.
+//! Conversations with a replica among others: `tests/replication/*.txt`. What stands after `> ` is the question, the
+//! rest is the answer, `# ` explains.
 //!
-//! `TALKS=write cargo test -p barnabas-partition --test replication` writes the answers anew; the diff is the review.
+//! `TALKS=write cargo test -p barnabas-partition --test replication` rewrites the answers; the diff is the review.
 //!
-//! This broker is number 1. Broker n is registered at epoch 10 + n, unless something else is said. The clock stands
+//! This broker is number 1. Broker n is registered at epoch 10 + n, unless a line names another. The clock stands
 //! still but for `ms=`.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
@@ -325,7 +325,7 @@ impl Talk {
                     Err(refusal) => self.refused(refusal),
                 }
             }
-            other => panic!("nobody knows what {other:?} means"),
+            other => panic!("unknown verb {other:?}"),
         }
     }
 

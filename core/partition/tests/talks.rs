@@ -1,7 +1,7 @@
-//! Conversations with a partition: `tests/talks/*.txt`. What stands after `> ` is said, the rest is the answer, `# `
-//! explains.
+//! Conversations with a partition: `tests/talks/*.txt`. What stands after `> ` is the question, the rest is the answer,
+//! `# ` explains.
 //!
-//! `TALKS=write cargo test -p barnabas-partition --test talks` writes the answers anew; the diff is the review.
+//! `TALKS=write cargo test -p barnabas-partition --test talks` rewrites the answers; the diff is the review.
 //!
 //! This broker is number 1; the followers are 2, 3 and so on, the in-sync ones first. Marks that move are told only
 //! after `> show marks`, so that most talks read as producer and leader would tell them.
@@ -304,7 +304,7 @@ impl Talk {
                 self.partition.advance_log_start(said.offset("to"), effects);
                 Ok(())
             }
-            verb => panic!("nobody knows what {verb:?} means"),
+            verb => panic!("unknown verb {verb:?}"),
         };
         if let Err(refusal) = told {
             self.refused(refusal);

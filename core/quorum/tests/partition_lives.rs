@@ -4,7 +4,7 @@
 //! What is judged: a leader is alive and in sync; nobody gets in sync but by its leader's word, or as the one that was
 //! eligible and leads now, or by an unclean election where one is allowed, or as whoever led last when nobody else is
 //! left; a damaged replica gets in sync by its leader's word only if it was eligible; who is eligible was in sync;
-//! replicas change only where somebody asked for it. In the end, with everybody back, every partition has what was
+//! replicas change only where a request asked for it. In the end, with all brokers back, every partition has what was
 //! asked for, and who should lead does.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
@@ -37,7 +37,7 @@ enum Act {
     Other,
     /// A leader spoke of this partition.
     Alter(Uuid, i32),
-    /// Somebody asked for other replicas of it, or for the old ones.
+    /// A request asked for other replicas of it, or for the old ones.
     Move(Uuid, i32),
     ElectUnclean,
 }
@@ -405,7 +405,7 @@ impl Life {
         let min = self.min_isr[&self.names[&key.0]].min(new.replicas.len());
         assert!(
             new.elr.is_empty() || new.isr.len() < min,
-            "nobody is eligible while enough are in sync: {why}"
+            "no replica is eligible while enough are in sync: {why}"
         );
     }
 
@@ -427,8 +427,8 @@ impl Life {
         let is_alone = new.isr == [joins];
         let by_its_leader = act == Act::Alter(key.0, key.1);
         let was_eligible = is_alone && new.leader == joins && old.elr.contains(&joins);
-        // Nobody is left who has everything, perhaps since the last such one has just come back without its disk:
-        // whoever led last is the next best (KIP-966).
+        // No replica is left that has everything, perhaps since the last such one has just come back without its disk:
+        // the last leader is the next best (KIP-966).
         let led_last = is_alone && new.leader == joins && old.isr.is_empty() && new.elr.is_empty();
         let allows = act == Act::ElectUnclean || self.may_be_unclean.contains(&self.names[&key.0]);
         let may = by_its_leader || was_eligible || led_last || is_alone && allows;
@@ -443,7 +443,7 @@ impl Life {
         let asked = act == Act::Move(key.0, key.1);
         let was_moving = !old.adding.is_empty() || !old.removing.is_empty();
         let moves = !new.adding.is_empty() || !new.removing.is_empty();
-        assert!(asked || was_moving && !moves, "nobody asked for other replicas: {why}");
+        assert!(asked || was_moving && !moves, "no request asked for other replicas: {why}");
         if !asked {
             self.completed += 1;
             let is_whole = new.replicas.iter().all(|id| new.isr.contains(id));
@@ -451,7 +451,7 @@ impl Life {
             assert!(new.replicas.iter().all(|id| !old.removing.contains(id)), "who goes is gone: {why}");
         }
         if old.replicas.iter().any(|id| !new.replicas.contains(id)) {
-            assert!(new.leader_epoch > old.leader_epoch, "who is a replica no more is told: {why}");
+            assert!(new.leader_epoch > old.leader_epoch, "a former replica hears of it: {why}");
         }
     }
 

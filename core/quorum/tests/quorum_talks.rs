@@ -1,7 +1,7 @@
-//! Conversations with one member of a quorum: `tests/quorum_talks/*.txt`. What stands after `> ` is said, the rest is
-//! what it did, `# ` explains.
+//! Conversations with one member of a quorum: `tests/quorum_talks/*.txt`. What stands after `> ` is the question, the
+//! rest is what it did, `# ` explains.
 //!
-//! `TALKS=write cargo test -p barnabas-quorum --test quorum_talks` writes the answers anew; the diff is the review.
+//! `TALKS=write cargo test -p barnabas-quorum --test quorum_talks` rewrites the answers; the diff is the review.
 //!
 //! The member is number 1. Voter n lives on the directory whose bytes are all n, and listens on port 9000 + n. Ends of
 //! logs are written offset/epoch. Election timeouts are drawn between 1,000 and 2,000 ms.

@@ -295,7 +295,7 @@ impl Run {
         let kept = self.below(4) as usize;
         self.check();
         self.world.crash(kept);
-        // Everything that was shown is still there: nobody saw what could be lost.
+        // Everything that was shown is still there: no reader saw what could be lost.
         let read = self.world.read().unwrap();
         assert!(read.log_from() >= self.shown.provenance.end, "what was shown is in the log");
         self.world.start().unwrap();

@@ -1,10 +1,10 @@
 //! Conversations with the controller about replicas: `tests/replication/*.txt`. What stands after `> ` is said, the
 //! rest is which records it wrote and what it answered, `# ` explains.
 //!
-//! `TALKS=write cargo test -p barnabas-quorum --test replication` writes the answers anew; the diff is the review.
+//! `TALKS=write cargo test -p barnabas-quorum --test replication` rewrites the answers; the diff is the review.
 //!
 //! Broker 1 is in this process; the others are registered by `> brokers`. Where a request names no epochs, they are
-//! those that hold. What answers to heartbeats say is told only when a broker may go.
+//! those that hold. Answers to heartbeats are shown only when a broker may go.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 
@@ -136,7 +136,7 @@ impl Talk {
                 String::new()
             }
             "show" => self.show(said.words[0]),
-            other => panic!("nobody knows what {other:?} means"),
+            other => panic!("unknown verb {other:?}"),
         }
     }
 
@@ -478,7 +478,7 @@ fn talks() {
         if std::env::var("TALKS").is_ok_and(|value| value == "write") {
             std::fs::write(&file, &answered).unwrap();
         } else {
-            assert_eq!(answered, text, "{}: TALKS=write writes it anew", file.display());
+            assert_eq!(answered, text, "{}: TALKS=write rewrites it", file.display());
         }
     }
 }

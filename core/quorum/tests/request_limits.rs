@@ -1,4 +1,5 @@
-//! What one request may ask of the controller, and what its answer may hold. core/quorum/src/controller/refusal/limits.rs.
+//! What one request may ask of the controller, and what its answer may hold.
+//! core/quorum/src/controller/refusal/limits.rs.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
 

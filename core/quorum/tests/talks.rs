@@ -1,7 +1,7 @@
-//! Conversations with a quorum node: `tests/talks/*.txt`. What stands after `> ` is said, the rest is what it did, `# `
-//! explains.
+//! Conversations with a quorum node: `tests/talks/*.txt`. What stands after `> ` is the question, the rest is what it
+//! did, `# ` explains.
 //!
-//! `TALKS=write cargo test -p barnabas-quorum --test talks` writes the answers anew; the diff is the review.
+//! `TALKS=write cargo test -p barnabas-quorum --test talks` rewrites the answers; the diff is the review.
 //!
 //! The node is number 1, voter, controller and broker. Each request is synced and answered at once, but after
 //! `> hold`, when `> sync` must be said.
@@ -218,7 +218,7 @@ impl Talk {
                     2,
                 );
             }
-            other => panic!("nobody knows what '{other}' means"),
+            other => panic!("unknown verb '{other}'"),
         }
         String::new()
     }
@@ -250,7 +250,7 @@ impl Talk {
         }
     }
 
-    /// The epoch that is said, or the broker's own.
+    /// The named epoch, or the broker's own.
     fn epoch(&self, said: &Said<'_>) -> i64 {
         let default = if said.verb == "ids" { 1 } else { 2 };
         let broker = barnabas_base::BrokerId(said.or("broker", default) as i32);
@@ -496,7 +496,7 @@ fn talks() {
         if std::env::var("TALKS").is_ok_and(|value| value == "write") {
             std::fs::write(&file, &answered).unwrap();
         } else {
-            assert_eq!(answered, text, "{}: TALKS=write writes it anew", file.display());
+            assert_eq!(answered, text, "{}: TALKS=write rewrites it", file.display());
         }
     }
 }

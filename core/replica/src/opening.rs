@@ -139,7 +139,7 @@ impl Replica {
         let (log, report) = opening.recover(files)?;
         let held_end = opening.checkpointed.and_then(|known| known.held_end);
         let replica = Self::with_log(log, opening, files)?;
-        // What was acknowledged lay in the log or in the journal. Where neither has it, one of them was lost or is an
+        // Acknowledged batches were in the log or in the journal. Where neither has it, one of them was lost or is an
         // old copy.
         let end = replica.log.end();
         if let Some(acknowledged) = held_end.filter(|held| end < *held) {

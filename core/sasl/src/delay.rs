@@ -1,8 +1,8 @@
 //! How long a refused client waits for its answer: longer the more often its address, or the user that it claims to be,
 //! was refused lately.
 //!
-//! Only refusals wait. A right password is answered at once, whatever others have tried in that name, so that no one can
-//! lock a user out.
+//! Only refusals wait. A right password is answered at once, whatever others have tried in that name, so that no one
+//! can lock a user out.
 //!
 //! Always true:
 //! 1. at most [`ENTRIES_MAX`] addresses and users are remembered; the one refused longest ago makes room

@@ -1,6 +1,6 @@
 //! Conversations of a client with a server's exchange: `tests/talks/*.txt`. A line that begins with `> ` is what the
-//! client does, the lines after it are what the exchange answers. `UPDATE_TALKS=1` writes the answers that it gives now;
-//! the diff is the review.
+//! client does, the lines after it are what the exchange answers. `UPDATE_TALKS=1` writes the answers that it gives
+//! now; the diff is the review.
 //!
 //! Users: alice and bob by PLAIN, alice by SCRAM. Sessions by PLAIN last an hour. The token "good" is accepted.
 

@@ -1,6 +1,6 @@
 //! One log directory (an entry of `log.dirs`) as a whole: its lock, identity, checkpoints, and the partitions in it.
 //!
-//! One owner per directory. It is told how far each log is durable and writes Kafka's checkpoint files. A directory
+//! One owner per directory. It learns how far each log is durable and writes Kafka's checkpoint files. A directory
 //! that has failed stays failed until the process ends.
 //!
 //! Always true:
@@ -338,7 +338,7 @@ impl LogDir {
         Ok(text.as_deref().and_then(partition_metadata::parse))
     }
 
-    /// Writes a partition's topic id anew, where the file is known to be damaged.
+    /// Rewrites a partition's topic id, where the file is known to be damaged.
     pub fn write_topic_id(&self, partition: &PartitionDir, topic: TopicId) -> Result<(), StorageError> {
         let path = self.path.join(&partition.name).join(partition_metadata::FILE_NAME);
         Ok(small_file::replace(&*self.disk, &path, partition_metadata::render(topic).as_bytes())?)
@@ -418,7 +418,7 @@ impl LogDir {
         self.recovery_points.set(partition, Some(offset));
     }
 
-    /// As [`LogDir::set_log_start`] where what is told may be older than what is known: a log's start does not move
+    /// As [`LogDir::set_log_start`] where the given offset may be older than the known one: a log's start does not move
     /// back.
     pub fn raise_log_start(&mut self, partition: TopicPartition, offset: Option<Offset>) {
         let known = self.log_starts.get(&partition);
@@ -481,8 +481,9 @@ impl LogDir {
         self.write_checkpoints()
     }
 
-    /// Logs that an unclean stop left and nobody has recovered since: not among `closed` (by this process, on its way
-    /// out), nor vouched for. A clean stop must not speak for them ([`LogDir::mark_clean`]): their ends may be torn.
+    /// Logs that an unclean stop left and that were not recovered since: not among `closed` (by this process, on its
+    /// way out), nor vouched for. A clean stop must not speak for them ([`LogDir::mark_clean`]): their ends may be
+    /// torn.
     pub fn unrecovered(&self, closed: &Set<TopicPartition>) -> Result<usize, StorageError> {
         if self.clean {
             return Ok(0);
@@ -559,7 +560,7 @@ impl LogDir {
         self.note_failure(synced)
     }
 
-    /// Puts a partition's directory aside as belonging to nobody.
+    /// Puts a partition's directory aside as a stray.
     pub fn rename_to_stray(
         &mut self,
         partition: &TopicPartition,

@@ -5,12 +5,12 @@
 //! is not whole may be a write under way, or a tail that the next opening cuts.
 //!
 //! Works on files alone: the log's owner goes on meanwhile, and a segment may be deleted, truncated or replaced under
-//! the walk. What looks damaged is therefore asked for again, by its name, before it is said ([`SegmentScrub::step`]):
-//! a file that is gone or has another length was given up, not damaged.
+//! the walk. What looks damaged is therefore asked for again, by its name, before it is reported
+//! ([`SegmentScrub::step`]): a file that is gone or has another length was given up, not damaged.
 //!
 //! A start looks first at what was written to after the last process vouched for it ([`vouched_at`],
-//! [`changed_segments`]): somebody else has written there, or a crash came between. Those are few, and the likeliest to
-//! be damaged.
+//! [`changed_segments`]): another program has written there, or a crash came between. Those are few, and the likeliest
+//! to be damaged.
 //!
 //! Who decides when and how fast: shell/broker/src/upkeep/scrub.rs. What else is checked when: docs/DAMAGE.md.
 

@@ -2,8 +2,9 @@
 //!
 //! The login itself is connection/login.rs; security/tls.rs makes TLS of the `ssl.*` keys.
 //!
-//! Keys: `security.protocol`, `ssl.*`, `sasl.mechanism`, `sasl.jaas.config`. PLAIN and SCRAM take `username` and `password`,
-//! from PlainLoginModule or ScramLoginModule alike, as Kafka's clients do. OAUTHBEARER takes `sasl.oauthbearer.*` and
+//! Keys: `security.protocol`, `ssl.*`, `sasl.mechanism`, `sasl.jaas.config`. PLAIN and SCRAM take `username` and
+//! `password`, from PlainLoginModule or ScramLoginModule alike, as Kafka's clients do. OAUTHBEARER takes
+//! `sasl.oauthbearer.*` and
 //! `sasl.login.*` as shell/oauth reads them, without a list of allowed URLs: the author of a tool's file may read what
 //! the tool may.
 //!

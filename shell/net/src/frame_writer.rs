@@ -41,8 +41,8 @@ impl FrameWriter {
         self.queued_bytes
     }
 
-    /// Writes the queue to the socket; returns how many bytes of frames that was, once the queue is empty and nothing that
-    /// was encrypted waits.
+    /// Writes the queue to the socket; returns how many bytes of frames that was, once the queue is empty and nothing
+    /// that was encrypted waits.
     ///
     /// # Errors
     /// Whatever the socket says; the connection is lost then.

@@ -106,7 +106,7 @@ fn acks_are_minus_one_zero_or_one() {
     for acks in [-2, 2, i16::MAX] {
         assert_eq!(refused(("orders", TopicId::ZERO, 0), acks, 9), 21);
     }
-    assert_eq!(refused(("nobody", TopicId::ZERO, 0), 2, 9), 3, "what does not exist is said first");
+    assert_eq!(refused(("nobody", TopicId::ZERO, 0), 2, 9), 3, "a missing topic comes first");
 }
 
 #[test]
@@ -185,9 +185,9 @@ fn what_was_not_verified_is_told_in_words_that_the_version_knows() {
     assert_eq!(told(E::InvalidProducerIdMapping, 12), E::InvalidProducerIdMapping);
 }
 
-/// KAFKA-14034, Redpanda 5355: on UNKNOWN_SERVER_ERROR a producer drops its batch, or sends it again under another epoch,
-/// although the batch may have been appended. So no error code of a coordinator but UNKNOWN_SERVER_ERROR itself becomes
-/// that code.
+/// KAFKA-14034, Redpanda 5355: on UNKNOWN_SERVER_ERROR a producer drops its batch, or sends it again under another
+/// epoch, although the batch may have been appended. So no error code of a coordinator but UNKNOWN_SERVER_ERROR itself
+/// becomes that code.
 #[test]
 fn what_was_not_verified_is_no_unknown_error() {
     for code in (-1..=200).map(ErrorCode::from_code).filter(|code| *code != ErrorCode::UnknownServerError) {

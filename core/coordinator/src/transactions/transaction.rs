@@ -57,14 +57,14 @@ impl Transaction {
         self.producer_epoch >= EPOCH_MAX
     }
 
-    /// A transaction that somebody outside decides about has no timeout (KIP-939). None is begun here, but an Apache
-    /// broker may have written one.
+    /// A transaction whose outcome an external system decides has no timeout (KIP-939). None is begun here, but an
+    /// Apache broker may have written one.
     pub fn is_two_phase(&self) -> bool {
         self.timeout_ms == i32::MAX
     }
 
-    /// The producer starts anew under the next epoch, and whoever has the old one is fenced. `says_epoch`: it named its
-    /// epoch, and may name it again if this answer is lost.
+    /// The producer starts again under the next epoch; a producer with the old one is fenced. `says_epoch`: it named
+    /// its epoch, and may name it again if this answer is lost.
     pub fn bumped(&self, says_epoch: bool, timeout_ms: i32, now: TimestampMs) -> Self {
         let next = ProducerEpoch(self.producer_epoch.get().saturating_add(1));
         self.restarted(self.producer_id, next, says_epoch, timeout_ms, now)

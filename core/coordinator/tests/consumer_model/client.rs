@@ -260,7 +260,7 @@ impl group_model::Client for Client {
                     self.begin_again();
                 }
             },
-            other => panic!("nobody asked for {other:?}"),
+            other => panic!("an answer without a question: {other:?}"),
         }
     }
 
@@ -269,7 +269,7 @@ impl group_model::Client for Client {
     }
 }
 
-/// What a leader assigns: partition by partition to whoever subscribes, in turn.
+/// What a leader assigns: partition by partition to the subscribers, in turn.
 fn share(members: &[JoinGroupResponseMember], image: &Image) -> Vec<SyncGroupRequestAssignment> {
     let mut shares: Vec<BTreeMap<String, Vec<i32>>> = vec![BTreeMap::new(); members.len()];
     let subscribed = |member: &JoinGroupResponseMember, topic: &str| {

@@ -29,7 +29,7 @@ pub enum Bug {
     None,
     /// One partition gets the other marker.
     MarkerFlipped,
-    /// One partition gets no marker, and is said to have one.
+    /// One partition gets no marker, and is reported to have one.
     MarkerForgotten,
     /// Markers leave before the decision is on disk.
     MarkerEarly,
@@ -37,7 +37,7 @@ pub enum Bug {
     AnswerEarly,
     /// A refused end is answered with success.
     RefusalSwallowed,
-    /// A client that starts is given the epoch before, which somebody else may have.
+    /// A client that starts is given the epoch before, which another client may have.
     EpochNotBumped,
     /// The next coordinator does not see the last record.
     RecordLost,

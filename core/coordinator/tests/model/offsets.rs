@@ -77,7 +77,7 @@ impl Offsets {
     }
 
     /// What is not as what was written has it: each group's offset is the last that was committed, in the order of the
-    /// log, and what is open holds up whoever wants a stable one.
+    /// log, and what is open holds up requests for a stable one.
     pub fn violation(&mut self, log: &[Written]) -> Option<String> {
         let ids: Vec<usize> = self.ids.values().copied().collect();
         for id in ids.into_iter().collect::<std::collections::BTreeSet<usize>>() {

@@ -95,7 +95,7 @@ pub struct World {
     asked: BTreeMap<Ticket, Asked>,
     next_value: Value,
     pub(super) bumps: bool,
-    /// What is below this has been fenced, or has ended on every partition: nobody writes under it any more.
+    /// What is below this has been fenced, or has ended on every partition: no producer writes under it any more.
     pub(super) fenced: Vec<(i64, i16)>,
     /// What was answered to an end: the same for ever.
     pub(super) ended: BTreeMap<(i64, i16), (bool, i64, i16)>,
@@ -237,7 +237,7 @@ impl World {
         }
         if let Some((version, request)) = self.clients[who].asks() {
             self.network.push(Message::Ask { from: self.from(who), version, request });
-            // It may lose patience, and start anew under what it had.
+            // It may lose patience, and start again under what it had.
             if self.random.chance(2) {
                 let says = self.random.chance(50) && self.clients[who].producer >= 0;
                 self.clients[who].state = State::Starts { says };

@@ -1,5 +1,5 @@
 //! A page of `tests/golden/`: records that were written, a line each (key, value, both in hex; `-` for a tombstone).
-//! `UPDATE_TALKS=1` writes it anew; Apache's serdes read what stands there (lab/compat/golden/records).
+//! `UPDATE_TALKS=1` rewrites it; Apache's serdes read what stands there (lab/compat/golden/records).
 
 use barnabas_coordinator::Record;
 use bytes::Bytes;

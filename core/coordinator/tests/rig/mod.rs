@@ -331,7 +331,7 @@ impl Rig {
         shard
     }
 
-    /// The same broker starts again: whoever waits is sent away, what is not on disk is lost.
+    /// The same broker starts again: waiting requests are refused, what is not on disk is lost.
     pub fn restart(&mut self) -> Vec<Effect> {
         self.pending.clear();
         self.jobs.clear();
@@ -342,7 +342,7 @@ impl Rig {
         let now = self.now();
         effects.extend(self.shard.activate(now));
         let effects = self.carry_out(effects);
-        assert_eq!(self.waiting, BTreeMap::new(), "somebody was left waiting");
+        assert_eq!(self.waiting, BTreeMap::new(), "requests were left waiting");
         effects
     }
 

@@ -52,7 +52,7 @@ pub fn request<'a>(words: &Words<'a>) -> (&'a str, i16, Request) {
         "list" => (5, Request::ListGroups(list(words))),
         "describe" => (6, Request::DescribeGroups(describe(words))),
         "delete-groups" => (3, Request::DeleteGroups(delete_groups(words))),
-        other => panic!("nobody understands {other:?}"),
+        other => panic!("unknown request {other:?}"),
     };
     (words.text("client", "c"), words.number("v", newest), request)
 }

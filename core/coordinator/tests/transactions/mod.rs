@@ -214,7 +214,7 @@ impl Rig {
         shard
     }
 
-    /// Another broker takes over: whoever waits is sent away, what is not on disk is lost, markers are forgotten.
+    /// Another broker takes over: waiting requests are refused, what is not on disk is lost, markers are forgotten.
     pub fn moves(&mut self) -> Vec<TransactionEffect> {
         self.coordinator_epoch += 1;
         self.pending.clear();
@@ -225,7 +225,7 @@ impl Rig {
         let now = self.now();
         effects.extend(self.shard.activate(now));
         let effects = self.carry_out(effects);
-        assert_eq!(self.waiting, BTreeMap::new(), "somebody was left waiting");
+        assert_eq!(self.waiting, BTreeMap::new(), "requests were left waiting");
         effects
     }
 }

@@ -281,7 +281,7 @@ fn request(words: &Words<'_>) -> (i16, TransactionRequest) {
                 ..Default::default()
             }),
         ),
-        other => panic!("nobody understands {other:?}"),
+        other => panic!("unknown request {other:?}"),
     };
     (words.number("v", newest), request)
 }

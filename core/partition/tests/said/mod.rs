@@ -54,7 +54,7 @@ fn replay(text: &str, mut say: impl FnMut(&str) -> String) -> String {
     replayed
 }
 
-/// Compares every talk of `directory` with what is answered now; `TALKS=write` writes them anew. Returns how many there
+/// Compares every talk of `directory` with what is answered now; `TALKS=write` rewrites them. Returns how many there
 /// are.
 pub fn compare<S: FnMut(&str) -> String>(directory: &str, mut talk: impl FnMut() -> S) -> usize {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);

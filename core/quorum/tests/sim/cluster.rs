@@ -126,7 +126,7 @@ pub struct Cluster {
     mistake: Option<DiskMistake>,
     failure: Option<String>,
     next_directory: u8,
-    /// When somebody last asked for a replica to become a voter.
+    /// When an operator last asked for a replica to become a voter.
     asked_for: BTreeMap<ReplicaKey, u64>,
     /// Whether to print what happens: `QUORUM_TRACE=1`.
     trace: bool,
@@ -238,7 +238,7 @@ impl Cluster {
         self.run_until(self.plan.safety_ms, |_| false)?;
         let leads = |node: &&Node| node.raft.as_ref().is_some_and(|raft| raft.leads());
         let Some(leader) = self.nodes.values().find(leads).map(|node| node.id) else {
-            return Err(self.fails("nobody leads".to_owned()));
+            return Err(self.fails("no leader".to_owned()));
         };
         self.dead.insert(leader);
         let (killed, before) = (self.now, self.ledger_epochs.last().copied());

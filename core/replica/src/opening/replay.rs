@@ -52,7 +52,7 @@ pub fn read_journal(
     let files = slot_files(&*disk, &path).map_err(StorageError::from)?;
     if had_life.is_some() && !files.iter().any(|file| file.ends_with(FIRST_FILE)) {
         let file = path.join(FIRST_FILE);
-        let what = "it is missing, and the directory was not shut down cleanly: what was acknowledged last lay there";
+        let what = "it is missing, and the directory was not shut down cleanly: it held the batches acknowledged last";
         let remedy = "put it back; or, to give up what it held, remove barnabas-checkpoints beside it";
         return Err(StorageError::BadFile { file, what: what.to_owned(), remedy }.into());
     }

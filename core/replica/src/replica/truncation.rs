@@ -201,7 +201,8 @@ pub(crate) fn lower_checkpoints(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TruncationVerdict {
     /// The disk is full, or no descriptor is left. Nothing is lost: the truncation is tried again from
-    /// [`Replica::lower_checkpoints`] on, and the replica waits. A log that is truncated already is not truncated twice.
+    /// [`Replica::lower_checkpoints`] on, and the replica waits. A log that is truncated already is not truncated
+    /// twice.
     Retry,
     /// The replica stays offline until the next start.
     Offline,

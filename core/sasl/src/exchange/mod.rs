@@ -2,10 +2,11 @@
 //! authenticates again.
 //!
 //! Pure: frames and the time come in, answers and verdicts go out. The caller writes the answers in their order, keeps
-//! the deadline, and waits before it sends a refusal. Frames are bounded by the caller (`sasl.server.max.receive.size`).
+//! the deadline, and waits before it sends a refusal. Frames are bounded by the caller
+//! (`sasl.server.max.receive.size`).
 //!
-//! Order of a listener with SASL: ApiVersions, at most one that succeeds; SaslHandshake; tokens, raw after version 0 and
-//! within SaslAuthenticate after version 1. Everything else ends the exchange. Other APIs are refused by their key,
+//! Order of a listener with SASL: ApiVersions, at most one that succeeds; SaslHandshake; tokens, raw after version 0
+//! and within SaslAuthenticate after version 1. Everything else ends the exchange. Other APIs are refused by their key,
 //! before their bodies are read.
 //!
 //! | file | answers |

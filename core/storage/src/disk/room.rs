@@ -1,6 +1,6 @@
 //! How much room a log directory's file system has, and who may still write there.
 //!
-//! A disk that is full to the last byte helps nobody: consumers must go on, offsets must be committed, topics deleted,
+//! A disk must not fill to the last byte: consumers must go on, offsets must be committed, topics deleted,
 //! the metadata log written, and a node killed in that moment must come up again. So producers are refused while there
 //! is still room for all of that, and let in again by themselves when there is clearly more.
 //!
@@ -23,7 +23,7 @@ pub enum Writer {
     Coordinator,
 }
 
-/// Who may write, from everybody to nobody.
+/// Who may write, from all writers to none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Open,

@@ -1,6 +1,6 @@
 //! Which file a round goes to, and which file may be reused.
 //!
-//! The journal is one endless row of *lives* (a life: one filling of one file), laid over a fixed number of files. A
+//! The journal is one endless row of *lives* (a life: one filling of one file), over a fixed number of files. A
 //! file whose life lies behind the *durable* replay point is free. One free file is kept back always: a round may take
 //! it only where that round, once durable, frees another. So a torn first round of a new life never costs anything but
 //! itself.

@@ -34,7 +34,7 @@ impl LogDir {
     }
 }
 
-/// What this program wrote last. `None`: it never did, or somebody else has worked here since.
+/// What this program wrote last. `None`: it never did, or another program has written here since.
 pub(super) fn read(
     disk: &dyn Disk,
     dir: &Path,

@@ -224,9 +224,9 @@ fn what_another_broker_wrote_since_is_believed() {
     }
 }
 
-/// The same bytes where nobody else was: a digit has changed, and the deleted records stay deleted all the same.
+/// The same bytes where no other program was: a digit has changed, and the deleted records stay deleted all the same.
 #[test]
-fn a_checkpoint_that_was_changed_by_nobody_is_not_believed() {
+fn a_checkpoint_that_rotted_is_not_believed() {
     for is_open in [false, true] {
         let disk = MemoryDisk::new();
         let mut dir = open(&disk).unwrap();
@@ -373,7 +373,7 @@ fn a_stop_speaks_only_for_what_was_recovered() {
         disk.create_dir(&Path::new(ROOT).join(name)).unwrap();
     }
     let closed: Set<TopicPartition> = [partition("a", 0)].into_iter().collect();
-    assert_eq!(dir.unrecovered(&closed).unwrap(), 2, "nobody has opened b and c since the crash");
+    assert_eq!(dir.unrecovered(&closed).unwrap(), 2, "b and c were not opened since the crash");
     dir.vouch_for(partition("b", 0), Offset(3));
     assert_eq!(dir.unrecovered(&closed).unwrap(), 1);
     dir.mark_clean(BrokerEpoch(1)).unwrap();

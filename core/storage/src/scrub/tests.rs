@@ -126,7 +126,7 @@ fn a_segment_that_is_missing_before_the_next_is_named() {
     let found = damage_in(&disk, before_hole, Offset(30), 400);
     assert_eq!(found.len(), 1);
     assert!(found[0].0 == 10 && found[0].1.starts_with("it is missing"), "{found:?}");
-    // Past what was synced it is a tail; and what gave way to another since is nobody's loss.
+    // Past what was synced it is a tail; and what gave way to another since is no loss.
     assert_eq!(damage_in(&disk, before_hole, Offset(15), 400), []);
     disk.remove_file(&offset_path(from, Offset(20), LOG)).unwrap();
     assert_eq!(damage_in(&disk, before_hole, Offset(30), 400), []);
@@ -140,7 +140,7 @@ fn segments_written_after_the_last_stop_are_changed() {
         memory.set_now(TimestampMs(now));
         memory.open(path, OpenMode::Create).unwrap().write_at(0, &[b"x"]).unwrap();
     };
-    assert_eq!(vouched_at(&*memory, dir).unwrap(), None, "nobody has worked here");
+    assert_eq!(vouched_at(&*memory, dir).unwrap(), None, "no program has written here");
     write(&dir.join(offset_checkpoint::RECOVERY_POINT), 20);
     assert_eq!(vouched_at(&*memory, dir).unwrap(), Some(TimestampMs(20)), "the process was killed");
     write(&dir.join(clean_shutdown::FILE_NAME), 30);

@@ -1,5 +1,5 @@
-//! The `ssl.*` keys of each listener, and TLS made of them: for the node's own listeners, and for its connections to brokers
-//! and controllers.
+//! The `ssl.*` keys of each listener, and TLS made of them: for the node's own listeners, and for its connections to
+//! brokers and controllers.
 //!
 //! A key with a listener's prefix (`listener.name.internal.ssl.keystore.location`) counts before the one without. A
 //! connection to another node is made with the keys of the listener that it goes to, as in Kafka.

@@ -3,8 +3,8 @@
 //! Bounded: changes of brokers beyond a number in a minute are counted, since a process that reaches a controller's
 //! listener can register brokers.
 //!
-//! Before: publisher.rs, for each step from image to image, and core/metadata/src/events/lines.rs, which makes the lines.
-//! Asked for by quorum_worker.rs, at each of its turns.
+//! Before: publisher.rs, for each step from image to image, and core/metadata/src/events/lines.rs, which makes the
+//! lines. Asked for by quorum_worker.rs, at each of its turns.
 
 use crate::node::log_rate_limit::Burst;
 use barnabas_base::{DurationMs, ErrorCode, MonotonicMs};

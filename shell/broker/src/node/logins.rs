@@ -1,8 +1,8 @@
 //! Who may log in to this node's listeners, and what this node logs in to others with. Data, and the counts of refused
 //! logins.
 //!
-//! Listeners' settings are swapped as a whole when dynamic configurations change: a new password of PLAIN's users, or of
-//! this node itself, takes effect with the next login. SCRAM credentials are the image's.
+//! Listeners' settings are swapped as a whole when dynamic configurations change: a new password of PLAIN's users, or
+//! of this node itself, takes effect with the next login. SCRAM credentials are the image's.
 //!
 //! Neighbours: requests/connection/login.rs, which authenticates clients; shell/net's links, which log in.
 
@@ -111,7 +111,8 @@ impl Logins {
         Ok(logins)
     }
 
-    /// The dynamic configurations have changed. What cannot be is said, and leaves everything as it was.
+    /// The dynamic configurations have changed. A configuration that cannot be applied is logged and leaves everything
+    /// as it was.
     pub fn reconfigure(&self, config: &BrokerConfig) {
         let Some(source) = &self.source else { return };
         let read = source.read(config).map_err(|error| error.to_string());

@@ -42,8 +42,8 @@ static LARGE: Semaphore = Semaphore::const_new(1);
 pub struct LargeTurn(#[expect(dead_code, reason = "given back when it is dropped")] SemaphorePermit<'static>);
 
 impl LargeTurn {
-    /// `None`: the request is small, or its work may wait for memory before it is under way. Such a request must not hold
-    /// the turn: the memory may belong to one that waits for it.
+    /// `None`: the request is small, or its work may wait for memory before it is under way. Such a request must not
+    /// hold the turn: the memory may belong to one that waits for it.
     pub async fn of(decoded: &Decoded) -> Option<Self> {
         let may_wait = matches!(
             decoded.body.key(),

@@ -1,9 +1,9 @@
 //! This node in its cluster's quorum: the metadata log is opened, and what the node says of itself as a broker and as a
 //! controller is put together.
 //!
-//! What it says of itself is core/identity/src/registration.rs. Nothing is sent here: the quorum worker (quorum_worker.rs) and [`super::lifecycle`] do that. A node that leads a
-//! quorum of its own alone knows what its cluster is like when this is done; another one learns it from the leader
-//! ([`wait_for_image`]).
+//! What it says of itself is core/identity/src/registration.rs. Nothing is sent here: the quorum worker
+//! (quorum_worker.rs) and [`super::lifecycle`] do that. A node that leads a quorum of its own alone knows what its
+//! cluster is like when this is done; another one learns it from the leader ([`wait_for_image`]).
 
 use super::Failure;
 use super::signals::Signals;

@@ -397,7 +397,7 @@ fn strangers_and_doubles_are_refused_with_both_sides_named() {
     let mut stranger = prepared(None, 7, "broker", (free_port(), 0), &foreign, &more, &[]);
     stranger.launch_unawaited();
     let here = format!("belongs to cluster {id} and refuses this node, which belongs to cluster {foreign}");
-    eventually("the stranger is told", || stranger.log().contains(&here));
+    eventually("the stranger hears of it", || stranger.log().contains(&here));
     let there = format!("it is meant for cluster {foreign}, and this node belongs to cluster {id}");
     eventually("and so are those whom it asked", || {
         cluster.nodes.values().any(|node| node.log().contains(&there))
@@ -450,9 +450,9 @@ fn two_living_brokers_of_one_id_are_told_of_on_both_sides() {
         assert!(lines.len() <= 1, "once a minute: {lines:#?}");
         lines.iter().any(|line| line.contains(&first) && line.contains(&second))
     };
-    eventually("the second is told", || is_told(&double.log()));
+    eventually("the second hears of it", || is_told(&double.log()));
     // Another one may lead the quorum by now.
-    eventually("the controller is told", || cluster.nodes.values().any(|node| is_told(&node.log())));
+    eventually("the controller hears of it", || cluster.nodes.values().any(|node| is_told(&node.log())));
     double.kill();
     cluster.await_brokers(&[1, 2, 3], &[1, 2, 3]);
     for mut node in cluster.nodes.into_values() {

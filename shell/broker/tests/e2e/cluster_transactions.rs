@@ -432,7 +432,7 @@ fn abandoned_transaction_is_aborted_by_the_next_coordinator() {
         heir.write(&cluster, partition, "once");
     }
     heir.end(&cluster, COMMIT);
-    let told = txn.coordinated(&cluster, "it is told", |node| {
+    let told = txn.coordinated(&cluster, "it answers", |node| {
         let request = EndTxnRequest {
             transactional_id: "lost".into(),
             producer_id: txn.producer_id,

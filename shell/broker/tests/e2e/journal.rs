@@ -130,7 +130,11 @@ fn thousands_of_partitions_are_replayed_after_a_kill() {
     // And again, before anything of it was written back.
     for _ in 0..2 {
         node.launch();
-        assert_eq!(partition_dirs(&node.data(), "wide-"), 0, "nothing is written back before somebody asks");
+        assert_eq!(
+            partition_dirs(&node.data(), "wide-"),
+            0,
+            "nothing is written back before the first request"
+        );
         node.kill();
     }
     node.launch();
@@ -481,7 +485,7 @@ fn a_journal_file_that_was_cut_off_takes_its_directory_offline() {
 
 #[test]
 fn a_deletion_that_a_kill_cut_off_leaves_no_stray() {
-    for made_anew in [false, true] {
+    for is_remade in [false, true] {
         let mut node = TestNode::start();
         let mut client = node.client();
         client.create_topic("t", 1, &[]);
@@ -495,7 +499,7 @@ fn a_deletion_that_a_kill_cut_off_leaves_no_stray() {
             std::process::Command::new("cp").arg("-r").args([&folder, &copy]).status().expect("cp").success()
         );
         delete_topic(&mut client, "t");
-        if made_anew {
+        if is_remade {
             client.create_topic("t", 1, &[]);
         }
         eventually("it is put aside", || !folder.exists());
@@ -503,7 +507,7 @@ fn a_deletion_that_a_kill_cut_off_leaves_no_stray() {
         std::fs::rename(&copy, &folder).expect("put back");
         node.launch();
         client = node.client();
-        if made_anew {
+        if is_remade {
             assert_eq!(produce(&mut client, "t", -1, &[(0, &["new"])]), [(0, 0)]);
             assert_eq!(values(&mut client, "t", 0, 0), Ok(vec!["new".to_owned()]));
         }

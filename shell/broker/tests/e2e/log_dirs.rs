@@ -32,7 +32,7 @@ fn new_partitions_are_spread_and_known_to_the_metadata_log_at_once() {
     let mut rig = Rig::start(&[]);
     rig.node.client().create_topic("spread", PARTITIONS, &[]);
     eventually("two partitions in each", || rig.places("spread").iter().all(|found| found.len() == 2));
-    // Nothing was written: a restart places none of them anew.
+    // Nothing was written: a restart places none of them again.
     let before = rig.places("spread");
     assert!(rig.node.stop().success());
     rig.node.launch();
@@ -40,7 +40,7 @@ fn new_partitions_are_spread_and_known_to_the_metadata_log_at_once() {
     assert!(rig.node.stop().success());
 }
 
-/// `b` is made unusable by `spoil` while the node is down; the others serve, and nothing of `b` begins anew.
+/// `b` is made unusable by `spoil` while the node is down; the others serve, and nothing of `b` begins from zero.
 fn one_is_lost_at_the_start(spoil: impl Fn(&PathBuf), mend: impl Fn(&PathBuf)) {
     let mut rig = Rig::start(&[]);
     let mut client = rig.node.client();
@@ -129,7 +129,7 @@ fn a_disk_that_was_replaced_is_formatted_for_the_cluster_of_the_others() {
     node.launch();
     assert!(node.stop_expecting_trouble().success());
     let log = node.log();
-    let told = log.lines().find(|line| line.contains(" ERROR ")).expect("it is told");
+    let told = log.lines().find(|line| line.contains(" ERROR ")).expect("an ERROR");
     assert!(
         told.contains(&format!("storage format -g -t {id} -c")) && !told.contains("random-uuid"),
         "{told}"
@@ -158,7 +158,7 @@ fn a_directory_that_fails_while_the_node_serves_takes_only_its_own_partitions_wi
     std::fs::rename(&rig.dirs[2], &aside).expect("moved");
     std::fs::write(&rig.dirs[2], "no directory").expect("a file");
     let said = format!("log directory {} is offline", rig.dirs[2].display());
-    eventually("it is noticed though nobody writes", || rig.node.log().contains(&said));
+    eventually("it is noticed without a write", || rig.node.log().contains(&said));
     assert_eq!(rig.describe().each_codes(), [0, 0, STORAGE_ERROR]);
     for partition in 0..PARTITIONS {
         let is_lost = places[2].contains(&partition);
@@ -196,7 +196,7 @@ fn start_over(port: u16, topic: &str, partition: i32) -> String {
 }
 
 #[test]
-fn what_write_back_on_a_disk_that_was_replaced_begins_anew_only_when_the_operator_says_so() {
+fn what_write_back_on_a_disk_that_was_replaced_begins_from_zero_only_when_the_operator_says_so() {
     let mut rig = Rig::start(&[]);
     let mut client = rig.node.client();
     client.create_topic("t", PARTITIONS, &[]);
@@ -242,7 +242,7 @@ fn what_write_back_on_a_disk_that_was_replaced_begins_anew_only_when_the_operato
     let mut client = rig.node.client();
     assert_eq!(values(&mut client, topic, lost[0]).expect("records"), ["after"]);
     assert!(rig.node.stop_expecting_trouble().success());
-    // The old disk comes back after all: what began anew stays, the rest is served again.
+    // The old disk comes back after all: what began from zero stays, the rest is served again.
     let has_new = rig.dirs[1].join(format!("t-{}", lost[0])).exists();
     if !has_new {
         std::fs::rename(&rig.dirs[1], rig.dirs[1].with_extension("gone")).expect("moved");
@@ -504,7 +504,7 @@ fn sizes_count_what_is_in_memory_and_an_offline_directory_says_so_and_no_more() 
         }
     }
     rig.node.stop_expecting_trouble();
-    // After a start nobody has opened them yet: the same, by what the file system says.
+    // After a start they are not opened yet: the same, by what the file system says.
     std::fs::remove_file(&rig.dirs[1]).expect("removed");
     std::fs::rename(&aside, &rig.dirs[1]).expect("moved back");
     rig.node.launch();

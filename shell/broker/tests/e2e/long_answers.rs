@@ -211,8 +211,8 @@ fn add_producers(client: &mut Client, partitions: i32, producers: i64) {
     }
 }
 
-/// An answer takes 2 MiB while it is made and until it is written. Twelve clients that read late ask for twelve each: an
-/// answer waits for its room, and no partition is refused.
+/// An answer takes 2 MiB while it is made and until it is written. Twelve clients that read late ask for twelve each:
+/// an answer waits for its room, and no partition is refused.
 #[test]
 fn producers_are_described_once_the_answer_has_room() {
     const PARTITIONS: i32 = 64;

@@ -10,7 +10,8 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 const LONGEST: usize = i16::MAX as usize;
-/// A silent connection is no answer either. Members that wait for each other, on a machine whose disk stands still, take seconds.
+/// A silent connection is no answer either. Members that wait for each other, on a machine whose disk stands still,
+/// take seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Numbers that decide which way a request takes, and their values.

@@ -306,7 +306,7 @@ fn a_node_that_dies_loses_and_doubles_nothing() {
     let told = Told::new(&sending.wait_with_output().expect("ends"));
     let json = told.json();
     assert_eq!(json["records"], 40_000, "{}", told.err);
-    // What was meant to be sent while nobody listened waited for it: that is in the figures.
+    // What was meant to be sent while no server listened waited for it: that is in the figures.
     assert!(json["max_ms"].as_f64().expect("a number") >= 250.0, "{json}");
     assert_eq!(count(&node, "--topic killed"), 40_000);
     let told = run(

@@ -30,7 +30,7 @@ fn told_port(arguments: &[&str], listeners: &str, port: u16, dir: &Path) -> u16 
         .spawn()
         .expect("starts");
     let mut told = None;
-    eventually("the node is told of", || {
+    eventually("the log names the node", || {
         told = Client::try_connect(port).ok().and_then(|mut client| {
             metadata(&mut client).brokers.first().and_then(|broker| u16::try_from(broker.port).ok())
         });

@@ -1,4 +1,5 @@
-//! Three nodes whose listeners for brokers and for controllers ask for a login, and whose clients have another listener.
+//! Three nodes whose listeners for brokers and for controllers ask for a login, and whose clients have another
+//! listener.
 
 use crate::harness::cluster::{Cluster, eventually, metadata};
 use crate::harness::quorum::{format, random_uuid};

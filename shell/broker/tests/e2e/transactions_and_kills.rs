@@ -87,7 +87,7 @@ fn what_was_aborted_stays_so_where_the_next_start_empties_the_journal() {
 }
 
 #[test]
-fn what_was_decided_is_carried_out_after_a_kill_though_nobody_asks() {
+fn what_was_decided_is_carried_out_after_a_kill_without_a_request() {
     let mut node = TestNode::start();
     node.client().create_topic("t", 8, &[]);
     let (mut expected, mut found_prepared) = (vec![Vec::new(); 8], 0);
@@ -136,7 +136,7 @@ fn whose_time_ran_out_while_the_node_was_away_is_aborted() {
     std::thread::sleep(Duration::from_millis(800));
     node.launch();
     let mut client = node.client();
-    // Nobody asks the coordinator for anything.
+    // No request reaches the coordinator.
     wait_until_stable(&mut client, "t", 0);
     assert_eq!(read(&mut client, "t", 0, true), [""; 0]);
     producer.reconnect(&node);
@@ -210,7 +210,7 @@ fn transactions_are_whole_whenever_the_node_is_killed() {
         match producer.end(wish) {
             0 if wish => committed.push(word),
             0 => aborted += 1,
-            // Nothing was begun, or it was aborted meanwhile: a client starts anew.
+            // Nothing was begun, or it was aborted meanwhile: a client starts again.
             48 | 90 => assert_eq!(producer.init(), 0),
             other => panic!("told {other}"),
         }
@@ -417,7 +417,7 @@ fn offsets_count_once_their_transaction_is_committed() {
         // Killed between the decision and its marker, perhaps.
         let mut client = kill(&mut node);
         assert_eq!(offsets.fetch_decided(&mut client), 11);
-        // Whoever holds the id no more commits nothing.
+        // A producer that lost the id commits nothing.
         producer.reconnect(&node);
         let mut heir = Producer::ready(&node, "payments", version);
         assert_eq!(offsets.commit(&mut producer, commit_version, 99), 47, "INVALID_PRODUCER_EPOCH");

@@ -174,7 +174,7 @@ fn voters_move_from_files_into_the_log_and_can_change_then() {
     let asked = (1..=3).find(|&node| node != gone).expect("another");
     let at = directory(&cluster.nodes[&gone]);
     let told = format!("voter {gone} has directory id {at}, not ");
-    eventually("another directory is told from it", || {
+    eventually("another directory differs from it", || {
         let (is_gone, said) = remove_by_tool(&cluster.nodes[&asked], gone, &random_uuid());
         assert!(!is_gone, "{said}");
         said.contains(&told)

@@ -14,8 +14,8 @@ const HEAD: &str = "\
 unless it is set. `barnabas hotspots --bootstrap-server …` shows where the time goes without it.
 
 Where Kafka has a figure, its name is the one that the JMX exporter's sample configuration for Kafka gives it, so that dashboards made for that find it;
-what differs from Kafka's meaning stands beside it. Quantiles (0.50 to 0.999) are of the last one to two minutes where somebody asks that
-often, else since they last asked, and at most an eighth too large; counts and sums are since the start of the process. Nothing is told by partition unless a topic
+what differs from Kafka's meaning stands beside it. Quantiles (0.50 to 0.999) are of the last one to two minutes where the page is read that
+often, else since it was last read, and at most an eighth too large; counts and sums are since the start of the process. No series is per partition unless a topic
 or a group is named (`/metrics?topic=NAME`, `/metrics?group=NAME`), client ids beyond 64 share a place, and of groups the 500 that are furthest behind have
 series of their own, so that a page stays some hundred kilobytes with any number of them.
 

@@ -162,7 +162,7 @@ async fn peers_without_tls_are_named_and_silent_ones_end() {
     assert!(error.to_string().contains("security.protocol=SSL"), "{error}");
     let (near, far) = sockets().await;
     drop(near);
-    let error = accept(far, &server_tls, &place(), 0).await.expect_err("nobody");
+    let error = accept(far, &server_tls, &place(), 0).await.expect_err("no client");
     assert!(matches!(error, HandshakeError::Gone), "{error}");
     // The other way round: the server is plain, and says nothing that TLS can be.
     let (near, far) = sockets().await;

@@ -1,7 +1,8 @@
 //! PKCS#12, as keytool and openssl write it: PBES1 and PBES2, with a password for the file and its keys alike.
 //!
 //! In a Java trust store each trusted certificate carries an attribute that says so. openssl writes none: in a file
-//! without a key every certificate counts as trusted then. In Java such a file trusts nobody, and the start fails.
+//! without a key every certificate counts as trusted then. In Java such a file trusts no certificate, and the start
+//! fails.
 
 use super::{KeyEntry, Store};
 use p12_keystore::{CertificateBag, Pkcs12Archive, PrivateKeyBag};

@@ -3,7 +3,7 @@
 //! ```text
 //!            a member joins                all have joined, or time is up
 //!   Empty ─────────────────▶ PreparingRebalance ─────────────────▶ CompletingRebalance
-//!     ▲                        ▲   │  nobody joined: Empty              │ the leader's assignment
+//!     ▲                        ▲   │  no member: Empty                  │ the leader's assignment
 //!     └────────────────────────┼───┘                                    ▼ is on disk
 //!                              └──────── a member comes or goes ───── Stable
 //! ```

@@ -82,8 +82,8 @@ impl TransactionShard {
         self.parked.push(id, waiting);
     }
 
-    /// The id is free, or somebody has waited for long enough: everybody asks again. Who may wait no longer, and still
-    /// finds it busy, is told so.
+    /// The id is free, or one request has waited for long enough: all ask again. A request that may wait no longer, and
+    /// still finds it busy, gets that as its answer.
     pub(super) fn unpark(&mut self, id: &Text) {
         self.timers.cancel(&TimerKey::Parked(id.clone()));
         for waiting in self.parked.take(id) {

@@ -1,7 +1,7 @@
 //! AlterPartition: the leader of a partition says who is in sync with it.
 //!
-//! Only its own leader's word counts, about the state that is known now; and nobody joins who could not lead: fenced,
-//! on its way out, in another life than the one in which it fetched, without room to write, or damaged
+//! Only its own leader's word counts, about the state that is known now; and no replica joins that could not lead:
+//! fenced, on its way out, in another life than the one in which it fetched, without room to write, or damaged
 //! ([`crate::controller::impaired`]).
 //!
 //! Source: KIP-497, KIP-704, KIP-841, KIP-903, KIP-966; Kafka `ReplicationControlManager.alterPartition`,

@@ -47,7 +47,7 @@ impl Balance {
         self.impaired_at = now;
     }
 
-    /// Some topics may allow unclean elections now that did not before: whoever says so waits for a leader. Kafka's
+    /// Some topics may allow unclean elections now that did not before: their partitions wait for a leader. Kafka's
     /// lets them wait for the interval.
     pub fn elect_uncleanly_soon(&mut self, now: MonotonicMs) {
         self.unclean_at = now;
@@ -115,7 +115,7 @@ fn impaired(electorate: Electorate<'_>) -> Vec<MetadataRecord> {
     elect(electorate, is_concerned, Election::Unimpaired)
 }
 
-/// Partitions for which somebody is in sync who cannot write: whoever waits for that one, waits for the operator.
+/// Partitions with an in-sync replica that cannot write: a wait for it is a wait for the operator.
 ///
 /// # Source
 /// Ours. Kafka takes the directory offline, and its replicas out of the ISR.
@@ -155,7 +155,7 @@ fn preferred(electorate: Electorate<'_>) -> Vec<MetadataRecord> {
     elect(electorate, is_concerned, Election::Preferred)
 }
 
-/// Partitions that nobody leads, of topics that allow an unclean election.
+/// Partitions without a leader, of topics that allow an unclean election.
 fn leaderless(electorate: Electorate<'_>) -> Vec<MetadataRecord> {
     elect(electorate, |_, _, partition| partition.leader == BrokerId::NONE, Election::Unclean)
 }

@@ -126,7 +126,7 @@ impl Cluster {
         }
         let view = &node.disk.view;
         if view.start > known {
-            self.failure = Some(format!("node {id} commits up to {end} what nobody committed: {known}"));
+            self.failure = Some(format!("node {id} commits up to {end} what was not committed: {known}"));
             return;
         }
         let new: Vec<Rc<Stored>> =
@@ -173,7 +173,7 @@ impl Cluster {
     pub(super) fn answer(&mut self, id: i32, ticket: u64, response: Response, read: Option<Read>) {
         let node = self.nodes.get_mut(&id).expect("it is there");
         let Some((to, number)) = node.tickets.remove(&ticket) else {
-            self.failure = Some(format!("node {id} answers ticket {ticket} twice, or nobody asked"));
+            self.failure = Some(format!("node {id} answers ticket {ticket} twice, or unasked"));
             return;
         };
         let response = match read {

@@ -63,7 +63,7 @@ impl Cluster {
         }
     }
 
-    /// Somebody adds, removes or moves a voter, or gives up a node that is none for one with an empty disk.
+    /// An operator adds, removes or moves a voter, or gives up a node that is none for one with an empty disk.
     pub(super) fn admin(&mut self) {
         let delay = self.rng.between(1, self.plan.admin_every * 2);
         self.after(delay, Event::Admin);
@@ -118,7 +118,7 @@ impl Cluster {
         });
     }
 
-    /// A node that nobody takes for a voter comes back with an empty disk, as another replica.
+    /// A node that no other takes for a voter comes back with an empty disk, as another replica.
     pub(super) fn replace(&mut self, id: i32) {
         let key = self.nodes[&id].key();
         let names = |node: &Node| {
@@ -129,7 +129,7 @@ impl Cluster {
                 || node.raft.as_ref().is_some_and(|raft| means(raft.voters()))
                 || means(node.formatted.voters())
         };
-        // Somebody may be about to make it one: an operator does not throw a disk away then.
+        // Another operator may be about to make it one: an operator does not throw a disk away then.
         let asked = self.asked_for.get(&key).is_some_and(|&at| at + 4_000 > self.now);
         let joins = self.plan.auto_join && self.nodes[&id].is_controller;
         if asked || joins || self.nodes.values().any(names) || self.nodes[&id].raft.is_none() {

@@ -19,7 +19,7 @@ impl Invariant for EpochRises {
     fn check(&mut self, cluster: &Cluster, step: &Step) -> Result<(), String> {
         let Some(after) = &step.after else { return Ok(()) };
         let key = cluster.nodes[&step.node].key();
-        // Only what it has told somebody counts: an epoch that nobody heard of may be forgotten.
+        // Only an epoch that it has sent counts: one that no other node heard of may be forgotten.
         let last = self.last.entry(key).or_insert(0);
         if after.epoch < *last {
             return Err(format!("{key} is in epoch {}, and was in {last}", after.epoch));

@@ -1,7 +1,7 @@
 //! Finding aborted transactions again in the batches, after a stop that may have lost the index of them.
 //!
 //! What is open at a place follows from the newest producer snapshot before it and the batches in between. That is
-//! looked up only once a marker shows that somebody uses transactions.
+//! looked up only once a marker shows that transactions are in use.
 //!
 //! Source: Kafka `ProducerStateManager.lastStableOffset`, `LogSegment.updateTxnIndex`.
 
@@ -127,7 +127,7 @@ impl Log {
         Ok(())
     }
 
-    /// Writes a segment's index anew from its batches. Returns what is in it.
+    /// Rebuilds a segment's index from its batches. Returns what is in it.
     pub(in crate::log) fn rebuild_transaction_index(
         &mut self,
         files: &mut FilePool,
@@ -168,8 +168,8 @@ impl Log {
         Ok(())
     }
 
-    /// Makes `aborted` the contents of a segment's index, unless they are that already. What is right of them stays where
-    /// it is: the disk may be full, or the power go, and the next start believes what it finds there.
+    /// Makes `aborted` the contents of a segment's index, unless they are that already. What is right of them stays
+    /// where it is: the disk may be full, or the power go, and the next start believes what it finds there.
     pub(in crate::log) fn write_transaction_index(
         &mut self,
         files: &mut FilePool,

@@ -147,7 +147,7 @@ fn an_index_that_is_rebuilt_is_the_one_that_was_written() {
     bench.stop().unwrap();
     let after: Vec<_> = indexes.iter().map(|name| bench.disk.contents(&bench.path(name))).collect();
     assert_eq!(before, after);
-    // And after an unclean stop, where all of them are written anew.
+    // And after an unclean stop, where all of them are rewritten.
     bench.dir.begin().unwrap();
     bench.reopen().unwrap();
     bench.stop().unwrap();
@@ -309,7 +309,7 @@ fn producers_and_aborted_transactions_are_found_again() {
     }
     let path = bench.path("00000000000000000020.snapshot");
     bench.disk.corrupt(&path, |bytes| bytes[20] ^= 1);
-    // The one below lay at no segment's base, so it went when the log was opened.
+    // The one below was at no segment's base, so it went when the log was opened.
     assert_eq!(bench.log.read_producer_snapshot(&mut bench.files, Offset(20)).unwrap(), None);
     assert!(!bench.names().contains(&"00000000000000000020.snapshot".to_owned()));
 }

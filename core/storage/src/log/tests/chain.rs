@@ -31,7 +31,7 @@ struct Flying {
 
 struct Part {
     name: Arc<JournalPartition>,
-    /// `None`: nobody has asked for it yet.
+    /// `None`: no reader has asked for it yet.
     log: Option<Log>,
     waiting: Option<PartitionReplay>,
     written: Vec<Bytes>,
@@ -56,7 +56,7 @@ struct Rig {
     queue: VecDeque<(usize, Entry, Offset)>,
     parts: Vec<Part>,
     config: Arc<LogConfig>,
-    /// All batches have one length, so that what lay in a file before may go on where a new batch ends.
+    /// All batches have one length, so that what was in a file before may go on where a new batch ends.
     is_even: bool,
     /// What is staged is often written back before it is durable.
     writes_back_early: bool,

@@ -11,7 +11,7 @@ use crate::ProducerEntry;
 enum Left {
     /// A batch that is not whole, and whole ones behind it.
     Tail,
-    /// A later segment, and nothing of what lay before it.
+    /// A later segment, and nothing of what was before it.
     Segment,
     /// A producer snapshot of batches that are gone.
     Snapshot,

@@ -76,7 +76,7 @@ pub enum Located {
     New(usize),
     /// It begins where it is placed now.
     Unplaced,
-    /// The metadata log is told that it lies there. Until it says so the partition is offline.
+    /// The metadata log gets a record that it is there. Until then the partition is offline.
     FoundElsewhere(usize),
     /// It lies, or may lie, in a directory that is offline, or waits for the metadata log.
     Offline,

@@ -3,8 +3,8 @@
 //! What is particular to a kind is in [`Hosted`]; what a shard says is done by [`Host::carry_out`], but for what others
 //! must do ([`Step::Order`]), which is kept for [`Host::take_orders`].
 //!
-//! What a shard appends in one turn of the worker goes into its log as one batch (core/coordinator's `Gathered`): a thousand groups that
-//! commit at once cost as many batches as they have shards.
+//! What a shard appends in one turn of the worker goes into its log as one batch (core/coordinator's `Gathered`): a
+//! thousand groups that commit at once cost as many batches as they have shards.
 
 mod load;
 

@@ -135,7 +135,7 @@ impl Rig {
         while !self.durable().contains(&(key(partition), Offset(end))) {}
     }
 
-    /// What is to be written back next, as the worker is told.
+    /// What is to be written back next, as the worker hears it.
     fn orders(&mut self) -> Vec<WriteBackOrder> {
         self.wait(|report| match report {
             Report::WriteBack(orders) => Some(std::mem::take(orders)),

@@ -1,4 +1,4 @@
-//! The authorizer that stands beside the image: made anew by the quorum's thread when an image brings other ACLs, and
+//! The authorizer beside the image: rebuilt by the quorum's thread when an image brings other ACLs, and
 //! read by every request.
 //!
 //! Always true:
@@ -99,7 +99,7 @@ impl Authority {
         let configured =
             configured(config).expect("invariant: authority::check has passed this configuration");
         Self(configured.map(|Configured { super_users, allow_everyone, is_shadow }| {
-            // Nobody but super users passes before the ACLs are known, whatever is to hold for resources without ACLs.
+            // Only super users pass before the ACLs are known, whatever holds for resources without ACLs.
             let first = Authorizer::new(&Image::default(), super_users.clone(), false);
             Standard {
                 super_users,

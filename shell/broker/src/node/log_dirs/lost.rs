@@ -1,5 +1,5 @@
-//! Replicas that lay in a log directory which this node does not have any more, until it is settled what becomes of
-//! them (upkeep/placement/lost.rs).
+//! Replicas whose files were in a log directory which this node does not have any more, until it is settled what
+//! becomes of them (upkeep/placement/lost.rs).
 
 use crate::mailbox::PartitionKey;
 use std::sync::Mutex;

@@ -15,8 +15,8 @@
 //! 2. jobs that wait: one per address, in the order of arrival; others of the same address wait behind it. So an
 //!    address that sends nothing but bombs delays another address by one batch per thread
 //!
-//! Asked by: requests/decode.rs, requests/cluster.rs (Metadata), requests/produce.rs, requests/fetch.rs (old consumers),
-//! requests/offsets.rs (times), dead_letters.rs, coordinator_worker/host/load.rs.
+//! Asked by: requests/decode.rs, requests/cluster.rs (Metadata), requests/produce.rs, requests/fetch.rs (old
+//! consumers), requests/offsets.rs (times), dead_letters.rs, coordinator_worker/host/load.rs.
 
 use barnabas_wire::records::AtOnce;
 use std::cell::Cell;

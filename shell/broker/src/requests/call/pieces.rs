@@ -197,8 +197,8 @@ fn make(source: Arc<Source>, mut large: Box<dyn InPieces>) -> JoinHandle<Made> {
     })
 }
 
-/// Has `work` on a large request done beside the workers, one of each client address at a time. `None`: the system gives
-/// no thread.
+/// Has `work` on a large request done beside the workers, one of each client address at a time. `None`: the system
+/// gives no thread.
 pub async fn beside<T: Send + 'static>(
     call: &Call,
     moment: &Moment,

@@ -1,13 +1,13 @@
 //! The part of a connection on a listener with SASL in which its client authenticates, and does so again.
 //!
-//! core/sasl's exchange decides. Here its frames are read and written, one at a time; the deadline is kept; a refusal is
-//! held back before it is sent. Before the client has authenticated, a frame may have `sasl.server.max.receive.size`
+//! core/sasl's exchange decides. Here its frames are read and written, one at a time; the deadline is kept; a refusal
+//! is held back before it is sent. Before the client has authenticated, a frame may have `sasl.server.max.receive.size`
 //! bytes and nothing of it is given to the broker's own requests.
 //!
 //! Always true:
 //! 1. no request of a client on such a listener is started before the client has authenticated
-//! 2. a connection whose client has not authenticated within [`DEADLINE`] of its begin is closed; a TLS handshake is part
-//!    of that time
+//! 2. a connection whose client has not authenticated within [`DEADLINE`] of its begin is closed; a TLS handshake is
+//!    part of that time
 //! 3. while a client authenticates again, nothing else of its connection is started
 //!
 //! Neighbours: node/logins.rs, who may log in and how; requests/session/audited.rs, which notes logins.

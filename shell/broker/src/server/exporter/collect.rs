@@ -107,7 +107,7 @@ struct Snapshot {
     /// By [`ApiKey::ALL`]'s places.
     apis: Vec<Option<ApiCounts>>,
     fetches: Fetches,
-    /// The metadata quorum's: from a leader's append to its commitment, and from nobody's lead to somebody's.
+    /// The metadata quorum's: from a leader's append to its commitment, and from the loss of a leader to the next one.
     commits: Counts,
     elections: Counts,
     /// Journals' rounds and committers' syncs.

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use times::Times;
 use tokio::runtime::Runtime;
 
-/// Whoever asks more often is shown the same figures again.
+/// More frequent reads get the same figures again.
 const AT_MOST_EVERY: Duration = Duration::from_secs(10);
 /// A worker that does not answer holds the page up for this long, no longer.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(4);
@@ -44,7 +44,7 @@ impl Lags {
         Ok(Self { runtime, newest: None, times: Times::default() })
     }
 
-    /// Looks anew, if that is due or somebody asks for a group by name.
+    /// Looks again, if that is due or a read names a group.
     pub fn follow(&mut self, node: &Node, group: Option<&Text>) {
         let is_fresh = self.newest.as_ref().is_some_and(|(at, _)| barnabas_clock::since(*at) < AT_MOST_EVERY);
         if !node.identity.is_broker || (is_fresh && group.is_none()) {

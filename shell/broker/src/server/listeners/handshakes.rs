@@ -1,10 +1,10 @@
-//! TLS handshakes, on threads of their own and below the workers in priority: a signature takes as long as a hundred small
-//! requests, and a storm of new connections must not be felt by those that are open.
+//! TLS handshakes, on threads of their own and below the workers in priority: a signature takes as long as a hundred
+//! small requests, and a storm of new connections must not be felt by those that are open.
 //!
 //! The same page reads key stores again, and says when certificates end.
 //!
-//! Always true: at most [`HANDSHAKES_MAX`] connections are in a handshake or before it; each ends within the deadlines of
-//! shell/net.
+//! Always true: at most [`HANDSHAKES_MAX`] connections are in a handshake or before it; each ends within the deadlines
+//! of shell/net.
 
 use crate::config::tls::NodeTls;
 use crate::node::Node;

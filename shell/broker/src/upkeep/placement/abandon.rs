@@ -2,7 +2,7 @@
 //! `barnabas-abandon-TOPIC-PARTITION` in the log directory. The topic's id may replace its name in any case, and
 //! must if the file's name would be too long for the file system.
 //!
-//! A partition whose files are damaged or gone stays offline, since what was acknowledged lay there. To delete the
+//! A partition whose files are damaged or gone stays offline, since it held acknowledged batches. To delete the
 //! topic would take its other partitions with it. So where that file lies, the partition's directory is put aside as a
 //! stray, together with what the journal held of it and could not be replayed; the checkpoints forget the partition,
 //! and it begins at offset 0 in any log directory. Nothing is deleted.

@@ -18,7 +18,7 @@ pub const GROUP: i8 = 0;
 pub const TRANSACTION: i8 = 1;
 pub const SHARE: i8 = 2;
 
-/// Few partitions of internal topics; leaders move when somebody dies, and only then.
+/// Few partitions of internal topics; leaders move when a node dies, and only then.
 pub const SETTINGS: &str = "offsets.topic.num.partitions=6\ntransaction.state.log.num.partitions=6\n\
      share.coordinator.state.topic.num.partitions=6\nauto.leader.rebalance.enable=false\n\
      replica.lag.time.max.ms=3000\ngroup.initial.rebalance.delay.ms=0";
@@ -90,7 +90,7 @@ impl Cluster {
         })
     }
 
-    /// Who leads a partition, by anybody's metadata; `None`: nobody who runs.
+    /// Who leads a partition, by any node's metadata; `None`: no running node.
     pub fn leader(&self, topic: &str, partition: i32) -> Option<i32> {
         let known = self.metadata();
         let topic = known.topics.iter().find(|known| known.name.as_deref() == Some(topic))?;

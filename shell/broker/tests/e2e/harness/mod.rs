@@ -69,7 +69,7 @@ pub struct TestNode {
     pub port: u16,
     pub controller_port: u16,
     overrides: Vec<String>,
-    /// What the shell is told before it becomes the node: `ulimit -n 256`.
+    /// What the shell runs before it becomes the node: `ulimit -n 256`.
     limits: Option<String>,
     /// Instead of a node without one.
     file: Option<String>,

@@ -73,7 +73,7 @@ impl Three {
         Self::start_as(&|_| None)
     }
 
-    /// `before`: what a node's shell is told before it becomes the node.
+    /// `before`: what a node's shell runs before it becomes the node.
     pub fn start_as(before: &dyn Fn(i32) -> Option<String>) -> Self {
         let id = random_uuid();
         let ports: Vec<(i32, u16, u16)> = (1..=3).map(|node| (node, free_port(), free_port())).collect();
@@ -160,7 +160,7 @@ pub fn quorum(client: &mut Client) -> describe_quorum_response::PartitionData {
     partition.expect("the metadata's partition")
 }
 
-/// Who leads the quorum, as this node knows it; `None`: nobody, so far.
+/// Who leads the quorum, as this node knows it; `None`: no node so far.
 pub fn quorum_leader(client: &mut Client) -> Option<i32> {
     let described = describe_quorum(client, 2);
     let leader = described.topics.first()?.partitions.first()?.leader_id;

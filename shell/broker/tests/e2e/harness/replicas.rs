@@ -28,7 +28,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub const PARTITIONS: i32 = 6;
-/// What a consumer is told that asks another than the leader: unknown here, no leader, not the leader, another epoch,
+/// What a consumer gets from a broker that does not lead: unknown here, no leader, not the leader, another epoch,
 /// another topic.
 const SENT_AWAY: [i16; 6] = [3, 5, 6, 74, 75, 100];
 
@@ -246,7 +246,7 @@ pub fn look_up(ports: &BTreeMap<i32, u16>, topic: TopicId, partition: i32) -> Op
     ports.values().filter_map(known).max().map(|(epoch, leader)| (leader, epoch))
 }
 
-/// Writes to one partition until it is told to stop; looks for the leader when it is refused, or hears nothing. As
+/// Writes to one partition until it has to stop; looks for the leader when it is refused, or hears nothing. As
 /// Kafka's clients do, it believes the newest epoch that anybody names, and goes to whom an answer names at once.
 fn producer(
     ports: BTreeMap<i32, u16>,
@@ -326,7 +326,7 @@ pub fn append(
     })
 }
 
-/// As [`append`], to whoever leads, until it is acknowledged. It may be written more than once.
+/// As [`append`], to the present leader, until it is acknowledged. It may be written more than once.
 pub fn append_patiently(cluster: &Cluster, topic: TopicId, partition: i32, value: &str) {
     until("an acknowledgement", || {
         let (leader, _) = look_up(&cluster.ports(), topic, partition)?;

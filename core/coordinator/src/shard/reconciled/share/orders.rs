@@ -192,7 +192,7 @@ impl GroupShard {
         }
     }
 
-    /// The record that speaks of an order is not on disk, or nobody knows: nothing was ordered.
+    /// The record of the order is not on disk, or may not be: nothing was ordered.
     pub(in crate::shard) fn share_order_lost(&mut self, order: ShareStateOrder, error: ErrorCode) {
         let error = append_refusal(error);
         let keys: Vec<SharePartitionKey> = match order.work {
@@ -339,7 +339,7 @@ impl GroupShard {
             let error = match self.groups.get_mut(id) {
                 Some(Group::Share(group)) => {
                     group.own.order = None;
-                    // Somebody may have joined meanwhile.
+                    // A member may have joined meanwhile.
                     failed.or((!group.is_empty()).then_some(ErrorCode::NonEmptyGroup))
                 }
                 _ => Some(ErrorCode::GroupIdNotFound),
@@ -359,7 +359,7 @@ impl GroupShard {
         self.answer_after_last(last, ticket, Response::DeleteGroups(response));
     }
 
-    /// Whoever waits for an order is sent away.
+    /// Requests that wait for an order are refused.
     pub(in crate::shard) fn abandon_share_orders(&mut self) {
         let mut orders: Vec<(u64, Awaiting)> = self.share_orders.drain().collect();
         orders.sort_by_key(|(number, _)| *number);
@@ -393,7 +393,7 @@ impl GroupShard {
     }
 }
 
-/// Whether a group's offsets may be changed: nobody reads, and nothing of it is under way.
+/// Whether a group's offsets may be changed: it has no member, and no change is under way.
 fn check_at_rest(group: &ShareGroup) -> Result<(), Refused> {
     if !group.is_empty() {
         return Err(Refused::new(ErrorCode::NonEmptyGroup, "The group is not empty."));

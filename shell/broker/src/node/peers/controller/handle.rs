@@ -240,7 +240,7 @@ impl ControllerHandle {
                 format!("node {leader} at {address} leads in epoch {epoch}, and is not caught up with yet")
             }
             ActiveController { epoch, .. } => format!(
-                "nobody is known to lead (epoch {epoch}). A majority of the voters must run and reach each other: check \
+                "no leader is known (epoch {epoch}). A majority of the voters must run and reach each other: check \
                  controller.quorum.voters or controller.quorum.bootstrap.servers, and the logs of the other controllers"
             ),
         }
@@ -360,8 +360,8 @@ impl ControllerHandle {
         }
     }
 
-    /// Requests topics in the name of the client that needs them, or in the broker's own. There is no answer: the client
-    /// asks again.
+    /// Requests topics in the name of the client that needs them, or in the broker's own. There is no answer: the
+    /// client asks again.
     pub fn auto_create(&self, request: CreateTopicsRequest, client: Option<AskingClient>) {
         if self.shared.is_full.load(Ordering::Relaxed) && self.is_active() {
             tracing::debug!("topics were not created: the metadata log's disk is full");

@@ -1,4 +1,4 @@
-//! What the image says: partitions, leaders, replicas, brokers. Counted anew only when the image has changed: with a
+//! What the image says: partitions, leaders, replicas, brokers. Counted again only when the image has changed: with a
 //! million partitions that takes a while.
 
 use crate::mailbox::PartitionKey;

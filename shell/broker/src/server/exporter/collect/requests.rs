@@ -58,7 +58,8 @@ pub fn fetch_sessions(page: &mut Page, node: &Node) {
 
 pub fn kafka(page: &mut Page, now: &Snapshot, older: &Snapshot) {
     let name = |of: &str| format!("kafka_network_requestmetrics_{of}");
-    // What Kafka calls an API in its metrics is its name; a Fetch is told apart by who sends it as well.
+    // What Kafka calls an API in its metrics is its name; a Fetch also has a label for its sender (consumer or
+    // follower).
     let fetches = [
         ("FetchConsumer", &now.fetches.consumers, &older.fetches.consumers),
         ("FetchFollower", &now.fetches.followers, &older.fetches.followers),

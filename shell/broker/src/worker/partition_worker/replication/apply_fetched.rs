@@ -3,8 +3,8 @@
 //!
 //! Always true: nothing is appended that was asked for from another place than where the log ends, or in another epoch.
 //!
-//! Neighbours: replica_fetcher.rs, which asks; truncation.rs, which truncates; core/replica/src/append/fetch_append.rs, which
-//! appends.
+//! Neighbours: replica_fetcher.rs, which asks; truncation.rs, which truncates; core/replica/src/append/fetch_append.rs,
+//! which appends.
 //!
 //! Source: Kafka `AbstractFetcherThread.processFetchRequest`.
 

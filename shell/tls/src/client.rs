@@ -3,11 +3,10 @@
 //! Without a trust store the system's authorities are trusted, as Java trusts its own file. Without a key store no
 //! certificate is shown.
 
-use crate::certificate::Expiring;
-use crate::settings::{TlsSettings, suites};
 use crate::stores::loaded::{Current, Loaded};
 use crate::stores::material::{self, Material, Reload};
-use crate::{Session, SessionError, TlsError};
+use crate::{Session, SessionError, suites};
+use barnabas_certificates::{Expiring, TlsError, TlsSettings};
 use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;

@@ -1,8 +1,8 @@
 //! TLS: how a listener or a client proves who it is, whom it trusts, and the bytes that then go over its connections.
 //!
-//! It reads key stores as Kafka's settings name them (`ssl.*`), makes rustls' configurations of them, makes them
-//! again when the files change, and drives one [`Session`] for each connection. It owns no socket: shell/net does,
-//! and calls a session with what has come.
+//! It reads the files that Kafka's settings name (`ssl.*`; core/certificates knows their formats), makes rustls'
+//! configurations of them, makes them again when the files change, and drives one [`Session`] for each connection. It
+//! owns no socket: shell/net does, and calls a session with what has come.
 //!
 //! As a client:
 //! ```no_run
@@ -24,19 +24,17 @@
 //! 2. passwords and keys are not shown by `Debug`, and passwords are overwritten when dropped
 //! 3. TLS 1.2 and 1.3 alone, with forward secrecy; no early data (a Produce could be replayed), no renegotiation
 
-mod certificate;
+mod authority;
 mod client;
-mod error;
+mod provider;
 mod server;
 mod session;
-mod settings;
 mod stores;
+mod suites;
 
-pub use certificate::{Authority, Expiring, Expiry, Facts, Issued, MappingRules, Validity, rfc2253};
+pub use authority::{Authority, Issued, Validity};
+pub use barnabas_certificates::{ClientAuth, Expiring, Expiry, Secret, Source, TlsError, TlsSettings};
 pub use client::ClientTls;
-pub use error::TlsError;
 pub use server::ServerTls;
 pub use session::{Arrived, OUT_PLAIN_MAX, Session, SessionError, with_out};
-pub use settings::{ClientAuth, Secret, Source, TlsSettings};
 pub use stores::material::Reload;
-pub use stores::pem::private_key;

@@ -7,11 +7,10 @@
 //!
 //! Always true: a configuration that is in use was complete; a reload that fails leaves the one before in use.
 
-use crate::certificate::{Expiring, Facts, MappingRules};
-use crate::settings::{ClientAuth, TlsSettings, provider, suites};
 use crate::stores::loaded::{self, Current};
 use crate::stores::material::{Material, Reload};
-use crate::{ClientTls, Session, SessionError, TlsError};
+use crate::{ClientTls, Session, SessionError, provider, suites};
+use barnabas_certificates::{ClientAuth, Expiring, Facts, MappingRules, TlsError, TlsSettings};
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};

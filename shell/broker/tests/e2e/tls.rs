@@ -1,6 +1,7 @@
 //! Listeners with TLS: who gets in, what they may then do, and nodes that reach each other by TLS alone.
 //!
-//! Key stores of the nodes are keytool's (shell/tls/testdata); certificates that are wrong in some way are made here.
+//! Key stores of the nodes are keytool's (core/certificates/testdata);
+//! certificates that are wrong in some way are made here.
 
 use crate::harness::cluster::metadata;
 use crate::harness::patience::until;

@@ -139,7 +139,7 @@ impl Made {
         let wrong = |what: &str| format!("{}: {what}", self.key_file.display());
         let text = read_file(&self.key_file, FILE_BYTES_MAX)?;
         let passphrase = self.passphrase.as_ref().and_then(Secret::text);
-        let key = barnabas_tls::private_key(&text, passphrase).map_err(|why| wrong(&why))?;
+        let key = barnabas_certificates::private_key(&text, passphrase).map_err(|why| wrong(&why))?;
         let unfit = |_| {
             wrong(
                 "its key does not fit sasl.oauthbearer.assertion.algorithm: RS256 takes RSA, ES256 takes P-256",

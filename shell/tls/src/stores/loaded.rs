@@ -3,9 +3,9 @@
 //! Always true: what is in use was complete; one that is refused changes nothing.
 
 use super::material::{Material, Reload};
-use crate::TlsError;
-use crate::settings::{TlsSettings, suites};
+use crate::suites;
 use arc_swap::{ArcSwap, Guard};
+use barnabas_certificates::{TlsError, TlsSettings};
 use rustls::crypto::CryptoProvider;
 use std::sync::Arc;
 

@@ -3,11 +3,12 @@
 //! Always true: what is in use was complete and its key fitted its certificate. Files that are half written, or that
 //! contradict each other, are not taken; what was in use before stays.
 
+use super::Content;
 use super::trust::Trust;
-use super::{Content, KeyEntry, Store};
-use crate::TlsError;
-use crate::certificate::{Expiring, Facts};
-use crate::settings::{Source, TlsSettings};
+use barnabas_certificates::{
+    Expiring, Facts, KEY_STORE, KeyEntry, Source, Store, StoreKeys, TRUST_STORE, TlsError, TlsSettings,
+    check_replacement,
+};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
 use rustls::sign::CertifiedKey;
@@ -62,9 +63,7 @@ impl Material {
             expire("keystore", &key.cert, &mut expiring);
         }
         let trust = trust_store.map(|store| {
-            // Java takes the first certificate of a key's chain in a trust store for a trusted one, too.
-            let of_keys = store.keys.into_iter().filter_map(|entry| entry.chain.into_iter().next());
-            let certificates: Vec<_> = store.trusted.into_iter().chain(of_keys).collect();
+            let certificates = store.into_trusted();
             expire("truststore", &certificates, &mut expiring);
             let (trust, ignored) = Trust::new(certificates);
             if ignored > 0 {
@@ -97,26 +96,7 @@ impl Material {
     /// # Errors
     /// What speaks against it, with the key that allows it.
     pub fn may_become(&self, next: &Self, settings: &TlsSettings, now_s: i64) -> Result<(), TlsError> {
-        if let Some(facts) = next.own.as_ref().filter(|facts| facts.not_after_s < now_s) {
-            return Err(KEY_STORE.wrong(format!("the new certificate of {} has expired", facts.subject)));
-        }
-        let (Some(old), Some(new)) = (&self.own, &next.own) else { return Ok(()) };
-        if !settings.allows_dn_changes && old.subject != new.subject {
-            return Err(TlsError::new(
-                "ssl.allow.dn.changes",
-                format!("the new certificate is for {}, the old one for {}", new.subject, old.subject),
-                "ssl.allow.dn.changes=true",
-            ));
-        }
-        let lost = old.names.iter().find(|name| !new.names.contains(name));
-        if let Some(lost) = lost.filter(|_| !settings.allows_san_changes) {
-            return Err(TlsError::new(
-                "ssl.allow.san.changes",
-                format!("the new certificate lacks the alternative name {lost} of the old one"),
-                "ssl.allow.san.changes=true",
-            ));
-        }
-        Ok(())
+        check_replacement(self.own.as_ref(), next.own.as_ref(), settings, now_s)
     }
 }
 
@@ -142,45 +122,19 @@ pub fn system_trust() -> Result<Trust, TlsError> {
     ))
 }
 
-/// How one of the two stores is spoken of.
-#[derive(Clone, Copy)]
-struct Words {
-    file: &'static str,
-    inline: &'static str,
-    example: &'static str,
-}
-
-const KEY_STORE: Words = Words {
-    file: "ssl.keystore.location",
-    inline: "ssl.keystore.key",
-    example: "ssl.keystore.location=/etc/barnabas/broker.p12",
-};
-const TRUST_STORE: Words = Words {
-    file: "ssl.truststore.location",
-    inline: "ssl.truststore.certificates",
-    example: "ssl.truststore.location=/etc/barnabas/ca.pem",
-};
-
-impl Words {
-    fn wrong(&self, problem: impl Into<String>) -> TlsError {
-        TlsError::new(self.file, problem, self.example)
-    }
-}
-
 fn open(
     source: Option<&Source>,
     settings: &TlsSettings,
-    words: Words,
+    keys: StoreKeys,
 ) -> Result<(Option<Content>, Option<Store>), TlsError> {
     let Some(source) = source else { return Ok((None, None)) };
-    let (key, of) = match source {
-        Source::File { path, .. } => (words.file, format!("{}: ", path.display())),
-        Source::Inline(_) => (words.inline, String::new()),
+    let of = match source {
+        Source::File { path, .. } => format!("{}: ", path.display()),
+        Source::Inline(_) => String::new(),
     };
-    let wrong = |problem: String| TlsError::new(key, problem, words.example);
-    let content = Content::read(source).map_err(wrong)?;
+    let content = Content::read(source).map_err(|problem| keys.unusable(source, problem))?;
     let store = content.open(source, settings.key_password.as_ref());
-    let store = store.map_err(|problem| wrong(format!("{of}{problem}")))?;
+    let store = store.map_err(|problem| keys.unusable(source, format!("{of}{problem}")))?;
     Ok((Some(content), Some(store)))
 }
 

@@ -7,7 +7,7 @@
 //! Differs from Java: no host names in a common name, no SHA-1, no certificates of version 1, no RSA keys below 2048
 //! bits.
 
-use crate::certificate::Facts;
+use barnabas_certificates::Facts;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;

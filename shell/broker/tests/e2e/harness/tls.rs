@@ -16,7 +16,7 @@ use std::path::Path;
 use tokio::runtime::Runtime;
 
 pub fn data(name: &str) -> String {
-    format!("{}/../tls/testdata/{name}", env!("CARGO_MANIFEST_DIR"))
+    format!("{}/../../core/certificates/testdata/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Settings of a node whose key store is keytool's JKS, and whose trust store is keytool's PKCS#12 under type JKS.

@@ -2,7 +2,7 @@
 
 use super::{Store, open};
 use crate::certificate::Facts;
-use crate::settings::provider::provider;
+use rustls::crypto::aws_lc_rs::default_provider as provider;
 use rustls::sign::CertifiedKey;
 
 macro_rules! file {

@@ -16,7 +16,7 @@
 
 use super::{KeyEntry, Store};
 use crate::certificate::tlv::Tlv;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use sha1::{Digest, Sha1};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;

@@ -6,7 +6,7 @@
 
 use super::{KeyEntry, Store};
 use p12_keystore::{CertificateBag, Pkcs12Archive, PrivateKeyBag};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 pub fn open(bytes: &[u8], password: Option<&str>) -> Result<Store, String> {
     let archive =

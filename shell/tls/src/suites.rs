@@ -3,8 +3,8 @@
 //! TLS 1.3 and 1.2 with forward secrecy and authenticated encryption. What is older is left out with a line in the
 //! log: a list that was written for Java goes on to work as long as something safe remains of it.
 
-use super::{TlsSettings, provider};
-use crate::TlsError;
+use crate::provider;
+use barnabas_certificates::{TlsError, TlsSettings};
 use rustls::crypto::CryptoProvider;
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 

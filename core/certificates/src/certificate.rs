@@ -1,21 +1,21 @@
 //! What a certificate says: for whom it is, for which names, and how long.
 //!
-//! It judges nothing: chains are verified in verify.rs.
+//! It verifies no chain: shell/tls/src/trust.rs does.
 
-mod authority;
 mod distinguished_name;
 mod expiry;
 mod mapping_rules;
+mod replacement;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tlv;
 
-pub use authority::{Authority, Issued, Validity};
 pub use distinguished_name::rfc2253;
 pub use expiry::{Expiring, Expiry};
 pub use mapping_rules::MappingRules;
+pub use replacement::check_replacement;
 
-use rustls::pki_types::CertificateDer;
+use rustls_pki_types::CertificateDer;
 use x509_parser::extensions::GeneralName;
 
 /// See the file's header.

@@ -7,7 +7,7 @@ use super::{KeyEntry, Store};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pkcs8::EncryptedPrivateKeyInfoRef;
-use rustls::pki_types::{
+use rustls_pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer,
 };
 use zeroize::Zeroizing;

@@ -2,7 +2,7 @@
 //!
 //! It writes no file, and forgets nothing by itself: the key is handed out, to be kept by the operator.
 
-use crate::settings::Secret;
+use barnabas_certificates::Secret;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, Error,
     ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, date_time_ymd,
@@ -93,7 +93,7 @@ fn text(error: Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::certificate::Facts;
+    use barnabas_certificates::Facts;
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
 

@@ -3,12 +3,9 @@
 //! Reads no file. Keys that choose parts of a Java virtual machine (`ssl.provider`, `ssl.keymanager.algorithm`,
 //! `ssl.trustmanager.algorithm`, `ssl.secure.random.implementation`) have no effect here.
 //!
-//! In settings/suites.rs: which protocols and suites that makes; settings/provider.rs: whose cryptography.
+//! In shell/tls/src/suites.rs: which protocols and suites that makes.
 //!
 //! Source: Kafka `SslConfigs`, `DefaultSslEngineFactory`, `BrokerSecurityConfigs`.
-
-pub mod provider;
-pub mod suites;
 
 use crate::TlsError;
 use std::fmt;
@@ -58,6 +55,40 @@ pub enum Source {
     File { path: PathBuf, password: Option<Secret> },
     /// PEM text in the settings themselves.
     Inline(Secret),
+}
+
+/// The keys that name one of the two stores, for an error about it.
+#[derive(Debug, Clone, Copy)]
+pub struct StoreKeys {
+    file: &'static str,
+    inline: &'static str,
+    pub example: &'static str,
+}
+
+pub const KEY_STORE: StoreKeys = StoreKeys {
+    file: "ssl.keystore.location",
+    inline: "ssl.keystore.key",
+    example: "ssl.keystore.location=/etc/barnabas/broker.p12",
+};
+pub const TRUST_STORE: StoreKeys = StoreKeys {
+    file: "ssl.truststore.location",
+    inline: "ssl.truststore.certificates",
+    example: "ssl.truststore.location=/etc/barnabas/ca.pem",
+};
+
+impl StoreKeys {
+    pub fn wrong(&self, problem: impl Into<String>) -> TlsError {
+        TlsError::new(self.file, problem, self.example)
+    }
+
+    /// What is wrong with the store at `source`, under the key that names it.
+    pub fn unusable(&self, source: &Source, problem: String) -> TlsError {
+        let key = match source {
+            Source::File { .. } => self.file,
+            Source::Inline(_) => self.inline,
+        };
+        TlsError::new(key, problem, self.example)
+    }
 }
 
 /// See the file's header.

@@ -111,7 +111,7 @@ class Peer:
             self.asking.stdin.flush()
             said = self.asking.stdout.readline()
             if not said:
-                raise RuntimeError(f"nobody asks any more, at: {name}")
+                raise RuntimeError(f"a known difference of a question that is not asked: {name}")
             answer = json.loads(said)
             found = codes(answer, self.names)
             if not any(code in NOT_YET for _, code in found) or time.monotonic() > until:
@@ -171,7 +171,7 @@ def run(options, scratch):
     ours = Peer(Barnabas(scratch / "node", find_binary(options.binary)), command, options.verbose).play().answers
     version, theirs = read_recorded() if options.quick else (version, apache())
     same, excused, wrong = compare(ours, theirs)
-    print(f"\nwrong: {len(ours)} questions that nobody should ask, by the classes of Kafka {asked_with}, beside Kafka {version}{' (as recorded)' if options.quick else ''}: "
+    print(f"\nwrong: {len(ours)} questions that no client should ask, by the classes of Kafka {asked_with}, beside Kafka {version}{' (as recorded)' if options.quick else ''}: "
           f"{same} answered with the same codes, {excused} differ for a known reason, {len(wrong)} differ; {time.monotonic() - begun:.0f} s")
     print(f"{same} passed, {len(wrong)} failed, {excused} skipped")
     return 1 if wrong else 0

@@ -8,7 +8,7 @@ import base64
 import struct
 
 LONG = "x" * 5000
-# A topic's id that nobody has.
+# An unknown topic id.
 NOBODYS = "AAAAAAAAAAAAAAAAAAAAKg"
 
 
@@ -42,15 +42,15 @@ def consumer_groups(ask, ids):
     beat("no group", groupId="")
     beat("a blank group", groupId="  ")
     beat("no member", memberId="")
-    beat("no group of that name, epoch 5", groupId="nobody", memberEpoch=5, **whole)
+    beat("no group of that name, epoch 5", groupId="nought", memberEpoch=5, **whole)
     beat("an epoch of -3", memberEpoch=-3)
     beat("a leave for a moment without an instance", memberEpoch=-2)
-    beat("a leave from a group that is not there", groupId="nobody", memberEpoch=-1)
+    beat("a leave from a group that is not there", groupId="nought", memberEpoch=-1)
     beat("no topics", subscribedTopicNames=None)
     beat("partitions from the start", topicPartitions=[{"topicId": ids["t"], "partitions": [0]}])
     beat("nothing said of partitions", topicPartitions=None)
     beat("no rebalance timeout", rebalanceTimeoutMs=-1)
-    beat("an assignor of nobody", serverAssignor="nonsense")
+    beat("an unknown assignor", serverAssignor="nonsense")
     beat("a blank instance", instanceId=" ")
     beat("a blank rack", rackId="")
     beat("version 0 takes no expression's place", version=0, subscribedTopicNames=None)
@@ -63,22 +63,22 @@ def consumer_groups(ask, ids):
     beat("stays", memberEpoch=epoch, **whole)
     beat("a false epoch", memberEpoch=epoch + 98, **whole)
     beat("an epoch of a life before", memberEpoch=epoch - 1 or 7, **{**whole, "topicPartitions": [{"topicId": ids["u"], "partitions": [0]}]})
-    beat("a member of nobody", memberId="stranger", memberEpoch=epoch, **whole)
-    beat("a member of nobody leaves", memberId="stranger", memberEpoch=-1, **whole)
+    beat("an unknown member", memberId="stranger", memberEpoch=epoch, **whole)
+    beat("an unknown member leaves", memberId="stranger", memberEpoch=-1, **whole)
     beat("ten thousand long names", memberId="two", subscribedTopicNames=[f"{n:05}-{'y' * 200}" for n in range(10_000)])
     beat("static: joins", groupId="fixed", memberId="first", instanceId="i")
     beat("static: another process, at once", groupId="fixed", memberId="second", instanceId="i")
     beat("static: another process goes on", groupId="fixed", memberId="second", instanceId="i", memberEpoch=1, **whole)
-    beat("static: an instance of nobody goes on", groupId="fixed", memberId="second", instanceId="j", memberEpoch=1, **whole)
+    beat("static: an unknown instance goes on", groupId="fixed", memberId="second", instanceId="j", memberEpoch=1, **whole)
     beat("static: another process leaves", groupId="fixed", memberId="second", instanceId="i", memberEpoch=-1, **whole)
     beat("static: leaves for a moment", groupId="fixed", memberId="first", instanceId="i", memberEpoch=-2, **whole)
     beat("static: another process, then", groupId="fixed", memberId="second", instanceId="i")
     beat("static: the first one goes on", groupId="fixed", memberId="first", instanceId="i", memberEpoch=1, **whole)
-    ask("ConsumerGroupDescribe: of nobody, of a consumer group", "ConsumerGroupDescribe", 1, groupIds=["nobody", "modern", ""], includeAuthorizedOperations=False)
-    ask("DescribeGroups 5: of nobody, of a consumer group", "DescribeGroups", 5, groups=["nobody", "modern", ""], includeAuthorizedOperations=False)
-    ask("DescribeGroups 6: of nobody, of a consumer group", "DescribeGroups", 6, groups=["nobody", "modern", ""], includeAuthorizedOperations=False)
-    ask("DeleteGroups: of nobody, with members, twice", "DeleteGroups", 2, groupsNames=["nobody", "modern", "nobody"])
-    ask("ListGroups: states and kinds of nobody", "ListGroups", 5, statesFilter=["Nonsense"], typesFilter=["nonsense"])
+    ask("ConsumerGroupDescribe: an unknown one, of a consumer group", "ConsumerGroupDescribe", 1, groupIds=["nought", "modern", ""], includeAuthorizedOperations=False)
+    ask("DescribeGroups 5: an unknown one, of a consumer group", "DescribeGroups", 5, groups=["nought", "modern", ""], includeAuthorizedOperations=False)
+    ask("DescribeGroups 6: an unknown one, of a consumer group", "DescribeGroups", 6, groups=["nought", "modern", ""], includeAuthorizedOperations=False)
+    ask("DeleteGroups: an unknown one, with members, twice", "DeleteGroups", 2, groupsNames=["nought", "modern", "nought"])
+    ask("ListGroups: unknown states and kinds", "ListGroups", 5, statesFilter=["Nonsense"], typesFilter=["nonsense"])
     commits(ask, ids, "modern", "one", epoch)
 
 
@@ -90,23 +90,23 @@ def commits(ask, ids, group, member, epoch):
     commit("is taken")
     commit("a stale epoch", generationIdOrMemberEpoch=epoch + 9)
     commit("an epoch of before", generationIdOrMemberEpoch=0)
-    commit("nobody's", memberId="", generationIdOrMemberEpoch=-1)
+    commit("no member", memberId="", generationIdOrMemberEpoch=-1)
     commit("a stranger's", memberId="stranger")
     commit("under version 8", version=8)
-    commit("an instance of nobody", groupInstanceId="nobody")
+    commit("an unknown instance", groupInstanceId="nought")
     commit("a giant note", topics=offsets("t", (0, 1), (1, 1), metadata=LONG))
-    commit("a topic of nobody", topics=offsets("nobody", (0, 1)))
+    commit("an unknown topic", topics=offsets("nought", (0, 1)))
     commit("a topic that is gone", topics=offsets("gone", (0, 1)))
-    commit("partitions of nobody", topics=offsets("t", (0, 1), (7, 1), (-1, 1)))
+    commit("unknown partitions", topics=offsets("t", (0, 1), (7, 1), (-1, 1)))
     commit("an offset of -5", topics=offsets("t", (0, -5)))
     commit("by id", version=10, topics=offsets("t", (0, 2), topic_id=ids["t"], version=10))
-    commit("by the id of nobody, and of what is gone", version=10,
+    commit("by an unknown id, and of what is gone", version=10,
            topics=offsets("", (0, 2), topic_id=NOBODYS, version=10) + offsets("", (0, 2), topic_id=ids["gone"], version=10))
     commit("nothing", topics=[])
     commit("no group", groupId="", memberId="", generationIdOrMemberEpoch=-1)
     for version in (8, 9):
-        commit(f"a group of nobody, epoch 3, version {version}", version=version, groupId="nobody", memberId="x", generationIdOrMemberEpoch=3)
-    commit("a group of nobody, by hand", groupId="by-hand", memberId="", generationIdOrMemberEpoch=-1)
+        commit(f"an unknown group, epoch 3, version {version}", version=version, groupId="nought", memberId="x", generationIdOrMemberEpoch=3)
+    commit("an unknown group, by hand", groupId="by-hand", memberId="", generationIdOrMemberEpoch=-1)
 
     def fetch(name, version=9, stable=False, **fields):
         said = {"groupId": group, "memberId": member, "memberEpoch": epoch, "topics": [{"name": "t", "partitionIndexes": [0, 7]}]}
@@ -115,21 +115,21 @@ def commits(ask, ids, group, member, epoch):
     fetch("is answered")
     fetch("a stale epoch", memberEpoch=epoch + 9)
     fetch("a stranger", memberId="stranger")
-    fetch("nobody", memberId=None, memberEpoch=-1)
+    fetch("no member", memberId=None, memberEpoch=-1)
     fetch("a member without an epoch", memberEpoch=-1)
-    fetch("a group of nobody", groupId="nobody", memberId=None, memberEpoch=-1)
-    fetch("a group of nobody, a member", groupId="nobody")
+    fetch("an unknown group", groupId="nought", memberId=None, memberEpoch=-1)
+    fetch("an unknown group, a member", groupId="nought")
     fetch("no group", groupId="", memberId=None, memberEpoch=-1)
-    fetch("a topic of nobody", memberId=None, memberEpoch=-1, topics=[{"name": "nobody", "partitionIndexes": [0]}])
-    fetch("by ids of nobody", version=10, memberId=None, memberEpoch=-1, topics=[{"topicId": NOBODYS, "partitionIndexes": [0]}, {"topicId": ids["t"], "partitionIndexes": [0]}])
+    fetch("an unknown topic", memberId=None, memberEpoch=-1, topics=[{"name": "nought", "partitionIndexes": [0]}])
+    fetch("by unknown ids", version=10, memberId=None, memberEpoch=-1, topics=[{"topicId": NOBODYS, "partitionIndexes": [0]}, {"topicId": ids["t"], "partitionIndexes": [0]}])
 
     def delete(name, **fields):
         said = {"groupId": group, "topics": [{"name": "t", "partitions": [{"partitionIndex": 0}]}]}
         return ask(f"OffsetDelete of {group}: {name}", "OffsetDelete", 0, **{**said, **fields})
 
     delete("what is read")
-    delete("what is not", topics=[{"name": "u", "partitions": [{"partitionIndex": 0}]}, {"name": "nobody", "partitions": [{"partitionIndex": 0}]}])
-    delete("of nobody", groupId="nobody")
+    delete("what is not", topics=[{"name": "u", "partitions": [{"partitionIndex": 0}]}, {"name": "nought", "partitions": [{"partitionIndex": 0}]}])
+    delete("an unknown group", groupId="nought")
     delete("no group", groupId="")
 
 
@@ -142,7 +142,7 @@ def classic_groups(ask, ids):
     join("no group", groupId="")
     join("a session too short", sessionTimeoutMs=10)
     join("a session too long", sessionTimeoutMs=2_000_000_000)
-    join("a member of nobody", memberId="stranger")
+    join("an unknown member", memberId="stranger")
     join("no protocols", protocols=[])
     join("no kind of protocol", protocolType="")
     join("no kind of protocol, version 1", version=1, protocolType="", protocols=[])
@@ -151,30 +151,30 @@ def classic_groups(ask, ids):
     generation = joined.get("generationId", 1)
     join("another protocol", protocols=[{"name": "other", "metadata": subscription("t")}])
     join("another kind", protocolType="connect")
-    join("an instance nobody has, with an id", groupInstanceId="i", memberId="stranger")
+    join("an unknown instance, with an id", groupInstanceId="i", memberId="stranger")
 
     def sync(name, version=5, **fields):
         said = {"groupId": "classic", "generationId": generation, "memberId": named, "protocolType": "consumer", "protocolName": "range", "assignments": []}
         return ask(f"SyncGroup {version}: {name}", "SyncGroup", version, **{**said, **fields})
 
     sync("no group", groupId="")
-    sync("a group of nobody", groupId="nobody")
+    sync("an unknown group", groupId="nought")
     sync("a stranger", memberId="stranger")
-    sync("a generation of nobody", generationId=generation + 5)
+    sync("an unknown generation", generationId=generation + 5)
     sync("another protocol", protocolName="other")
     sync("another kind", protocolType="connect")
     sync("no kind", protocolType=None)
-    sync("an instance of nobody", groupInstanceId="nobody")
+    sync("an unknown instance", groupInstanceId="nought")
 
     def touch(name, version=4, **fields):
         return ask(f"Heartbeat {version}: {name}", "Heartbeat", version, **{"groupId": "classic", "generationId": generation, "memberId": named, **fields})
 
     touch("before it has its assignment")
     touch("no group", groupId="")
-    touch("a group of nobody", groupId="nobody")
+    touch("an unknown group", groupId="nought")
     touch("a stranger", memberId="stranger")
-    touch("a generation of nobody", generationId=generation + 5)
-    touch("an instance of nobody", groupInstanceId="nobody")
+    touch("an unknown generation", generationId=generation + 5)
+    touch("an unknown instance", groupInstanceId="nought")
     ask("OffsetCommit 8 before it has its assignment", "OffsetCommit", 8, groupId="classic", memberId=named, generationIdOrMemberEpoch=generation, topics=offsets("t", (0, 1)))
     sync("is answered", assignments=[{"memberId": named, "assignment": ""}])
     touch("is answered")
@@ -184,14 +184,14 @@ def classic_groups(ask, ids):
     ask("ConsumerGroupHeartbeat to a group of workers", "ConsumerGroupHeartbeat", 1, groupId="workers", **modern)
     ask("ShareGroupHeartbeat to a classic group", "ShareGroupHeartbeat", 1, groupId="classic", memberId="m", memberEpoch=0, subscribedTopicNames=["t"])
     ask("ConsumerGroupDescribe: of a classic group", "ConsumerGroupDescribe", 1, groupIds=["classic"], includeAuthorizedOperations=False)
-    ask("ShareGroupDescribe: of a classic group, of nobody", "ShareGroupDescribe", 1, groupIds=["classic", "nobody", ""], includeAuthorizedOperations=False)
-    ask("StreamsGroupDescribe: of a classic group, of nobody", "StreamsGroupDescribe", 0, groupIds=["classic", "nobody", ""], includeAuthorizedOperations=False)
+    ask("ShareGroupDescribe: of a classic group, of an unknown one", "ShareGroupDescribe", 1, groupIds=["classic", "nought", ""], includeAuthorizedOperations=False)
+    ask("StreamsGroupDescribe: of a classic group, of an unknown one", "StreamsGroupDescribe", 0, groupIds=["classic", "nought", ""], includeAuthorizedOperations=False)
     leave = {"groupId": "classic"}
     ask("LeaveGroup 2: a stranger", "LeaveGroup", 2, **leave, memberId="stranger")
-    ask("LeaveGroup 5: a stranger, an instance of nobody, both", "LeaveGroup", 5, **leave, members=[
-        {"memberId": "stranger", "groupInstanceId": None, "reason": None}, {"memberId": "", "groupInstanceId": "nobody", "reason": None},
-        {"memberId": named, "groupInstanceId": "nobody", "reason": None}])
-    ask("LeaveGroup 5: a group of nobody, and none", "LeaveGroup", 5, groupId="nobody", members=[{"memberId": "stranger", "groupInstanceId": None, "reason": None}])
+    ask("LeaveGroup 5: a stranger, an unknown instance, both", "LeaveGroup", 5, **leave, members=[
+        {"memberId": "stranger", "groupInstanceId": None, "reason": None}, {"memberId": "", "groupInstanceId": "nought", "reason": None},
+        {"memberId": named, "groupInstanceId": "nought", "reason": None}])
+    ask("LeaveGroup 5: an unknown group, and none", "LeaveGroup", 5, groupId="nought", members=[{"memberId": "stranger", "groupInstanceId": None, "reason": None}])
     ask("LeaveGroup 5: no group", "LeaveGroup", 5, groupId="", members=[])
 
 
@@ -208,8 +208,8 @@ def share_groups(ask, ids):
     beat("a blank rack", rackId=" ")
     beat("no topics", subscribedTopicNames=None)
     beat("no topics at all", subscribedTopicNames=[])
-    beat("a group of nobody", groupId="nobody", memberEpoch=3)
-    beat("a leave from nobody's", groupId="nobody", memberEpoch=-1)
+    beat("an unknown group", groupId="nought", memberEpoch=3)
+    beat("a leave from an unknown group", groupId="nought", memberEpoch=-1)
     epoch = beat("joins").get("memberEpoch", 1)
     beat("a false epoch", memberEpoch=epoch + 9)
     beat("a stranger", memberId="stranger", memberEpoch=epoch)
@@ -236,17 +236,17 @@ def share_groups(ask, ids):
     fetch("no member", memberId=None)
     fetch("an empty member", memberId="")
     fetch("a member's id too long", memberId="m" * 37)
-    fetch("a session of nobody", shareSessionEpoch=5)
-    fetch("the end of a session of nobody", shareSessionEpoch=-1, topics=[])
+    fetch("an unknown session", shareSessionEpoch=5)
+    fetch("the end of an unknown session", shareSessionEpoch=-1, topics=[])
     fetch("acknowledgements from the start", topics=[{"topicId": ids["t"], "partitions": [part(0, [(0, 1, [1])])]}])
     fetch("begins, before the group has an offset")
     fetch("another number", shareSessionEpoch=7)
     for number, (name, batches) in enumerate((
-            ("what nobody has acquired", [(0, 1, [1])]), ("a kind of nobody", [(0, 1, [9])]), ("no kinds", [(0, 1, [])]), ("too many kinds", [(0, 1, [1, 1, 1])]),
+            ("what was not acquired", [(0, 1, [1])]), ("an unknown kind", [(0, 1, [9])]), ("no kinds", [(0, 1, [])]), ("too many kinds", [(0, 1, [1, 1, 1])]),
             ("backwards", [(5, 1, [1])]), ("one over another", [(0, 3, [1]), (2, 5, [1])]), ("a renewal that is not said", [(0, 1, [4])]),
     ), 1):
         fetch(f"acknowledges {name}", shareSessionEpoch=number, topics=[{"topicId": ids["t"], "partitions": [part(0, batches)]}])
-    for kind in ("classic", "nobody"):
+    for kind in ("classic", "nought"):
         for number in (0, 1):
             fetch(f"as if {kind} were a share group, number {number}", groupId=kind, memberId=f"of-{kind}", shareSessionEpoch=number, maxWaitMs=1000, minBytes=1)
 
@@ -254,30 +254,30 @@ def share_groups(ask, ids):
         said = {"groupId": "queue", "memberId": "ack", "shareSessionEpoch": 1, "topics": [{"topicId": ids["t"], "partitions": [part(0, [(0, 1, [1])])]}]}
         return ask(f"ShareAcknowledge {version}: {name}", "ShareAcknowledge", version, on="share", **{**said, **fields})
 
-    acknowledge("a session of nobody")
+    acknowledge("an unknown session")
     acknowledge("number 0", shareSessionEpoch=0)
-    acknowledge("the end of a session of nobody", shareSessionEpoch=-1)
+    acknowledge("the end of an unknown session", shareSessionEpoch=-1)
     acknowledge("no group", groupId=None)
     acknowledge("no member", memberId="")
     fetch("another member begins", memberId="ack")
-    acknowledge("what nobody has acquired")
-    acknowledge("a kind of nobody", shareSessionEpoch=2, topics=[{"topicId": ids["t"], "partitions": [part(0, [(0, 1, [7])])]}])
-    acknowledge("a topic of nobody", shareSessionEpoch=3, topics=[{"topicId": NOBODYS, "partitions": [part(0, [(0, 1, [1])])]}])
-    acknowledge("a partition of nobody", shareSessionEpoch=4, topics=[{"topicId": ids["t"], "partitions": [part(9, [(0, 1, [1])])]}])
+    acknowledge("what was not acquired")
+    acknowledge("an unknown kind", shareSessionEpoch=2, topics=[{"topicId": ids["t"], "partitions": [part(0, [(0, 1, [7])])]}])
+    acknowledge("an unknown topic", shareSessionEpoch=3, topics=[{"topicId": NOBODYS, "partitions": [part(0, [(0, 1, [1])])]}])
+    acknowledge("an unknown partition", shareSessionEpoch=4, topics=[{"topicId": ids["t"], "partitions": [part(9, [(0, 1, [1])])]}])
     acknowledge("an old number", shareSessionEpoch=2)
     acknowledge("the end", shareSessionEpoch=-1, topics=[])
-    fetch("a topic of nobody", memberId="lost", topics=[{"topicId": NOBODYS, "partitions": [part()]}])
-    fetch("a partition of nobody", memberId="astray", topics=[{"topicId": ids["t"], "partitions": [part(9)]}])
+    fetch("an unknown topic", memberId="lost", topics=[{"topicId": NOBODYS, "partitions": [part()]}])
+    fetch("an unknown partition", memberId="astray", topics=[{"topicId": ids["t"], "partitions": [part(9)]}])
     beat("joins again")
     moved = [{"topicName": "t", "partitions": [{"partitionIndex": 0, "startOffset": 0}, {"partitionIndex": 9, "startOffset": 0}]},
-             {"topicName": "nobody", "partitions": [{"partitionIndex": 0, "startOffset": 0}]}]
+             {"topicName": "nought", "partitions": [{"partitionIndex": 0, "startOffset": 0}]}]
     for group in ("queue", "classic", ""):
         ask(f"AlterShareGroupOffsets: {group or 'no group'}, with members", "AlterShareGroupOffsets", 0, groupId=group, topics=moved)
-    ask("AlterShareGroupOffsets: a group of nobody", "AlterShareGroupOffsets", 0, groupId="founded", topics=moved)
-    for group in ("queue", "nobody", "classic", ""):
-        ask(f"DeleteShareGroupOffsets: {group or 'no group'}", "DeleteShareGroupOffsets", 0, groupId=group, topics=[{"topicName": "t"}, {"topicName": "nobody"}])
+    ask("AlterShareGroupOffsets: an unknown group", "AlterShareGroupOffsets", 0, groupId="founded", topics=moved)
+    for group in ("queue", "nought", "classic", ""):
+        ask(f"DeleteShareGroupOffsets: {group or 'no group'}", "DeleteShareGroupOffsets", 0, groupId=group, topics=[{"topicName": "t"}, {"topicName": "nought"}])
     beat("leaves", memberEpoch=-1)
-    ask("DeleteShareGroupOffsets: topics of nobody", "DeleteShareGroupOffsets", 0, groupId="queue", topics=[{"topicName": "nobody"}, {"topicName": "u"}])
+    ask("DeleteShareGroupOffsets: unknown topics", "DeleteShareGroupOffsets", 0, groupId="queue", topics=[{"topicName": "nought"}, {"topicName": "u"}])
     ask("DeleteGroups: share groups", "DeleteGroups", 2, groupsNames=["queue", "founded"])
 
 
@@ -306,14 +306,14 @@ def streams_groups(ask, ids):
     beat("no topology", topology=None)
     beat("tasks from the start", activeTasks=[{"subtopologyId": "0", "partitions": [0]}])
     beat("nothing said of tasks", activeTasks=None)
-    beat("a group of nobody", groupId="nobody", memberEpoch=4, **whole)
-    beat("a leave from nobody's", groupId="nobody", memberEpoch=-1, **whole)
+    beat("an unknown group", groupId="nought", memberEpoch=4, **whole)
+    beat("a leave from an unknown group", groupId="nought", memberEpoch=-1, **whole)
     beat("a changelog of a bad name", groupId="s1", **topology(stateChangelogTopics=[topic("a/b")]))
     beat("a changelog with partitions of its own", groupId="s2", **topology(stateChangelogTopics=[topic("c", partitions=3)]))
     beat("a repartition topic twice", groupId="s3", **topology(repartitionSourceTopics=[topic("r"), topic("r")]))
-    beat("a copartition group of nobody", groupId="s4", **topology(copartitionGroups=[{"sourceTopics": [7], "sourceTopicRegex": [], "repartitionSourceTopics": []}]))
+    beat("an unknown copartition group", groupId="s4", **topology(copartitionGroups=[{"sourceTopics": [7], "sourceTopicRegex": [], "repartitionSourceTopics": []}]))
     beat("an epoch of the topology that is not the first", groupId="s5", topology={"epoch": 3, "subtopologies": [plain]})
-    beat("a topic of nobody", groupId="s6", **topology(sourceTopics=["nobody"]))
+    beat("an unknown topic", groupId="s6", **topology(sourceTopics=["nought"]))
     beat("no subtopologies", groupId="s7", topology={"epoch": 0, "subtopologies": []})
     epoch = beat("joins").get("memberEpoch", 1)
     beat("a false epoch", memberEpoch=epoch + 9, **whole)
@@ -342,15 +342,15 @@ def transactions(ask, ids):
     init("a time below", transactionTimeoutMs=-1)
     init("a time too long", transactionTimeoutMs=2_000_000_000)
     init("no id, any time", transactionalId=None, transactionTimeoutMs=-5)
-    init("no id, a producer id of nobody", transactionalId=None, producerId=7, producerEpoch=3)
+    init("no id, an unknown producer id", transactionalId=None, producerId=7, producerEpoch=3)
     init("half an identity", producerId=5)
     init("the other half", producerEpoch=5)
     given = init("is given")
     who = {"producerId": given.get("producerId", -1), "producerEpoch": given.get("producerEpoch", 0)}
     stale = {**who, "producerEpoch": who["producerEpoch"] + 3}
     stranger = {"producerId": 999_999, "producerEpoch": 0}
-    init("an epoch of nobody", **stale)
-    init("an id of nobody", **stranger)
+    init("an unknown epoch", **stale)
+    init("an unknown id", **stranger)
 
     def add(name, version=3, topic="t", transactional_id="x", who=who, partitions=(0,)):
         return ask(f"AddPartitionsToTxn {version}: {name}", "AddPartitionsToTxn", version, v3AndBelowTransactionalId=transactional_id, v3AndBelowProducerId=who["producerId"],
@@ -362,20 +362,20 @@ def transactions(ask, ids):
     end("nothing is open: commit")
     end("nothing is open: abort", commit=False)
     add("an empty id", transactional_id="")
-    add("an id of nobody", transactional_id="nobody")
-    add("an epoch of nobody", who=stale)
-    add("a producer of nobody", who=stranger)
-    add("a topic of nobody, and one", topic="nobody t")
-    add("a partition of nobody", partitions=(0, 9))
+    add("an unknown id", transactional_id="nought")
+    add("an unknown epoch", who=stale)
+    add("an unknown producer", who=stranger)
+    add("an unknown topic, and one", topic="nought t")
+    add("an unknown partition", partitions=(0, 9))
     add("the cluster's own topic", topic="__consumer_offsets")
     add("no partitions", partitions=())
     for version in (4, 5):
         one = {"transactionalId": "x", **who, "verifyOnly": True, "topics": [{"name": "t", "partitions": [0, 9]}]}
-        ask(f"AddPartitionsToTxn {version}: asks about what is not in it, and about nobody's", "AddPartitionsToTxn", version,
-            transactions=[one, {**one, "transactionalId": "nobody"}, {**one, "transactionalId": ""}])
+        ask(f"AddPartitionsToTxn {version}: asks about what is not in it, and about an unknown one", "AddPartitionsToTxn", version,
+            transactions=[one, {**one, "transactionalId": "nought"}, {**one, "transactionalId": ""}])
     offset = {"transactionalId": "x", "groupId": "by-hand", **who}
-    ask("AddOffsetsToTxn 3: an id of nobody", "AddOffsetsToTxn", 3, **{**offset, "transactionalId": "nobody"})
-    ask("AddOffsetsToTxn 3: an epoch of nobody", "AddOffsetsToTxn", 3, **{**offset, **stale})
+    ask("AddOffsetsToTxn 3: an unknown id", "AddOffsetsToTxn", 3, **{**offset, "transactionalId": "nought"})
+    ask("AddOffsetsToTxn 3: an unknown epoch", "AddOffsetsToTxn", 3, **{**offset, **stale})
     ask("AddOffsetsToTxn 3: no id", "AddOffsetsToTxn", 3, **{**offset, "transactionalId": ""})
     ask("AddOffsetsToTxn 3: no group", "AddOffsetsToTxn", 3, **{**offset, "groupId": ""})
 
@@ -384,27 +384,27 @@ def transactions(ask, ids):
         return ask(f"TxnOffsetCommit {version}: {name}", "TxnOffsetCommit", version, **{**said, **fields})
 
     commit("the group is not in the transaction")
-    commit("an id of nobody", transactionalId="nobody")
-    commit("an epoch of nobody", **stale)
-    commit("a topic of nobody, a partition of nobody", topics=offsets("nobody", (0, 5)) + offsets("t", (9, 5)))
+    commit("an unknown id", transactionalId="nought")
+    commit("an unknown epoch", **stale)
+    commit("an unknown topic, an unknown partition", topics=offsets("nought", (0, 5)) + offsets("t", (9, 5)))
     add("is taken")
     ask("AddOffsetsToTxn 3: is taken", "AddOffsetsToTxn", 3, **offset)
     commit("is taken")
     commit("a giant note", topics=offsets("t", (0, 5), metadata=LONG))
-    commit("a member of nobody", groupId="modern", memberId="stranger", generationIdOrMemberEpoch=1)
-    commit("a group of nobody, a generation", groupId="nobody", memberId="m", generationIdOrMemberEpoch=4)
+    commit("an unknown member", groupId="modern", memberId="stranger", generationIdOrMemberEpoch=1)
+    commit("an unknown group, a generation", groupId="nought", memberId="m", generationIdOrMemberEpoch=4)
     ask("OffsetFetch 9: a transaction is open", "OffsetFetch", 9, requireStable=True, groups=[{"groupId": "by-hand", "memberId": None, "memberEpoch": -1, "topics": [{"name": "t", "partitionIndexes": [0, 1]}]}])
-    end("an id of nobody", transactional_id="nobody")
+    end("an unknown id", transactional_id="nought")
     end("an empty id", transactional_id="")
-    end("a producer of nobody", who=stranger)
-    end("an epoch of nobody", who=stale)
+    end("an unknown producer", who=stranger)
+    end("an unknown epoch", who=stale)
     end("commit")
     end("commit, again")
     end("abort after the commit", commit=False)
     for version in (5,):
-        end("an id of nobody", version=version, transactional_id="nobody")
-        end("a producer of nobody", version=version, who=stranger)
-        end("an epoch of nobody", version=version, who=stale)
+        end("an unknown id", version=version, transactional_id="nought")
+        end("an unknown producer", version=version, who=stranger)
+        end("an unknown epoch", version=version, who=stale)
         end("nothing is open: commit", version=version)
     bumped = end("nothing is open: abort", version=5, commit=False)
     held = {"producerId": bumped.get("producerId", -1), "producerEpoch": bumped.get("producerEpoch", 0)}
@@ -412,28 +412,28 @@ def transactions(ask, ids):
     end("nothing is open: a commit after it", version=5)
     end("a commit of nothing under the new epoch", version=5, who=held)
     add("the epoch of before", who=who)
-    ask("DescribeTransactions: of nobody, of no name", "DescribeTransactions", 0, transactionalIds=["nobody", "", "x"])
+    ask("DescribeTransactions: an unknown one, of no name", "DescribeTransactions", 0, transactionalIds=["nought", "", "x"])
     ask("ListTransactions 2: a pattern that is none", "ListTransactions", 2, stateFilters=[], producerIdFilters=[], durationFilter=-1, transactionalIdPattern="(")
     ask("ListTransactions 2: a pattern that is two", "ListTransactions", 2, stateFilters=[], producerIdFilters=[], durationFilter=-1, transactionalIdPattern="a)(b")
-    ask("ListTransactions 2: states of nobody", "ListTransactions", 2, stateFilters=["Nonsense"], producerIdFilters=[], durationFilter=-1, transactionalIdPattern=None)
+    ask("ListTransactions 2: unknown states", "ListTransactions", 2, stateFilters=["Nonsense"], producerIdFilters=[], durationFilter=-1, transactionalIdPattern=None)
     markers(ask, ids)
 
 
 def markers(ask, ids):
-    """Markers from strangers: whoever sends them is taken for a coordinator, as nobody is asked who they are."""
+    """Markers from strangers: each sender is taken for a coordinator, as none has to log in."""
     def mark(name, version=1, producer=424_242, epoch=0, coordinator=0, topic="t", partitions=(0,), commit=False):
         one = {"producerId": producer, "producerEpoch": epoch, "transactionResult": commit, "topics": [{"name": topic, "partitionIndexes": list(partitions)}], "coordinatorEpoch": coordinator}
         return ask(f"WriteTxnMarkers {version}: {name}", "WriteTxnMarkers", version, markers=[one])
 
-    mark("a producer of nobody")
+    mark("an unknown producer")
     mark("an older epoch than the last", epoch=-1)
-    mark("a topic of nobody", topic="nobody")
-    mark("a partition of nobody", partitions=(0, 9))
+    mark("an unknown topic", topic="nought")
+    mark("an unknown partition", partitions=(0, 9))
     mark("a newer coordinator", coordinator=5)
     mark("an older coordinator", coordinator=3)
-    mark("an epoch that nobody had", epoch=7, coordinator=5)
+    mark("an epoch that was never given", epoch=7, coordinator=5)
     mark("the epoch of before", epoch=2, coordinator=5)
-    mark("a group's partition, of nobody", topic="__consumer_offsets", partitions=(99,))
+    mark("an unknown group's partition", topic="__consumer_offsets", partitions=(99,))
     ask("WriteTxnMarkers 1: none", "WriteTxnMarkers", 1, markers=[])
 
 

@@ -299,8 +299,8 @@ class Clients:
 
     # Reading
 
-    def consume(self, peer, topic, records, client="java", partitions=1):
-        """Reads a topic from its beginning. Of Apache's tool the rate counts from its start, with the joining of its group (0.3 s and more);
+    def consume(self, peer, topic, records, client="java", partitions=1, settings=()):
+        """Reads a topic from its beginning. `settings`: librdkafka's. Of Apache's tool the rate counts from its start, with the joining of its group (0.3 s and more);
         `fetch_records_per_s` is without that."""
         words = ["--bootstrap-server", peer.server.address, "--topic", topic, "--num-records", str(records), "--timeout", "30000", "--hide-header"]
         what = f"consume from {peer.server.label}"
@@ -309,7 +309,7 @@ class Clients:
             cells = [cell.strip() for cell in next(line for line in reversed(said.strip().splitlines()) if line.count(",") >= 9).split(",")]
             told = {"records": int(cells[4]), "records_per_s": float(cells[5]), "fetch_records_per_s": float(cells[9])}
         else:
-            command = [reader(), peer.server.address, topic, str(partitions), str(records)] if client == "librdkafka" else [str(self.binary), "consumer-perf-test", *words, "--json"]
+            command = [reader(), peer.server.address, topic, str(partitions), str(records), *settings] if client == "librdkafka" else [str(self.binary), "consumer-perf-test", *words, "--json"]
             said, used = self.measured(peer, command, what)
             found = json.loads(said.strip().splitlines()[-1])
             told = {"records": found["records"], "records_per_s": found["records_per_s"], "fetch_records_per_s": found["records_per_s"]}

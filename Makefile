@@ -137,6 +137,10 @@ bench-coordinators: ## groups and transactions beside Apache Kafka (25 minutes; 
 	@$(CARGO) build --release --locked -p barnabas -p barnabas-coordinators-load
 	@lab/bench/coordinators/run $(ARGS)
 
+bench-security: ## TLS, handshakes, ACLs and quotas beside Apache Kafka (half an hour; QUICK=1: two minutes)
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/bench/security/run $(ARGS)
+
 bench-cluster: ## three brokers beside three of Apache Kafka: throughput, kills, restarts, moves (45 minutes; QUICK=1: three)
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bench/cluster/run $(ARGS)
@@ -149,4 +153,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster binary dist install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster sim-coverage
+.PHONY: attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage

@@ -67,6 +67,9 @@ class SecureKafka(Kafka):
 
 
 class SecureBarnabas(BarnabasSynced):
+    # Of 20,000 descriptors log files may take three quarters by themselves; the connections of the table need more than the rest.
+    settings = {**BarnabasSynced.settings, "log.open.files.max": "2000"}
+
     def make_server(self, overrides):
         server = ListeningBarnabas(self.directory, self.binary, several(self.directory, overrides))
         server.label = self.label

@@ -120,3 +120,24 @@ pub fn create(bootstrap: &str, path: &str, principal: &str, prefix: &str) -> Res
         Ok(json!({ "acls": acls.len() }))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn set_gives_the_caller_half_of_the_topics_and_prefixes() {
+        let acls: Vec<Acl> = (0..1_000).map(|at| parse(&line(at)).expect("a line of the set")).collect();
+        let of_caller = |one: &&Acl| &*one.principal == CALLER && one.permission == Permission::Allow.code();
+        let topics = acls.iter().filter(|one| one.resource_type == ResourceType::Topic.code());
+        // Eight of ten are topics and prefixes that are allowed.
+        assert_eq!(topics.filter(of_caller).count(), 400);
+        assert_eq!(acls.iter().filter(|one| &*one.resource_name == "*").count(), 1);
+    }
+
+    #[test]
+    fn line_of_six_words_is_refused() {
+        assert!(parse("ALLOW User:a * WRITE TOPIC LITERAL").is_err());
+        assert!(parse("ALLOW User:a * WRITES TOPIC LITERAL t").is_err());
+    }
+}

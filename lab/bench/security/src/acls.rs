@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whose topic or prefix it is: those of every second ten are the caller's.
 fn owner(at: usize) -> String {
-    if at / 10 % 2 == 0 { CALLER.to_owned() } else { format!("User:u{at}") }
+    if (at / 10).is_multiple_of(2) { CALLER.to_owned() } else { format!("User:u{at}") }
 }
 
 fn line(at: usize) -> String {

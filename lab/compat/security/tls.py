@@ -28,7 +28,7 @@ class Authority:
                  "-out", f"{name}.pem", "-addext", "basicConstraints=critical,CA:true", cwd=self.directory)
 
     def issue(self, name, *kind):
-        """For 127.0.0.1 and localhost, as server and client. `kind`: what openssl is told of the key."""
+        """For 127.0.0.1 and localhost, as server and client. `kind`: openssl's words for the key."""
         (self.directory / f"{name}.ext").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
         _openssl("req", "-new", "-newkey", *(kind or ("rsa:2048",)), "-nodes", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr", cwd=self.directory)
         _openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{self.name}.pem", "-CAkey", f"{self.name}.key", "-CAcreateserial", "-days", "2", "-extfile", f"{name}.ext",

@@ -1,8 +1,8 @@
 //! How many TLS handshakes does a broker take, and what does a connection hold?
 //!
 //! Unit: handshakes, from connect to the answer of one request, so that the broker has finished its half. Held fixed:
-//! TLS 1.3, X25519 (what Java and rustls both have), AES-128-GCM or what the broker prefers, no client certificate. The
-//! client spreads over 50 loopback addresses: a limit on connections of one address is not what is measured. Left out on
+//! TLS 1.3, X25519 (what Java and rustls both have), the cipher that the broker prefers, no client certificate. The
+//! client spreads over 50 loopback addresses: a limit on the connections of one address is not measured. Left out on
 //! purpose: TLS 1.2, logins.
 
 use crate::Wrong;

@@ -1,7 +1,7 @@
 //! Load on what protects a broker, of whichever make: TLS handshakes, TLS connections that stay, ACLs.
 //!
-//! - `handshakes ADDRESS CA full|resumed THREADS SECONDS`: one handshake after the other on each thread. Each connection
-//!   sends one ApiVersions request, reads its answer and closes.
+//! - `handshakes ADDRESS CA full|resumed THREADS SECONDS`: one handshake after the other on each thread. Each
+//!   connection sends one ApiVersions request, reads its answer and closes.
 //! - `storm ADDRESS CA THREADS COUNT`: so many full handshakes, as fast as they go. The connections stay until the last
 //!   one is made.
 //! - `hold ADDRESS CA COUNT`: makes so many connections one after the other, prints a line, and keeps them until its

@@ -8,11 +8,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import deb, image, rpm, sbom, tarball
+from . import chart, deb, image, rpm, sbom, tarball
 from .facts import Facts, Missing, workspace_version
 from .tree import sha256
 
-KINDS = {"tarball": tarball.build, "deb": deb.build, "rpm": rpm.build, "image": image.build}
+KINDS = {"tarball": tarball.build, "deb": deb.build, "rpm": rpm.build, "image": image.build, "chart": chart.build}
 
 
 def main() -> int:

@@ -30,6 +30,9 @@ install: binary ## the release binary in PREFIX/bin (PREFIX=/usr/local; DESTDIR 
 	@install -D -m 755 $(target)/dist/barnabas $(DESTDIR)$(PREFIX)/bin/barnabas
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/barnabas"
 
+dist-test: binary ## each package in an empty root: first record, upgrade and back, the unit, the image, the chart (root, Debian; ARGS="--only deb")
+	@lab/dist/run --binary $(abspath $(target))/dist/barnabas $(ARGS)
+
 test: ## everything that CI runs
 	@lab/test
 
@@ -152,5 +155,5 @@ bench-node: ## size, start and cost of one node beside Apache Kafka
 density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
-.PHONY: help run cluster binary dist install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
+.PHONY: help run cluster binary dist dist-test install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
 .PHONY: attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage

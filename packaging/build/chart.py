@@ -1,4 +1,4 @@
-"""`barnabas-VERSION.tgz`: the Helm chart, as `helm package` lays it out, with its versions filled in."""
+"""`barnabas-VERSION.tgz`: the Helm chart, as `helm package` packs it, with its versions filled in."""
 
 from .facts import FILES, Facts
 from .tree import Tree, gz

@@ -18,9 +18,10 @@ mod tests;
 pub(crate) mod tls;
 
 use crate::ClientError;
-use barnabas_oauth::{Allowed, TokenSettings, TokenSource};
+use barnabas_oauth::{TokenSource, read_tokens};
 use barnabas_sasl::Secret;
 use barnabas_sasl::jaas::{Entry, LoginModule, parse_one};
+use barnabas_sasl::oauth::settings::Allowed;
 use barnabas_sasl::scram::Mechanism;
 use barnabas_tls::ClientTls;
 use std::sync::Arc;
@@ -207,7 +208,7 @@ fn tokens<'a>(
         )));
     };
     let owned = |key: &str| get(key).map(str::to_owned);
-    let settings = TokenSettings::read(&owned, module, &Allowed::All);
+    let settings = read_tokens(&owned, module, &Allowed::All);
     let settings = settings.map_err(|error| ClientError::Invalid(error.to_string()))?;
     Ok(Login::Tokens(Arc::new(TokenSource::new(settings))))
 }

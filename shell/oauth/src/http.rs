@@ -6,7 +6,7 @@
 //! # Source
 //! RFC 9112; Kafka 4 `HttpJwtRetriever`.
 
-use crate::url::HttpUrl;
+use barnabas_sasl::oauth::settings::HttpUrl;
 use barnabas_tls::ClientTls;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};

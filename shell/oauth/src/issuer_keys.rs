@@ -1,40 +1,25 @@
 //! An issuer's keys as they are now: fetched by a thread of their own, read by every worker without a lock.
 //!
-//! From a file they are read again every [`FILE_MS`], from a URL every `sasl.oauthbearer.jwks.endpoint.refresh.ms`; in
+//! From a file they are read again every 10 s, from a URL every `sasl.oauthbearer.jwks.endpoint.refresh.ms`; in
 //! both cases early for a token whose key is unknown, and after a failure with a growing pause: core/sasl's `Refresh`
 //! decides. While a fetch fails, the keys before it go on.
 //!
 //! Source: Kafka 4.4 `RefreshingHttpsJwks`, `JwksFileVerificationKeyResolver`, which reads its file once.
 
 use crate::http::{self, Limits, Method};
-use crate::url::Url;
 use arc_swap::ArcSwap;
 use barnabas_base::MonotonicMs;
 use barnabas_clock::Clock;
-use barnabas_sasl::oauth::{Jwks, Pauses, Refresh};
-use barnabas_tls::{ClientTls, Reload, TlsSettings};
+use barnabas_sasl::oauth::settings::{KeySettings, Url};
+use barnabas_sasl::oauth::{Jwks, Refresh};
+use barnabas_tls::{ClientTls, Reload};
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often a file is read again.
-const FILE_MS: u64 = 10_000;
 /// Bytes of a set of keys; issuers' sets have some thousand.
 const BYTES_MAX: usize = 1 << 20;
-
-/// Where keys come from. Equal settings share their keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeySettings {
-    /// As it was set, for the log.
-    pub text: String,
-    pub(crate) url: Url,
-    /// For https.
-    pub(crate) tls: Option<TlsSettings>,
-    pub(crate) pauses: Pauses,
-    pub(crate) connect: Duration,
-    pub(crate) read: Duration,
-}
 
 /// See the file's header. The thread ends with this value.
 #[derive(Debug)]
@@ -65,11 +50,7 @@ impl IssuerKeys {
     /// # Errors
     /// There is no thread.
     pub fn start(settings: KeySettings) -> io::Result<Self> {
-        let mut pauses = settings.pauses;
-        if matches!(settings.url, Url::File(_)) {
-            pauses.refresh_ms = pauses.refresh_ms.min(FILE_MS);
-        }
-        let refresh = Refresh::new(pauses, now());
+        let refresh = Refresh::new(settings.refresh_pauses(), now());
         let shared = Arc::new(Shared {
             keys: ArcSwap::default(),
             fetches: AtomicU64::new(0),
@@ -147,23 +128,20 @@ fn now() -> MonotonicMs {
 
 fn run(shared: &Shared, settings: &KeySettings) {
     let mut tls = None;
-    let mut failures: u32 = 0;
     while shared.wait() {
         shared.fetches.fetch_add(1, Ordering::Relaxed);
         let fetched = fetch(settings, &mut tls);
         let mut state = shared.lock();
         match fetched {
             Ok(keys) => {
-                state.refresh.fetched(now());
-                if failures > 0 || **shared.keys.load() != keys {
+                let is_recovered = state.refresh.fetched(now());
+                if is_recovered || **shared.keys.load() != keys {
                     tracing::info!(url = settings.text, keys = keys.len(), "the issuer's keys are loaded");
                 }
-                failures = 0;
                 shared.keys.store(Arc::new(keys));
             }
             Err(error) => {
-                state.refresh.failed(now());
-                failures = failures.saturating_add(1);
+                let failures = state.refresh.failed(now());
                 // Not each time: the pauses are short.
                 if failures.is_power_of_two() {
                     let keys = shared.keys.load().len();

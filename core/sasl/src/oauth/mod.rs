@@ -8,6 +8,8 @@
 //! | `jwks` | an issuer's keys, and which of them a token names |
 //! | `rules` | which tokens are taken, and as whom |
 //! | `refresh` | when the issuer's keys are fetched again |
+//! | `settings` | a listener's keys of `sasl.oauthbearer.*` |
+//! | `tokens` | the tokens that this node, or a tool, logs in with |
 //!
 //! # Source
 //! RFC 7628; Kafka 4 `OAuthBearerClientInitialResponse`, `OAuthBearerSaslServer`.
@@ -18,8 +20,10 @@ mod jwt;
 mod message;
 mod refresh;
 mod rules;
+pub mod settings;
 #[cfg(test)]
 mod tests;
+pub mod tokens;
 
 pub use fault::{Fault, TOKEN_BYTES_MAX};
 pub use jwks::{Curve, Jwks, JwksFault, KEYS_MAX, Material, PublicKey};

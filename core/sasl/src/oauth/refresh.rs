@@ -54,15 +54,19 @@ impl Refresh {
         true
     }
 
-    pub fn fetched(&mut self, now: MonotonicMs) {
-        self.failures = 0;
+    /// Returns whether the fetch before this one had failed.
+    pub fn fetched(&mut self, now: MonotonicMs) -> bool {
+        let is_recovered = std::mem::take(&mut self.failures) > 0;
         self.due = MonotonicMs(now.0.saturating_add(self.pauses.refresh_ms.max(1)));
+        is_recovered
     }
 
-    pub fn failed(&mut self, now: MonotonicMs) {
+    /// Returns how many fetches have failed since the last that succeeded.
+    pub fn failed(&mut self, now: MonotonicMs) -> u32 {
         let pause = self.pauses.retry_ms.max(1).saturating_mul(1 << self.failures.min(16));
         self.failures = self.failures.saturating_add(1);
         self.due = MonotonicMs(now.0.saturating_add(pause.min(self.pauses.retry_max_ms.max(1))));
+        self.failures
     }
 }
 
@@ -99,7 +103,8 @@ mod tests {
         }
         assert_eq!(pauses, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
         let now = refresh.due();
-        refresh.fetched(now);
+        assert_eq!(refresh.failed(now), 10);
+        assert!(refresh.fetched(now) && !refresh.fetched(now));
         assert_eq!(refresh.due().0 - now.0, PAUSES.refresh_ms);
     }
 }

@@ -12,10 +12,11 @@
 use barnabas_config::ListenerName;
 use barnabas_config::{ConfigError, Listeners};
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_oauth::{Allowed, OAuthError, TokenSettings, Validator};
 use barnabas_sasl::client::ClientLogin;
 use barnabas_sasl::exchange::{Offer, SaslMechanism};
 use barnabas_sasl::jaas::{self, LoginModule, Section};
+use barnabas_sasl::oauth::settings::{Allowed, OAuthError, Validator};
+use barnabas_sasl::oauth::tokens::TokenSettings;
 use barnabas_sasl::plain::PlainUsers;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -205,7 +206,7 @@ impl Of<'_> {
         let module = self.module(mechanism)?;
         if let (SaslMechanism::OAuthBearer, Some(LoginModule::OAuthBearer(login))) = (mechanism, &module) {
             let get = |key: &str| Some(self.named(Some(mechanism), key).1);
-            let settings = TokenSettings::read(&get, login, &allowed(self.config));
+            let settings = barnabas_oauth::read_tokens(&get, login, &allowed(self.config));
             let settings = settings.map_err(|error| self.at(mechanism, error))?;
             return Ok(OwnLogin::Tokens(Box::new(settings)));
         }
@@ -237,7 +238,7 @@ impl Of<'_> {
             _ => Vec::new(),
         };
         let get = |key: &str| Some(self.named(Some(mechanism), key).1);
-        let validator = Validator::read(&get, &options, &allowed(self.config));
+        let validator = barnabas_oauth::read_validator(&get, &options, &allowed(self.config));
         let validator = validator.map_err(|error| self.at(mechanism, error))?;
         if matches!(validator, Validator::Unsecured(_)) && !is_local {
             let (key, class) = self.named(Some(mechanism), "sasl.server.callback.handler.class");

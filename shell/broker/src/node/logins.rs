@@ -14,13 +14,14 @@ use barnabas_metadata::Image;
 use barnabas_metadata::access::{Scram, ScramMechanism};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::links::{LinkLogin, LoginSource, LoginWith};
-use barnabas_oauth::{IssuerKeys, TokenSource, Validator};
+use barnabas_oauth::{IssuerKeys, TokenSource, check_token};
 use barnabas_sasl::Secret;
 use barnabas_sasl::client::ClientLogin;
 use barnabas_sasl::delay::Delays;
 use barnabas_sasl::exchange::TokenCredential;
 use barnabas_sasl::jaas::Section;
 use barnabas_sasl::oauth::Bearer;
+use barnabas_sasl::oauth::settings::Validator;
 use barnabas_sasl::scram::{Decoy, ITERATIONS_MIN, Mechanism, ScramCredential, TokenKey, digest};
 use std::collections::BTreeSet;
 use std::io;
@@ -192,7 +193,7 @@ impl Logins {
             }
             Validator::Unsecured(_) => None,
         };
-        let checked = validator.check(token, now, issuer.map(Arc::as_ref));
+        let checked = check_token(validator, token, now, issuer.map(Arc::as_ref));
         checked.map_err(|fault| fault.to_string())
     }
 

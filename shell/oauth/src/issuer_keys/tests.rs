@@ -1,6 +1,8 @@
 use super::*;
 use barnabas_harness::TempDir;
 use barnabas_issuer::{Issuer, SigningKey};
+use barnabas_sasl::oauth::Pauses;
+use barnabas_tls::TlsSettings;
 use serde_json::json;
 
 fn settings(url: &str, trust: Option<&std::path::Path>) -> KeySettings {

@@ -1,5 +1,4 @@
 use super::*;
-use crate::{Allowed, OAuthError};
 use barnabas_harness::TempDir;
 use barnabas_issuer::{CLIENT_ID, CLIENT_SECRET, Issuer, SigningKey};
 use barnabas_sasl::jaas::{LoginModule, OAuthBearerLogin, parse_one};
@@ -21,7 +20,7 @@ fn module(options: &str) -> OAuthBearerLogin {
 
 fn read(pairs: &[(&str, &str)], options: &str) -> Result<TokenSettings, OAuthError> {
     let get = |key: &str| pairs.iter().rev().find(|pair| pair.0 == key).map(|pair| pair.1.to_owned());
-    TokenSettings::read(&get, &module(options), &Allowed::All)
+    read_tokens(&get, &module(options), &Allowed::All)
 }
 
 fn source(pairs: &[(&str, &str)], options: &str) -> TokenSource {
@@ -157,56 +156,8 @@ fn assertion_is_signed_with_the_key_of_its_file() {
 }
 
 #[test]
-fn settings_that_cannot_be_name_their_key() {
-    let refused = |pairs: &[(&str, &str)], options: &str| read(pairs, options).expect_err("refused").key;
-    let url = (ENDPOINT, "https://localhost/token");
-    assert_eq!(refused(&[], ""), ENDPOINT);
-    assert_eq!(refused(&[url], ""), ID.0);
-    assert_eq!(refused(&[url, ID], ""), SECRET.0);
-    assert_eq!(refused(&[(ENDPOINT, "token"), ID, SECRET], ""), ENDPOINT);
-    let handler = "sasl.login.callback.handler.class";
-    assert_eq!(refused(&[url, ID, SECRET, (handler, "com.example.Mine")], ""), handler);
-    let retriever = "sasl.oauthbearer.jwt.retriever.class";
-    assert_eq!(refused(&[url, ID, SECRET, (retriever, "com.example.Mine")], ""), retriever);
-    let bearer = "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever";
-    assert_eq!(refused(&[url, (retriever, bearer)], ""), "sasl.oauthbearer.assertion.private.key.file");
-    assert_eq!(refused(&[(ENDPOINT, "file:/t"), (retriever, bearer)], ""), ENDPOINT);
-    assert_eq!(refused(&[(ENDPOINT, "file:/t")], "extension_auth=\"x\""), "sasl.jaas.config");
-    assert_eq!(refused(&[(ENDPOINT, "file:/t")], "extension_a1=\"x\""), "sasl.jaas.config");
-    assert_eq!(refused(&[url, ID, SECRET], "ssl.truststore.location=\"/nowhere\""), "sasl.jaas.config");
-    let get = |key: &str| (key == ENDPOINT).then(|| "file:/t".to_owned());
-    let error = TokenSettings::read(&get, &module(""), &Allowed::only("", "")).expect_err("refused");
-    assert_eq!(error.key, Allowed::URLS);
-}
-
-#[test]
-fn unsecured_token_has_the_claims_of_its_options() {
-    let options = "unsecuredLoginStringClaim_sub=\"alice\" unsecuredLoginListClaim_scope=\",a,b\" \
-                   unsecuredLoginNumberClaim_level=\"3\" unsecuredLoginLifetimeSeconds=\"60\"";
-    let token = text(source(&[], options).login()).expect("a token");
-    let jwt = Jwt::parse(&token).expect("a token");
-    assert_eq!((jwt.algorithm.as_str(), jwt.signature.len()), ("none", 0));
-    assert_eq!(jwt.claims.text("sub"), Ok(Some("alice")));
-    assert_eq!(jwt.claims.texts("scope"), Ok(Some(vec!["a", "b"])));
-    let (made, ends) = (jwt.claims.time_ms("iat"), jwt.claims.time_ms("exp"));
-    assert_eq!(ends.expect("a time").expect("an end") - made.expect("a time").expect("a begin"), 60_000);
-    for wrong in [
-        "unsecuredLoginLifetimeSeconds=\"60\"",
-        "unsecuredLoginStringClaim_sub=\"a\" unsecuredLoginOther=\"1\"",
-    ] {
-        assert!(read(&[], wrong).is_err(), "{wrong}");
-    }
-}
-
-#[test]
-fn token_is_replaced_in_the_last_part_of_its_life() {
-    let window = Window { factor: 0.8, jitter: 0.05, min_period_ms: 60_000, buffer_ms: 300_000 };
-    let at = |life_ms, drawn| window.end(TimestampMs(0), TimestampMs(life_ms), drawn).0;
-    assert_eq!(at(3_600_000, 0.0), 2_880_000);
-    assert_eq!(at(3_600_000, 1.0), 3_060_000);
-    // The buffer, the least period, and a life that has room for neither.
-    assert_eq!(at(1_000_000, 0.0), 700_000);
-    assert_eq!(at(361_000, 0.0), 61_000);
-    assert_eq!(at(10_000, 0.0), 8_000);
-    assert_eq!(window.end(TimestampMs(5), TimestampMs(0), 0.0), TimestampMs(5));
+fn store_of_the_login_module_is_read_at_once() {
+    let pairs = [(ENDPOINT, "https://localhost/token"), ID, SECRET];
+    let error = read(&pairs, "ssl.truststore.location=\"/nowhere\"").expect_err("refused");
+    assert_eq!(error.key, "sasl.jaas.config");
 }

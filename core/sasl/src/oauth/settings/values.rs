@@ -1,9 +1,8 @@
 //! What the keys of validators and of token sources have in common: classes, URLs, numbers, TLS.
 
-use crate::OAuthError;
-use crate::url::Url;
-use barnabas_sasl::Secret;
-use barnabas_tls::TlsSettings;
+use super::{OAuthError, Url};
+use crate::Secret;
+use barnabas_certificates::{TlsError, TlsSettings};
 use std::time::Duration;
 
 /// Where no timeout is set.
@@ -132,7 +131,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The `ssl.*` options of a login module, for https. They are checked by reading the stores.
+/// The `ssl.*` options of a login module, for https. The stores that they name are not read here.
 pub(crate) fn tls(url: &Url, options: &[(String, Secret)]) -> Result<Option<TlsSettings>, OAuthError> {
     if !matches!(url, Url::Http(url) if url.has_tls) {
         return Ok(None);
@@ -141,15 +140,17 @@ pub(crate) fn tls(url: &Url, options: &[(String, Secret)]) -> Result<Option<TlsS
         let found = options.iter().find(|(name, _)| name == key)?;
         found.1.text().map(str::to_owned)
     };
-    let wrong = |error: barnabas_tls::TlsError| OAuthError {
+    TlsSettings::read(get).map(Some).map_err(of_login_module)
+}
+
+/// An error in the `ssl.*` options of a login module, under the key that holds them.
+pub fn of_login_module(error: TlsError) -> OAuthError {
+    OAuthError {
         key: "sasl.jaas.config".to_owned(),
         problem: format!("option {}: {}", error.key, error.problem),
         example: format!(
             "sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required {};",
             error.example.replacen('=', "=\"", 1) + "\""
         ),
-    };
-    let settings = TlsSettings::read(get).map_err(wrong)?;
-    barnabas_tls::ClientTls::load(settings.clone()).map_err(wrong)?;
-    Ok(Some(settings))
+    }
 }

@@ -3,13 +3,10 @@
 //! Of the values that may stand in a key and in the login module (client id, secret, scope), the key counts.
 
 use super::assertion::Assertion;
-use super::{ANSWER_BYTES_MAX, Grant, Issuer, TokenSettings, Way, Window};
-use crate::OAuthError;
-use crate::http::Limits;
-use crate::settings::{Allowed, Values, tls};
-use crate::url::Url;
-use barnabas_sasl::Secret;
-use barnabas_sasl::jaas::OAuthBearerLogin;
+use super::{Grant, Issuer, TokenSettings, UnsecuredToken, Way, Window};
+use crate::Secret;
+use crate::jaas::OAuthBearerLogin;
+use crate::oauth::settings::{Allowed, OAuthError, Url, Values, tls};
 use serde_json::{Map, Value};
 
 const HANDLER: &str = "sasl.login.callback.handler.class";
@@ -41,7 +38,7 @@ impl TokenSettings {
     /// `get`: the value of a key as it holds for this client.
     ///
     /// # Errors
-    /// The first value that cannot be, or that is missing.
+    /// The first value that cannot be, or that is missing. The stores of TLS are the shell's to read.
     pub fn read(
         get: &dyn Fn(&str) -> Option<String>,
         module: &OAuthBearerLogin,
@@ -120,7 +117,8 @@ fn from(
             .or_else(|| module.scope.clone())
             .filter(|scope| !scope.is_empty()),
         is_header_encoded: values.flag("sasl.oauthbearer.header.urlencode"),
-        limits: Limits { connect, read, body_bytes_max: ANSWER_BYTES_MAX },
+        connect,
+        read,
         retry_ms: values.number("sasl.login.retry.backoff.ms", 100)?,
         retry_max_ms: values.number("sasl.login.retry.backoff.max.ms", 10_000)?.min(60_000),
     })))
@@ -200,7 +198,7 @@ fn unsecured(module: &OAuthBearerLogin) -> Result<Way, OAuthError> {
             "option unsecuredLoginStringClaim_{principal} is missing: the user to log in as"
         )));
     }
-    Ok(Way::Unsecured { claims, life_s })
+    Ok(Way::Unsecured(UnsecuredToken { claims, life_s }))
 }
 
 /// `extension_NAME` (KIP-342).

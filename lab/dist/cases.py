@@ -96,6 +96,42 @@ def make_install_takes_prefix_and_destdir(rig):
     assert run(installed[0], "version").stdout.startswith("barnabas ")
 
 
+def first_start_formats_as_the_file_says(rig):
+    """Each way to begin, and each refusal, of format-first-start: lines of the file, variables, what it says."""
+    both, broker = "process.roles=broker,controller", "process.roles=broker"
+    alone, several = "controller.quorum.bootstrap.servers=h:9093", "controller.quorum.bootstrap.servers=h:9093,i:9093"
+    given = {"CLUSTER_ID": "4L6g3nShT-eMCtK--X86sw"}
+    first = {"INITIAL_CONTROLLERS": "1@h:9093:AAAAAAAAAAAAAAAAAAAAAQ,2@i:9093:AAAAAAAAAAAAAAAAAAAAAg"}
+    for lines, variables, said in (
+        ([both, alone], {}, "Formatting dynamic metadata voter directory"),
+        ([both, several, alone], {}, "Formatting dynamic metadata voter directory"),
+        ([both, "controller.quorum.voters = 1@h:9093"], {}, "Formatting metadata directory"),
+        ([both, "controller.quorum.voters=1@h:9093,2@i:9093"], given, "Formatting metadata directory"),
+        ([both, several], given | first, "Formatting dynamic metadata voter directory"),
+        ([broker, alone], given, "Formatting metadata directory"),
+        ([broker, alone], {}, "refused: this node is part of a cluster of several"),
+        ([both, several], {}, "refused: this node is part of a cluster of several"),
+        ([both, several], given, "refused: a quorum of several controllers begins with"),
+    ):
+        case = rig.case()
+        listeners = "PLAINTEXT://:9092,CONTROLLER://:9093" if lines[0] == both else "PLAINTEXT://:9092"
+        always = [f"listeners={listeners}", "controller.listener.names=CONTROLLER", "node.id=1", f"log.dirs={case}/data"]
+        (case / "file").write_text("\n".join([*lines, *always]) + "\n")
+        environment = {"PATH": "/usr/bin:/bin", "BARNABAS": str(rig.binary), **variables}
+        start = lambda: run(ROOT / "packaging/files/format-first-start", case / "file", env=environment, check=False)
+        done = start()
+        if said.startswith("refused: "):
+            assert done.returncode == 1 and said.removeprefix("refused: ") in done.stdout, (lines, done.stdout)
+            assert not (case / "data").exists(), "nothing was formatted"
+            continue
+        assert done.returncode == 0 and done.stdout.startswith(said), (lines, variables, done.stdout)
+        formatted = (case / "data/meta.properties").read_text()
+        assert given["CLUSTER_ID"] in formatted or not variables, formatted
+        again = start()
+        assert (again.returncode, again.stdout) == (0, ""), again.stdout
+        assert formatted == (case / "data/meta.properties").read_text()
+
+
 # Each package, from an empty root to its first record.
 
 
@@ -455,6 +491,7 @@ ALL = {
         two_builds_are_the_same_bytes,
         sbom_is_valid_and_names_the_lock_file,
         make_install_takes_prefix_and_destdir,
+        first_start_formats_as_the_file_says,
         tarball_serves_where_it_is_unpacked,
         deb_serves_under_systemd,
         rpm_serves_under_systemd,

@@ -15,12 +15,16 @@ cluster: ## three nodes on loopback in a temporary directory, and how to watch o
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/cluster/run
 
-# The stripped binary, and its debug file, which a debugger finds beside it.
+# The stripped binary, and its debug file, which a debugger finds beside it. Neither names a folder of this machine, so that a build elsewhere is
+# the same bytes; that takes a target folder of its own, since its flags would build everything else a second time.
+dist_target = $(abspath $(target))/dist/build
+cargo_home = $(or $(CARGO_HOME),$(HOME)/.cargo)
+binary: export RUSTFLAGS = --remap-path-prefix=$(CURDIR)=/barnabas --remap-path-prefix=$(cargo_home)=/cargo
+binary: export CFLAGS = -ffile-prefix-map=$(dist_target)=/target -ffile-prefix-map=$(cargo_home)=/cargo
 binary:
-	@$(CARGO) build --release --locked -p barnabas
-	@mkdir -p $(target)/dist
-	@objcopy --only-keep-debug $(target)/release/barnabas $(target)/dist/barnabas.debug
-	@cd $(target)/dist && objcopy --strip-all --add-gnu-debuglink=barnabas.debug ../release/barnabas barnabas
+	@$(CARGO) build --release --locked -p barnabas --target-dir $(dist_target)
+	@objcopy --only-keep-debug $(dist_target)/release/barnabas $(target)/dist/barnabas.debug
+	@cd $(target)/dist && objcopy --strip-all --add-gnu-debuglink=barnabas.debug $(dist_target)/release/barnabas barnabas
 	@cd $(target)/dist && ./barnabas version && du -m barnabas barnabas.debug | awk '{printf "%s: %s MiB\n", $$2, $$1}'
 
 dist: binary ## a release in target/dist: the stripped binary, its debug file, packages, SBOM, SHA256SUMS

@@ -69,12 +69,7 @@ def sbom_is_valid_and_names_the_lock_file(rig):
     assert not names & {"syn", "cc", "proptest"}, "what is only built with is not linked"
     locked = set(re.findall(r'name = "(.+)"\nversion = "(.+)"', (ROOT / "Cargo.lock").read_text()))
     assert all((each["name"], each["version"]) in locked for each in bill["components"])
-    packages = CACHE / "dist-python"
-    wanted = "cyclonedx-python-lib[json-validation]==11.12.0"
-    words = ["--quiet", "--disable-pip-version-check", "--root-user-action=ignore", "--target", packages, wanted]
-    if not packages.exists() and run(sys.executable, "-m", "pip", "install", *words, check=False).returncode:
-        shutil.rmtree(packages, ignore_errors=True)
-        raise Skipped(f"pip cannot install {wanted}")
+    packages = python_package("cyclonedx-python-lib[json-validation]==11.12.0")
     script = (
         "import sys; from cyclonedx.validation.json import JsonStrictValidator as V; from cyclonedx.schema import "
         "SchemaVersion; error = V(SchemaVersion.V1_5).validate_str(open(sys.argv[1]).read()); sys.exit(str(error) if "
@@ -130,6 +125,16 @@ def first_start_formats_as_the_file_says(rig):
         again = start()
         assert (again.returncode, again.stdout) == (0, ""), again.stdout
         assert formatted == (case / "data/meta.properties").read_text()
+
+
+def python_package(requirement: str) -> Path:
+    """The folder in which pip has installed it."""
+    folder = CACHE / f"dist-python-{re.sub(r'[^A-Za-z0-9.]', '-', requirement)}"
+    words = ["--quiet", "--disable-pip-version-check", "--root-user-action=ignore", "--target", folder, requirement]
+    if not folder.exists() and run(sys.executable, "-m", "pip", "install", *words, check=False).returncode:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise Skipped(f"pip cannot install {requirement}")
+    return folder
 
 
 # Each package, from an empty root to its first record.
@@ -478,10 +483,9 @@ def helm_binary() -> Path:
 
 
 def rendered(helm, chart, values=()) -> list:
-    try:
-        import yaml
-    except ImportError as error:
-        raise Skipped("PyYAML is not installed") from error
+    sys.path.insert(0, str(python_package("PyYAML==6.0.2")))
+    import yaml
+
     return list(filter(None, yaml.safe_load_all(run(helm, "template", "x", *KUBE, *values, chart).stdout)))
 
 

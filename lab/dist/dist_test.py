@@ -93,7 +93,7 @@ def run_cases(rig: Rig, only: list) -> int:
             outcome, said = "skipped", str(reason)
         except Exception as error:
             outcome, said = "failed", str(error)
-            if not isinstance(error, AssertionError):
+            if not said or not isinstance(error, AssertionError):
                 traceback.print_exc()
         counted[outcome] += 1
         seconds = time.monotonic() - began

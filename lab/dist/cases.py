@@ -340,6 +340,8 @@ def goes_there_and_back(rig, pattern: str, install: str):
         lives = [unit(machine, "MainPID")]
         for step, package in enumerate((newer, older)):
             machine.sh(f"{install} {package}")
+            # The restart is not waited for by the installation.
+            machine.sh("systemctl start barnabas")
             lives.append(unit(machine, "MainPID"))
             assert unit(machine, "ActiveState") == "active", machine.sh("journalctl --unit barnabas").stdout
             produce(machine.sh, f"after-step-{step}")

@@ -57,6 +57,7 @@ use crate::{Context, Plan, SessionShare, Slot};
 const RACK_AWARE: &str = "org.apache.kafka.common.replica.RackAwareReplicaSelector";
 
 mod budget;
+pub(crate) mod repairing;
 mod sessions;
 
 pub use budget::{Allowance, Budget};
@@ -85,6 +86,8 @@ pub struct Work {
     pub is_follower: bool,
     /// Any replica may answer: the client knows of near ones (KIP-392).
     pub from_any: bool,
+    /// A broker whose replica is repaired reads as a consumer ([`repairing`]).
+    pub repairs_for: Option<BrokerId>,
     /// Where the client stands, if its leader is to name a near replica.
     pub rack: Option<Text>,
     /// How long the answer may wait for `bytes_min`.
@@ -182,7 +185,10 @@ pub fn plan(
     ctx: &Context<'_>,
 ) -> Plan<Work, FetchResponse> {
     let reader = reader(&request, version);
-    let from_any = version >= 11 && matches!(reader, Reader::Consumer { .. });
+    let is_consumer = matches!(reader, Reader::Consumer { .. });
+    let named = repairing::read(&request.unknown_tagged_fields).filter(|_| is_consumer);
+    let repairs_for = named.filter(|_| ctx.access.cluster(Operation::ClusterAction));
+    let from_any = version >= 11 && is_consumer && repairs_for.is_none();
     let selects = || ctx.config.value("replica.selector.class") == Some(RACK_AWARE);
     let rack = (from_any && !request.rack_id.is_empty() && selects()).then(|| request.rack_id.text());
     let wanted = wanted(request.topics);
@@ -198,7 +204,7 @@ pub fn plan(
     };
     let bytes_max = if version >= 3 { request.max_bytes.min(ctx.config.fetch_bytes_max) } else { i32::MAX };
     let bytes_max = usize::try_from(bytes_max).unwrap_or(0);
-    let mut readable = Readable::by(reader, ctx);
+    let mut readable = Readable::by(reader, repairs_for.is_some(), ctx);
     // A client that may not be a follower takes no session's place: followers' sessions replace consumers'.
     let session = if readable.follower == Some(false) && matches!(session, Session::New) {
         Session::None
@@ -223,6 +229,7 @@ pub fn plan(
         reader,
         is_follower,
         from_any,
+        repairs_for,
         rack,
         // With nothing to read, the answer is due at once.
         wait: DurationMs(if parts.is_empty() { 0 } else { i64::from(request.max_wait_ms.max(0)) }),
@@ -236,19 +243,22 @@ pub fn plan(
 /// Which topics the reader may read: a follower all of them or none.
 struct Readable {
     follower: Option<bool>,
+    /// A broker repairs its replicas: it may read what a follower may.
+    repairs: bool,
     /// Partitions of one topic stand together: the last topic and what it was denied with.
     last: Option<(Arc<TopicKey>, Option<ErrorCode>)>,
 }
 
 impl Readable {
-    fn by(reader: Reader, ctx: &Context<'_>) -> Self {
+    fn by(reader: Reader, repairs: bool, ctx: &Context<'_>) -> Self {
         let is_follower = matches!(reader, Reader::Follower { .. });
-        Self { follower: is_follower.then(|| ctx.access.cluster(Operation::ClusterAction)), last: None }
+        let follower = is_follower.then(|| ctx.access.cluster(Operation::ClusterAction));
+        Self { follower, repairs, last: None }
     }
 
     /// Why a topic is not read. `name` is `None` for an unknown topic id, which is no secret.
     fn denied(&mut self, key: &Arc<TopicKey>, name: Option<&str>, ctx: &Context<'_>) -> Option<ErrorCode> {
-        if let Some(is_allowed) = self.follower {
+        if let Some(is_allowed) = self.follower.or(self.repairs.then_some(true)) {
             return (!is_allowed).then_some(ErrorCode::TopicAuthorizationFailed);
         }
         if let Some((_, denied)) = self.last.as_ref().filter(|(last, _)| Arc::ptr_eq(last, key)) {

@@ -112,7 +112,7 @@ pub use replica::effects::{
 };
 pub use replica::producer_snapshot::producer_entry;
 pub use replica::readers::Readers;
-pub use replica::repair::{BothDamaged, Repair, RepairStep, RepairView};
+pub use replica::repair::{BothDamaged, LOOK_AGAIN, Repair, RepairStep, RepairView};
 pub use replica::round::{BatchLists, Round};
 pub use replica::sync::{Flush, SyncState};
 pub use replica::truncation::{Truncated, Truncation, TruncationVerdict};

@@ -206,6 +206,27 @@ fn denied_follower_gets_no_session_and_no_followers_place() {
 }
 
 #[test]
+fn repairing_broker_reads_as_consumer_with_cluster_action_alone() {
+    let mut fixture = Fixture::new();
+    let asked = |fixture: &Fixture, broker: i32, replica: i32| {
+        let mut begin = FetchRequest { replica_id: replica, ..request(orders(13, &[0])) };
+        repairing::write(&mut begin.unknown_tagged_fields, BrokerId(broker));
+        let work = work(plan(carried(begin, 13), 13, &mut sessions(), &fixture.ctx()));
+        let is_consumer = work.reader == Reader::Consumer { read_committed: false };
+        (work.repairs_for, is_consumer, work.is_follower, work.from_any, work.parts.len())
+    };
+    assert_eq!(asked(&fixture, 2, -1), (Some(BrokerId(2)), true, false, false, 1));
+    assert_eq!(asked(&fixture, -2, -1), (None, true, false, true, 1), "no broker");
+    assert_eq!(asked(&fixture, 2, 3), (None, false, true, false, 1), "a follower is none that repairs");
+    fixture.allow(&[]);
+    assert_eq!(asked(&fixture, 2, -1), (None, true, false, true, 0));
+    fixture.allow(&[(Operation::Read, ResourceType::Topic, "orders")]);
+    assert_eq!(asked(&fixture, 2, -1), (None, true, false, true, 1), "a client like any other");
+    fixture.allow(&[(Operation::ClusterAction, ResourceType::Cluster, "kafka-cluster")]);
+    assert_eq!(asked(&fixture, 2, -1), (Some(BrokerId(2)), true, false, false, 1));
+}
+
+#[test]
 fn what_does_not_exist_is_refused_and_waits_for_nothing() {
     let fixture = Fixture::new();
     let code = |topics, version| {

@@ -19,6 +19,8 @@ use barnabas_wire::messages::fetch_request::{
 use barnabas_wire::messages::fetch_response::{FetchResponse, PartitionData};
 use bytes::Bytes;
 
+use crate::k01_fetch::repairing;
+
 /// Who follows, and how much it takes.
 #[derive(Debug, Clone)]
 pub struct Follower {
@@ -114,6 +116,26 @@ pub fn request(
     } else {
         request.replica_id = follower.broker.get();
     }
+    request
+}
+
+/// A request for one partition that acknowledges nothing: a damaged replica that stays in the ISR asks so for what it
+/// has to repair. It is answered at once, up to the leader's high watermark.
+pub fn repair_request(follower: &Follower, ask: &Ask) -> FetchRequest {
+    let mut partition = asked(follower, 0, ask);
+    partition.log_start_offset = Offset::NONE.get();
+    let topic = FetchTopic { topic_id: ask.topic, partitions: vec![partition], ..FetchTopic::default() };
+    let mut request = FetchRequest {
+        cluster_id: Some(Str::from(&follower.cluster_id)),
+        max_wait_ms: 0,
+        min_bytes: 0,
+        max_bytes: follower.bytes_max,
+        // No session.
+        session_epoch: -1,
+        topics: vec![topic],
+        ..FetchRequest::default()
+    };
+    repairing::write(&mut request.unknown_tagged_fields, follower.broker);
     request
 }
 

@@ -56,6 +56,19 @@ fn a_followers_fetch_is_carried_by_every_version() {
 }
 
 #[test]
+fn repair_request_is_a_consumers_outside_of_sessions() {
+    for version in 13..=18 {
+        let request = fetch::repair_request(&follower(), &ask(A, 1));
+        let read = carried(request.clone(), version);
+        assert_eq!(read, request, "version {version}");
+        assert_eq!((read.replica_id, read.replica_state.replica_id), (-1, -1));
+        assert_eq!((read.session_id, read.session_epoch, read.max_wait_ms), (0, -1, 0));
+        let asked = &read.topics[0].partitions[0];
+        assert_eq!((asked.fetch_offset, asked.current_leader_epoch, asked.log_start_offset), (7, 3, -1));
+    }
+}
+
+#[test]
 fn an_answer_says_where_logs_part_only_if_it_says_so() {
     let records = Some(Bytes::from_static(b"r"));
     let whole = fetch_response::PartitionData {

@@ -13,7 +13,8 @@
 //!    the first such segment to its end, checks it and drops it. A leader that is damaged there itself ends the repair:
 //!    it waits for another leader, and keeps its data.
 //! 6. *Give up*: once all of that was served, and the replica is known to be neither in the ISR nor in the ELR, the
-//!    segment and all that follow are given up, and fetched as by any replica that was away.
+//!    segments that did not fit are checked and tried once more: an operator may have restored them. Then the first of
+//!    them and all that follow are given up, and fetched as by any replica that was away.
 //!
 //! So two replicas that are damaged at different places mend each other: the leader serves what is around its own
 //! damage, and is a follower once the other one is whole.
@@ -29,11 +30,16 @@
 //!
 //! A replica in the ELR is promised to hold all that was acknowledged (KIP-966), and may be elected. So where removing
 //! it would leave fewer than `min.insync.replicas`, and the cluster has the ELR, it stays in the ISR until another
-//! replica is back: everything but the damaged part is served meanwhile. Without the ELR it leaves the ISR even so, and
-//! producers with `acks=all` wait.
+//! replica is back. It goes on fetching from its end. Beside that it fetches the damaged places as a consumer does
+//! ([`RepairStep::FetchAside`], [`Replica::take_aside`]), which acknowledges nothing, and mends what fits (step 4
+//! alone). So does a replica in the ELR. Without the ELR it leaves the ISR even so, and producers with `acks=all` wait.
+//!
+//! What could not be mended is looked at again every few seconds, in one batch: here, as files may be restored in place
+//! while the broker runs; and on the leader by a replica that cannot leave the ISR. If that batch is sound, or fits
+//! now, the unfit segments are checked and tried again.
 //!
 //! A damaged replica outside of ISR and ELR does not come into the ISR before it is repaired: it fetches from the
-//! damaged offset, and so never catches up. One in the ELR cannot be repaired there, and fetches from its end: back in
+//! damaged offset, and so never catches up. One in the ELR gives up nothing there, and fetches from its end: back in
 //! the ISR it counts no more than before, and the ELR is empty once the ISR has `min.insync.replicas`. Otherwise two
 //! damaged replicas in the ELR would wait for each other.
 //!
@@ -46,23 +52,29 @@
 //! 5. a replica that knows of damage, and is in neither ISR nor ELR, does not fetch from behind the damage, except for
 //!    the sweep, which stays below the leader's high watermark
 //! 6. only batches that are damaged are overwritten
+//! 7. nothing is given up that was not found damaged again after the leader had served it
+//! 8. what is fetched aside acknowledges nothing, and is appended nowhere
 //!
 //! Neighbours: shell/broker/src/worker/partition_worker/replication/repair.rs, which carries it out; `truncation`;
 //! core/partition's `partition/follower`; core/storage/src/log/sound/mend.rs.
 
+mod aside;
 mod damages;
 mod refused;
 
-use barnabas_base::{BrokerId, DurationMs, MonotonicMs, Offset};
+use barnabas_base::{BrokerId, DurationMs, LeaderEpoch, MonotonicMs, Offset};
 use barnabas_metadata::Partition as Registration;
 use barnabas_partition::Cut;
-use barnabas_storage::{FilePool, Mend, StorageError};
+use barnabas_storage::{DamagedPlace, FilePool, Mend, StorageError};
 use barnabas_wire::records::batches;
 use bytes::Bytes;
 
 use crate::Replica;
 use damages::{Damages, Look};
 use refused::Refused;
+
+/// How soon what could not be mended is looked at again.
+pub const LOOK_AGAIN: DurationMs = DurationMs(5_000);
 
 /// Damage in the log, where other brokers have replicas of the partition.
 #[derive(Debug, Default)]
@@ -75,6 +87,16 @@ pub struct Repair {
     swept_from: Offset,
     /// It has served all of it.
     is_served: bool,
+    /// What did not fit was checked and tried again since.
+    is_tried_again: bool,
+    /// What is fetched aside, from where.
+    aside: Option<Offset>,
+    /// The leader epoch in which it was.
+    aside_epoch: Option<LeaderEpoch>,
+    /// The leader is to be asked again for what could not be mended.
+    aside_is_due: bool,
+    /// When what could not be mended is looked at again.
+    look_at: Option<MonotonicMs>,
     /// Where the leader's own records were last found to be damaged.
     leader_damage: Option<Offset>,
     /// As in [`RepairView::has_no_holes`].
@@ -151,6 +173,8 @@ pub enum RepairStep {
     Ask,
     /// It fetches from its end again: the cluster needs it in the ISR.
     FetchOn,
+    /// It fetches from its end, and is to fetch this place as a consumer: the answer goes to [`Replica::take_aside`].
+    FetchAside { from: Offset },
     /// It gives up what lies from `to` on: whole segments.
     GiveUp { from: Offset, to: Offset, cut: Cut },
 }
@@ -199,26 +223,28 @@ impl Replica {
             Look::Goes => return Ok(RepairStep::Check),
             Look::Later => return Ok(RepairStep::Wait),
             Look::Done if self.repair.damages.unfit().is_none() => return self.is_repaired(files),
+            Look::Done if self.is_restored(view.now, files) => return Ok(RepairStep::Check),
             Look::Done | Look::Try(_) => {}
         }
         if view.is_needed() {
-            return Ok(self.fetch_on());
+            return Ok(self.repair_aside(looked, epoch));
         }
         let from = match looked {
             Look::Try(place) => place.offset.max(start),
             _ => self.swept_to(from, start),
         };
-        Ok(self.ask(from, view))
+        Ok(self.ask(from, looked == Look::Done, view))
     }
 
     /// From where what would be given up is to be fetched.
     fn swept_to(&mut self, damaged: Offset, start: Offset) -> Offset {
         let unfit = self.repair.damages.unfit().unwrap_or(damaged);
         let base = self.log.segment_base_of(unfit);
-        let Repair { sweep, swept_from, is_served, .. } = &mut self.repair;
+        let Repair { sweep, swept_from, is_served, is_tried_again, .. } = &mut self.repair;
         if sweep.is_none() || base < *swept_from {
             // Damage in front of what was served was found since.
             (*sweep, *swept_from, *is_served) = (Some(base), base, false);
+            *is_tried_again = false;
         }
         match sweep {
             Some(swept) if !*is_served => {
@@ -248,7 +274,7 @@ impl Replica {
     }
 
     /// It fetches again from `from`, and gives up what does not fit once it may.
-    fn ask(&mut self, from: Offset, view: &RepairView<'_>) -> RepairStep {
+    fn ask(&mut self, from: Offset, is_all_tried: bool, view: &RepairView<'_>) -> RepairStep {
         let Some(asked) = self.partition.asks_again_from() else { return self.begin_asking(from, view) };
         let is_counted_on = false;
         if self.partition.heal(is_counted_on) != Cut::Nothing
@@ -261,8 +287,13 @@ impl Replica {
             return RepairStep::Ask;
         }
         let is_settled = self.partition.fetch_position(self.log.epochs()).is_some();
-        if !self.repair.is_served || self.is_counted_on(view) || !is_settled {
+        if !is_all_tried || !self.repair.is_served || self.is_counted_on(view) || !is_settled {
             return RepairStep::Wait;
+        }
+        if !std::mem::replace(&mut self.repair.is_tried_again, true) {
+            // The leader, or this log, may have been restored since it did not fit.
+            self.repair.damages.try_again();
+            return RepairStep::Check;
         }
         self.give_up(from)
     }
@@ -294,13 +325,24 @@ impl Replica {
         if sound == 0 {
             return Ok(self.leader_is_damaged(asked));
         }
+        self.mend_place(place, &records[..sound], files)?;
+        Ok(None)
+    }
+
+    /// Tries the leader's batches at the place that comes next.
+    fn mend_place(
+        &mut self,
+        place: DamagedPlace,
+        sound: &[u8],
+        files: &mut FilePool,
+    ) -> Result<(), StorageError> {
         let committed = self.partition.high_watermark();
-        let done = self.log.mend(files, place, &records[..sound], committed)?;
+        let done = self.log.mend(files, place, sound, committed)?;
         self.repair.damages.tried(match done {
             Mend::Done { end } => Some(end),
             Mend::Sound | Mend::Unfit => None,
         });
-        Ok(None)
+        Ok(())
     }
 
     /// The leader says that it is damaged at `asked`, where it was asked again. Returns that if it is news.
@@ -350,15 +392,6 @@ impl Replica {
         }
         self.partition.stop_asking_again();
         Ok(RepairStep::Repaired { mended })
-    }
-
-    fn fetch_on(&mut self) -> RepairStep {
-        self.repair.refetch = None;
-        if self.partition.asks_again_from().is_none() {
-            return RepairStep::Wait;
-        }
-        self.partition.stop_asking_again();
-        RepairStep::FetchOn
     }
 
     /// Whether the cluster may rely on this replica's data.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use barnabas_base::{BrokerId, DurationMs, LeaderEpoch, MonotonicMs, Offset, PartitionEpoch};
 use barnabas_metadata::{Partition as Registration, Placement};
-use barnabas_partition::{Acks, Cut};
+use barnabas_partition::{Acks, Cut, FetchPosition};
 
 use super::Bench;
 use super::bench::{ROOT, batch};
-use crate::{BothDamaged, RepairStep, RepairView};
+use crate::{BothDamaged, LOOK_AGAIN, RepairStep, RepairView};
 use bytes::Bytes;
 
 const ME: BrokerId = BrokerId(1);
@@ -82,6 +82,12 @@ fn serve_all(bench: &mut Bench, view: &RepairView<'_>) {
     assert_eq!(answer(bench, 10, leaders(&[10, 20])), None);
 }
 
+/// It may give up what was served, and tries once more before that; the leader has what it had.
+fn try_again(bench: &mut Bench, view: &RepairView<'_>, at: i64) {
+    assert!(matches!(step(bench, view), RepairStep::Ask | RepairStep::Wait), "nothing is given up yet");
+    assert_eq!(answer(bench, at, batch(at, 9, None)), None);
+}
+
 fn flip(bench: &Bench, segment: i64, at: usize) {
     let path = std::path::Path::new(ROOT).join(format!("orders-0/{segment:020}.log"));
     bench.disk.corrupt(&path, |bytes| bytes[at] ^= 0x41);
@@ -134,7 +140,8 @@ fn replica_stays_in_sync_where_leaving_costs_more() {
     for (isr, elr_enabled, min_in_sync, refetches) in table {
         let (mut bench, row) = (damaged(), row(isr, &[]));
         let step = step(&mut bench, &RepairView { elr_enabled, min_in_sync, ..view(&row) });
-        let expected = if refetches { RepairStep::Refetch { from: Offset(10) } } else { RepairStep::Wait };
+        let from = Offset(10);
+        let expected = if refetches { RepairStep::Refetch { from } } else { RepairStep::FetchAside { from } };
         assert_eq!(step, expected, "isr={isr:?} elr={elr_enabled} min={min_in_sync}");
     }
 }
@@ -213,6 +220,7 @@ fn nothing_is_given_up_before_the_leader_has_served_it() {
         }
         answer(&mut bench, 20, leaders(&[20]));
         assert_eq!(step(&mut bench, &late), RepairStep::Ask, "back to where the damage is");
+        try_again(&mut bench, &late, 10);
         assert!(matches!(step(&mut bench, &late), RepairStep::GiveUp { .. }));
     }
 }
@@ -231,6 +239,10 @@ fn damage_in_front_of_what_was_served_is_swept_too() {
         assert_eq!(step(&mut bench, &late), RepairStep::Wait, "the first segment was not served");
     }
     answer(&mut bench, 0, leaders(&[0, 10, 20]));
+    try_again(&mut bench, &late, 0);
+    let _ = step(&mut bench, &late);
+    answer(&mut bench, 10, batch(10, 9, None));
+    assert_eq!(step(&mut bench, &late), RepairStep::Ask, "back to the first");
     let to = Offset(0);
     let step = step(&mut bench, &late);
     assert_eq!(step, RepairStep::GiveUp { from: to, to, cut: Cut::StartAt(to) });
@@ -269,6 +281,9 @@ fn data_is_given_up_only_out_of_isr_and_elr() {
         assert_eq!(step(&mut bench, &view(&all)), RepairStep::Refetch { from: Offset(10) });
         serve_all(&mut bench, &view(&all));
         let now = row(isr, elr);
+        if gives_up {
+            try_again(&mut bench, &view(&now), 10);
+        }
         let step = step(&mut bench, &view(&now));
         let base = bench.replica.log.segment_base_of(Offset(13));
         let expected = if gives_up {
@@ -289,6 +304,7 @@ fn replica_that_was_not_in_sync_waits_for_the_lag_time() {
     assert_eq!(step(&mut bench, &view(&out)), RepairStep::Refetch { from: Offset(13) });
     serve_all(&mut bench, &view(&out));
     assert_eq!(step(&mut bench, &at(&out, 30_099)), RepairStep::Wait);
+    try_again(&mut bench, &at(&out, 30_100), 10);
     assert!(matches!(step(&mut bench, &at(&out, 30_100)), RepairStep::GiveUp { .. }));
 }
 
@@ -307,6 +323,7 @@ fn data_is_kept_until_the_image_is_known_to_be_new_enough() {
         for old in [0, 100, needed - 1] {
             assert_eq!(step(&mut bench, &known(old)), RepairStep::Wait, "known by {old}");
         }
+        try_again(&mut bench, &known(needed), 10);
         assert!(matches!(step(&mut bench, &known(needed)), RepairStep::GiveUp { .. }));
     }
 }
@@ -357,10 +374,173 @@ fn replica_that_is_needed_fetches_on() {
         assert_eq!(step(&mut bench, &at(&needed, 40_000)), RepairStep::FetchOn, "isr={isr:?} elr={elr:?}");
         let position = bench.replica.partition.fetch_position(bench.replica.log.epochs()).unwrap();
         assert_eq!(position.offset, Offset(30), "it may come into the ISR");
-        assert_eq!(step(&mut bench, &at(&needed, 40_000)), RepairStep::Wait);
+        let from = Offset(10);
+        assert_eq!(step(&mut bench, &at(&needed, 40_000)), RepairStep::FetchAside { from });
         // It is needed no more, and begins from the start.
         let late = at(&out, 50_000);
         assert_eq!(step(&mut bench, &late), RepairStep::Refetch { from: Offset(10) });
         assert_eq!(step(&mut bench, &late), RepairStep::Wait, "this leader has yet to see it behind");
     }
+}
+
+/// Rows in which the cluster needs the replica: one of two in sync, and one that may be elected.
+const NEEDED: [(&[i32], &[i32]); 2] = [(&[1, 2], &[]), (&[2], &[1, 3])];
+
+fn take_aside(bench: &mut Bench, from: i64, records: Bytes) -> Option<BothDamaged> {
+    let asked = bench.replica.aside_position(Offset(from)).expect("it was asked for");
+    assert_eq!((asked.offset, asked.leader_epoch), (Offset(from), EPOCH));
+    bench.replica.take_aside(&asked, records, &mut bench.files).unwrap()
+}
+
+/// The bytes of a segment, as they lie on the disk.
+fn file(bench: &Bench, segment: i64) -> Vec<u8> {
+    let path = std::path::Path::new(ROOT).join(format!("orders-0/{segment:020}.log"));
+    let mut file = Vec::new();
+    bench.disk.corrupt(&path, |bytes| file.extend_from_slice(bytes));
+    file
+}
+
+fn fetches_from(bench: &Bench) -> Offset {
+    bench.replica.partition.fetch_position(bench.replica.log.epochs()).unwrap().offset
+}
+
+#[test]
+fn needed_replica_is_mended_and_fetches_from_its_end() {
+    for (isr, elr) in NEEDED {
+        let (mut bench, needed) = (damaged(), row(isr, elr));
+        let from = Offset(10);
+        assert_eq!(step(&mut bench, &view(&needed)), RepairStep::FetchAside { from }, "isr={isr:?}");
+        assert_eq!(fetches_from(&bench), Offset(30));
+        assert_eq!(take_aside(&mut bench, 10, leaders(&[10, 20])), None);
+        let mended = Some((Offset(10), Offset(20)));
+        assert_eq!(step(&mut bench, &view(&needed)), RepairStep::Repaired { mended }, "isr={isr:?}");
+        assert_eq!(fetches_from(&bench), Offset(30));
+        assert_eq!(file(&bench, 10), batch(10, 10, None));
+    }
+}
+
+#[test]
+fn answer_aside_counts_only_for_what_was_asked() {
+    let (mut bench, needed) = (damaged(), row(&[1, 2], &[]));
+    assert_eq!(bench.replica.aside_position(Offset(10)), None, "nothing was asked");
+    assert_eq!(step(&mut bench, &view(&needed)), RepairStep::FetchAside { from: Offset(10) });
+    let asked = bench.replica.aside_position(Offset(10)).unwrap();
+    let elsewhere = FetchPosition { offset: Offset(20), ..asked };
+    let before = FetchPosition { leader_epoch: LeaderEpoch(1), ..asked };
+    for wrong in [elsewhere, before] {
+        assert_eq!(bench.replica.leader_is_damaged_aside(&wrong), None);
+        let taken = bench.replica.take_aside(&wrong, leaders(&[10]), &mut bench.files);
+        assert_eq!(taken.unwrap(), None);
+        assert_eq!(step(&mut bench, &view(&needed)), RepairStep::FetchAside { from: Offset(10) });
+    }
+    // It leads itself meanwhile.
+    bench.replica.following = None;
+    assert_eq!(bench.replica.take_aside(&asked, leaders(&[10]), &mut bench.files).unwrap(), None);
+    assert_ne!(file(&bench, 10), batch(10, 10, None));
+}
+
+#[test]
+fn needed_replica_with_a_damaged_leader_asks_again_later() {
+    let (mut bench, needed) = (damaged(), row(&[1, 2], &[]));
+    assert_eq!(step(&mut bench, &view(&needed)), RepairStep::FetchAside { from: Offset(10) });
+    let asked = bench.replica.aside_position(Offset(10)).unwrap();
+    let both = BothDamaged { own: Offset(10), leaders: Offset(10) };
+    assert_eq!(bench.replica.leader_is_damaged_aside(&asked), Some(both));
+    let from = Offset(10);
+    for turn in 0..3 {
+        let at_ms = 100 + turn * LOOK_AGAIN.0 as u64;
+        assert_eq!(step(&mut bench, &at(&needed, at_ms)), RepairStep::Wait, "it was tried");
+        let later = at(&needed, at_ms + LOOK_AGAIN.0 as u64);
+        assert_eq!(step(&mut bench, &later), RepairStep::FetchAside { from });
+        assert_eq!(bench.replica.leader_is_damaged_aside(&asked), None, "it was said");
+    }
+    // Batches that do not fit change nothing, whole ones everything.
+    let late = at(&needed, 1_000_000);
+    assert_eq!(step(&mut bench, &late), RepairStep::FetchAside { from });
+    assert_eq!(take_aside(&mut bench, 10, batch(10, 9, None)), None);
+    assert_eq!(step(&mut bench, &late), RepairStep::Wait);
+    let later = at(&needed, 2_000_000);
+    assert_eq!(step(&mut bench, &later), RepairStep::FetchAside { from });
+    assert_eq!(take_aside(&mut bench, 10, leaders(&[10])), None);
+    let mended = Some((Offset(10), Offset(20)));
+    assert_eq!(step(&mut bench, &later), RepairStep::Repaired { mended });
+}
+
+#[test]
+fn another_leader_is_asked_aside_at_once() {
+    let (mut bench, needed) = (damaged(), row(&[1, 2], &[]));
+    step(&mut bench, &view(&needed));
+    let asked = bench.replica.aside_position(Offset(10)).unwrap();
+    bench.replica.leader_is_damaged_aside(&asked);
+    assert_eq!(step(&mut bench, &view(&needed)), RepairStep::Wait);
+    let epoch = LeaderEpoch(3);
+    let Bench { replica, outbox, .. } = &mut bench;
+    replica.partition.become_follower(epoch, &mut outbox.decisions);
+    replica.following = Some((BrokerId(3), epoch));
+    let needed = Registration { leader_epoch: epoch, ..row(&[1, 3], &[]) };
+    assert_eq!(step(&mut bench, &view(&needed)), RepairStep::Wait, "they may part");
+    bench.replica.partition.follow_high_watermark(Offset(30), &mut bench.outbox.decisions);
+    assert_eq!(step(&mut bench, &view(&needed)), RepairStep::FetchAside { from: Offset(10) });
+    let taken = bench.replica.take_aside(&asked, leaders(&[10]), &mut bench.files);
+    assert_eq!(taken.unwrap(), None, "the former leader's answer");
+    assert_eq!(step(&mut bench, &view(&needed)), RepairStep::FetchAside { from: Offset(10) });
+}
+
+/// An operator copies the sound file back while the replica waits.
+#[test]
+fn restored_bytes_are_noticed_and_kept() {
+    // The leader is damaged, and the replica is out of sync or needed.
+    for needed in [row(&[2, 3], &[]), row(&[1, 2], &[])] {
+        let mut bench = damaged();
+        match step(&mut bench, &view(&needed)) {
+            RepairStep::FetchAside { from } => {
+                let asked = bench.replica.aside_position(from).unwrap();
+                bench.replica.leader_is_damaged_aside(&asked);
+            }
+            _ => {
+                step(&mut bench, &view(&needed));
+                bench.replica.leader_is_damaged(Offset(10));
+            }
+        }
+        step(&mut bench, &view(&needed));
+        flip(&bench, 10, 100);
+        assert_eq!(step(&mut bench, &view(&needed)), RepairStep::Wait, "it is not looked at each time");
+        let later = at(&needed, 100 + LOOK_AGAIN.0 as u64);
+        assert_eq!(step(&mut bench, &later), RepairStep::Repaired { mended: None });
+    }
+}
+
+#[test]
+fn restored_segments_are_not_given_up_though_the_leader_served_them() {
+    let (mut bench, out) = (damaged(), row(&[2, 3], &[]));
+    step(&mut bench, &view(&out));
+    serve_all(&mut bench, &view(&out));
+    flip(&bench, 10, 100);
+    assert_eq!(step(&mut bench, &at(&out, 30_100)), RepairStep::Repaired { mended: None });
+}
+
+#[test]
+fn segments_that_do_not_fit_are_all_remembered_for_the_next_leader() {
+    let (mut bench, out) = (damaged(), row(&[2, 3], &[]));
+    flip(&bench, 0, 70);
+    bench.replica.note_damage(Offset(4), true);
+    step(&mut bench, &view(&out));
+    step(&mut bench, &view(&out));
+    answer(&mut bench, 0, batch(0, 9, None));
+    step(&mut bench, &view(&out));
+    answer(&mut bench, 10, batch(10, 9, None));
+    step(&mut bench, &view(&out));
+    let epoch = LeaderEpoch(3);
+    let Bench { replica, outbox, .. } = &mut bench;
+    replica.partition.become_follower(epoch, &mut outbox.decisions);
+    replica.following = Some((BrokerId(3), epoch));
+    let out = Registration { leader_epoch: epoch, ..out };
+    step(&mut bench, &view(&out));
+    step(&mut bench, &view(&out));
+    answer(&mut bench, 0, leaders(&[0]));
+    assert_eq!(step(&mut bench, &view(&out)), RepairStep::Ask, "the second is damaged still");
+    answer(&mut bench, 10, leaders(&[10]));
+    let mended = Some((Offset(0), Offset(20)));
+    // What was mended is read again once the leader has answered.
+    assert_eq!(step(&mut bench, &view(&out)), RepairStep::Repaired { mended });
 }

@@ -65,7 +65,7 @@ impl Process {
             }
         };
         match step {
-            Ok(RepairStep::Wait | RepairStep::Check) => {}
+            Ok(RepairStep::Wait | RepairStep::Check | RepairStep::FetchAside { .. }) => {}
             Ok(RepairStep::Refetch { .. } | RepairStep::Ask | RepairStep::FetchOn) => self.tell_position(key),
             Ok(RepairStep::Repaired { mended }) => {
                 hosted.replica.forget_damage();

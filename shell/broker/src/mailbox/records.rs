@@ -53,6 +53,8 @@ pub struct ReadCommand {
     pub max_bytes: usize,
     /// Whether the first item that has records gives a batch even if it is larger than the bounds.
     pub at_least_one: bool,
+    /// A consumer that is a broker: it repairs its replicas.
+    pub repairs_for: Option<BrokerId>,
     /// Who asks, where that is another replica: its items say how far it has come.
     pub follower: Option<FollowerLife>,
     /// Registered with every item if the items have fewer bytes than it wants.

@@ -6,6 +6,7 @@
 
 use super::PartitionKey;
 use barnabas_api::replication::alter_partition::Altered;
+use barnabas_api::replication::fetch;
 use barnabas_base::{ErrorCode, Offset};
 use barnabas_net::links::LinkError;
 use barnabas_partition::{FetchPosition, FetcherId};
@@ -18,6 +19,8 @@ pub enum ReplicationEvent {
     Fetched { at: FetcherId, answer: Result<Box<FetchResponse>, LinkError> },
     /// Where the leader's log starts and ends, for a follower that asked from `asked` and found nothing there.
     Ends { key: PartitionKey, asked: FetchPosition, ends: Result<(Offset, Offset), ErrorCode> },
+    /// What the leader has where a damaged replica asked beside its fetches.
+    Aside { key: PartitionKey, asked: FetchPosition, answer: Result<fetch::Answer, ErrorCode> },
     /// To the partition's question of that number.
     Altered { key: PartitionKey, number: u32, answer: Result<Altered, ErrorCode> },
 }

@@ -33,10 +33,12 @@ pub async fn fetch(call: Call, mut request: FetchRequest) -> Started {
         let mut sessions = call.session.fetch_sessions(request.session_id);
         k01_fetch::plan(request, call.version, &mut sessions, &call.context(&moment))
     };
-    let Work { reader, is_follower, from_any, rack, wait, bytes_min, budget, parts, pending } = match plan {
+    let work = match plan {
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
+    let Work { reader, is_follower, from_any, repairs_for, rack, wait, bytes_min, budget, parts, pending } =
+        work;
     let isolation = match reader {
         Reader::Consumer { read_committed: false } => Isolation::ReadUncommitted,
         Reader::Consumer { read_committed: true } => Isolation::ReadCommitted,
@@ -67,7 +69,7 @@ pub async fn fetch(call: Call, mut request: FetchRequest) -> Started {
     }
     let mut fetching = Fetching {
         call,
-        reader: ReaderOf { isolation, from_any, rack, follower },
+        reader: ReaderOf { isolation, from_any, rack, repairs_for, follower },
         bytes_min,
         budget,
         parts,

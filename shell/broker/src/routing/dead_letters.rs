@@ -256,8 +256,8 @@ async fn read(node: &Node, source: PartitionKey, from: Offset) -> Bytes {
         last_fetched_epoch: None,
         log_start: Offset::NONE,
     };
-    let reader =
-        ReaderOf { isolation: Isolation::ReadUncommitted, from_any: false, rack: None, follower: None };
+    let isolation = Isolation::ReadUncommitted;
+    let reader = ReaderOf { isolation, from_any: false, rack: None, repairs_for: None, follower: None };
     let outcomes = owners::read(node, vec![item], reader, READ_BYTES, true, None).await.all().await;
     let read = outcomes.into_iter().next().and_then(|outcome| outcome.result.ok());
     read.map_or_else(Bytes::new, |read| read.records)

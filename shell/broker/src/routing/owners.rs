@@ -10,7 +10,7 @@ use crate::mailbox::{
 };
 use crate::node::Node;
 use barnabas_base::LeaderEpoch;
-use barnabas_base::{MonotonicMs, Text};
+use barnabas_base::{BrokerId, MonotonicMs, Text};
 use barnabas_partition::{Acks, Isolation};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -89,6 +89,7 @@ pub struct ReaderOf {
     /// See [`ReadCommand`].
     pub from_any: bool,
     pub rack: Option<Text>,
+    pub repairs_for: Option<BrokerId>,
     pub follower: Option<FollowerLife>,
 }
 
@@ -105,7 +106,7 @@ pub async fn read(
     for (owner, items) in by_owner(node, items, |item| item.partition) {
         let reply = gathering.expect();
         let waiter = waiter.clone();
-        let ReaderOf { isolation, from_any, rack, follower } = reader.clone();
+        let ReaderOf { isolation, from_any, rack, repairs_for, follower } = reader.clone();
         let command = ReadCommand {
             isolation,
             from_any,
@@ -113,6 +114,7 @@ pub async fn read(
             items,
             max_bytes,
             at_least_one,
+            repairs_for,
             follower,
             waiter,
             was_early: false,

@@ -4,6 +4,7 @@
 //!
 //! In replica/: what brokers say to each other about their replicas.
 
+pub mod aside;
 pub mod behind;
 pub mod bulk;
 pub mod fetch_connection;

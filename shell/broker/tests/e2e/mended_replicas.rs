@@ -19,12 +19,12 @@ const SETTINGS: &str = "auto.leader.rebalance.enable=false\nlog.segment.bytes=20
 const EXPECTED: &[&str] = &["corrupt", "in-sync replicas shrank", "below min.insync.replicas"];
 const BATCHES: usize = 25;
 
-fn create(cluster: &Cluster, nodes: &[i32]) -> TopicId {
+fn create(cluster: &Cluster, nodes: &[i32], min_in_sync: usize) -> TopicId {
     let broker_ids = nodes.to_vec();
     let assignment = CreatableReplicaAssignment { partition_index: 0, broker_ids, ..Default::default() };
     let config = CreatableTopicConfig {
         name: "min.insync.replicas".into(),
-        value: Some("1".into()),
+        value: Some(min_in_sync.to_string().into()),
         ..Default::default()
     };
     let topic = CreatableTopic {
@@ -85,8 +85,12 @@ fn restart_all(cluster: &mut Cluster, between: impl FnOnce(&Cluster)) {
 /// Damages the first segment at these nodes' positions.
 fn mend_each_other(places: &[(i32, u64)]) {
     let nodes: Vec<i32> = places.iter().map(|(node, _)| *node).collect();
+    mend(&nodes, places, 1);
+}
+
+fn mend(nodes: &[i32], places: &[(i32, u64)], min_in_sync: usize) {
     let mut cluster = Cluster::start_with(None, &["data"], SETTINGS);
-    let topic = create(&cluster, &nodes);
+    let topic = create(&cluster, nodes, min_in_sync);
     cluster.await_in_sync(TOPIC, nodes.len());
     let value = "x".repeat(99_000);
     (0..BATCHES).for_each(|_| append_patiently(&cluster, topic, 0, &value));
@@ -102,7 +106,7 @@ fn mend_each_other(places: &[(i32, u64)]) {
             flip(cluster, *node, *position);
         }
     });
-    for node in &nodes {
+    for (node, _) in places {
         eventually("each is repaired", || cluster.nodes[node].log().contains("replica repaired: "));
         eventually("it is whole", || bytes(&cluster, *node) == whole);
         assert_eq!(files(&cluster, *node, ".deleted"), <[PathBuf; 0]>::default(), "nothing is discarded");
@@ -163,25 +167,56 @@ fn fetch(cluster: &Cluster, node: i32, topic: TopicId, offset: i64) -> (i16, Opt
 /// Nothing is left to repair the batch from: one line says so, and everything else is served.
 #[test]
 fn damage_on_every_replica_is_said_once_and_the_rest_served() {
+    said_once(&[1, 2, 3], 1);
+}
+
+/// The last follower cannot leave the ISR, and asks beside its fetches.
+#[test]
+fn damage_on_both_required_replicas_is_one_error() {
+    said_once(&[1, 2], 2);
+}
+
+#[test]
+fn damage_on_three_replicas_two_required_is_one_error() {
+    said_once(&[1, 2, 3], 2);
+}
+
+/// The ISR has both all the time, and the partition takes records.
+#[test]
+fn replica_that_must_stay_in_sync_is_mended() {
+    mend(&[1, 2], &[(1, 350_050)], 2);
+}
+
+#[test]
+fn both_replicas_that_must_stay_in_sync_are_mended() {
+    mend(&[1, 2], &[(1, 350_050), (2, 1_250_050)], 2);
+}
+
+fn said_once(nodes: &[i32], min_in_sync: usize) {
     const LOST: &str = "no replica has a sound copy of the batch at offset 3";
     let mut cluster = Cluster::start_with(None, &["data"], SETTINGS);
-    let topic = create(&cluster, &[1, 2, 3]);
-    cluster.await_in_sync(TOPIC, 3);
+    let topic = create(&cluster, nodes, min_in_sync);
+    cluster.await_in_sync(TOPIC, nodes.len());
     let value = "x".repeat(99_000);
     (0..BATCHES).for_each(|_| append_patiently(&cluster, topic, 0, &value));
     restart_all(&mut cluster, |_| ());
-    cluster.await_in_sync(TOPIC, 3);
-    restart_all(&mut cluster, |cluster| (1..=3).for_each(|node| flip(cluster, node, 350_050)));
+    cluster.await_in_sync(TOPIC, nodes.len());
+    restart_all(&mut cluster, |cluster| nodes.iter().for_each(|node| flip(cluster, *node, 350_050)));
     eventually("a node says so", || cluster.nodes.values().any(|node| node.log().contains(LOST)));
     let leader = leaders(&mut cluster.client(1), TOPIC)[&0];
     for offset in 0..BATCHES as i64 {
         let expected = if offset == 3 { (2, None) } else { (0, Some(offset)) };
         assert_eq!(fetch(&cluster, leader, topic, offset), expected, "{offset}");
     }
-    for (id, node) in &cluster.nodes {
-        let log = node.log();
+    let said: usize = cluster.nodes.values().map(|node| node.log().matches(LOST).count()).sum();
+    assert_eq!(said, 1, "once");
+    for id in nodes {
+        let log = cluster.nodes[id].log();
         assert!(log.matches(LOST).count() <= 1, "{log}");
-        assert!(log.lines().all(|line| !line.contains(LOST) || line.contains(" ERROR ")), "{log}");
+        for line in log.lines().filter(|line| line.contains(LOST)) {
+            let named = [" ERROR ", "partition=mended-0", &format!("replicas={nodes:?}")];
+            assert!(named.iter().all(|words| line.contains(words)), "{line}");
+        }
         // What is wrong is named before what is done about it.
         let at = |words: &str| log.find(words).unwrap_or_else(|| panic!("{words} is missing: {log}"));
         assert!(at("corruption found") < at("is corrupt from offset 3"), "{log}");

@@ -2,13 +2,15 @@
 //!
 //! A reader or the scrub notes an offset. The segment that holds it is then checked as a whole, a piece at a time. Each
 //! place that is found is tried once with what the leader has there. If one of them was mended, the segment is checked
-//! again: behind a header that cannot be read nothing is found before that one is mended. A segment in which nothing
-//! could be mended is *unfit*: its damage stays until whole segments are given up.
+//! again: behind a header that cannot be read nothing is found before that one is mended. A segment in which something
+//! could not be mended is *unfit*: its damage stays until it is checked again ([`Damages::try_again`]), or whole
+//! segments are given up.
 //!
-//! Always true: what is kept has a bound. Damage behind the places that are kept is found when their segments are
-//! checked.
+//! Always true:
+//! 1. what is kept has a bound. Damage behind the places that are kept is found when their segments are checked
+//! 2. an unfit segment is forgotten only when a check has found it sound, or its records are deleted
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use barnabas_base::Offset;
 use barnabas_storage::scrub::{Scrubbed, SegmentScrub};
@@ -29,8 +31,10 @@ pub(super) struct Damages {
     checked: Option<Checked>,
     /// The first place that the leader's batches do not fit.
     unfit: Option<Offset>,
-    /// Segments with such places, by base offset.
-    unfit_segments: BTreeSet<Offset>,
+    /// That place, where the file shows one.
+    unfit_place: Option<DamagedPlace>,
+    /// Segments with such places, by base offset, and the first place of each.
+    unfit_segments: BTreeMap<Offset, Offset>,
     /// What was mended: from where, and where the last of it ends.
     mended: Option<(Offset, Offset)>,
 }
@@ -49,7 +53,7 @@ struct Checked {
     /// Something was mended since it was last checked.
     is_changed: bool,
     /// The first place since then that could not be mended.
-    unfit: Option<Offset>,
+    unfit: Option<DamagedPlace>,
 }
 
 /// What comes next.
@@ -76,13 +80,18 @@ impl Damages {
         self.unfit
     }
 
+    /// The first place that could not be mended, where the file shows one.
+    pub fn unfit_place(&self) -> Option<DamagedPlace> {
+        self.unfit_place.filter(|place| Some(place.offset) == self.unfit)
+    }
+
     pub fn mended(&self) -> Option<(Offset, Offset)> {
         self.mended
     }
 
     /// `segment`: the base offset of the segment that holds it.
     pub fn note(&mut self, offset: Offset, segment: Offset) {
-        if self.unfit_segments.contains(&segment) || !self.noted.insert(offset) {
+        if self.unfit_segments.contains_key(&segment) || !self.noted.insert(offset) {
             return;
         }
         if self.noted.len() > KEPT_MAX {
@@ -97,16 +106,23 @@ impl Damages {
         self.noted.retain(holds);
         self.all_from = self.all_from.map(|from| from.max(start)).filter(holds);
         self.unfit = self.unfit.filter(holds);
+        self.unfit_segments.retain(|_, unfit| holds(unfit));
+        self.unfit = self.unfit.or(self.unfit_segments.values().min().copied());
         if let Some(checked) = &mut self.checked {
             checked.places.retain(|place| holds(&place.offset));
-            checked.unfit = checked.unfit.filter(holds);
+            checked.unfit = checked.unfit.filter(|place| holds(&place.offset));
         }
     }
 
-    /// Another leader may have what this one has not.
+    /// What did not fit may fit now, or may not be damaged any more: those segments are checked again.
     pub fn try_again(&mut self) {
+        if self.unfit_segments.len() >= KEPT_MAX {
+            // Others were not kept.
+            self.all_from = self.all_from.min(self.unfit).or(self.unfit);
+        }
         self.noted.extend(self.unfit.take());
-        self.unfit_segments.clear();
+        self.noted.extend(std::mem::take(&mut self.unfit_segments).into_values());
+        self.unfit_place = None;
         self.checked.take_if(|checked| checked.unfit.is_some());
     }
 
@@ -137,8 +153,14 @@ impl Damages {
                         Err(_) => self.cannot_mend(log, offset, base, offset),
                     }
                 }
-                Ok(None) => match checked.unfit.or(checked.is_changed.then_some(offset)) {
-                    Some(unfit) => self.cannot_mend(log, offset, base, unfit),
+                Ok(None) => match checked.unfit {
+                    Some(place) => {
+                        if self.unfit.is_none_or(|unfit| place.offset < unfit) {
+                            self.unfit_place = Some(place);
+                        }
+                        self.cannot_mend(log, offset, base, place.offset);
+                    }
+                    None if checked.is_changed => self.cannot_mend(log, offset, base, offset),
                     None => self.passed(log, offset, base),
                 },
                 // It cannot be read at all.
@@ -160,11 +182,16 @@ impl Damages {
         match end {
             Some(end) => {
                 checked.is_changed = true;
-                let (from, to) = self.mended.unwrap_or((place.offset, end));
-                self.mended = Some((from.min(place.offset), to.max(end)));
+                self.note_mended(place, end);
             }
-            None => checked.unfit = checked.unfit.min(Some(place.offset)).or(Some(place.offset)),
+            None => checked.unfit = Some(checked.unfit.map_or(place, |unfit| unfit.min(place))),
         }
+    }
+
+    /// The leader's batches were written over `place`, up to `end`.
+    pub fn note_mended(&mut self, place: DamagedPlace, end: Offset) {
+        let (from, to) = self.mended.unwrap_or((place.offset, end));
+        self.mended = Some((from.min(place.offset), to.max(end)));
     }
 
     /// Nothing is damaged in that segment any more.
@@ -181,7 +208,7 @@ impl Damages {
     fn cannot_mend(&mut self, log: &Log, offset: Offset, base: Offset, unfit: Offset) {
         self.unfit = self.unfit.min(Some(unfit)).or(Some(unfit));
         if self.unfit_segments.len() < KEPT_MAX {
-            self.unfit_segments.insert(base);
+            self.unfit_segments.insert(base, unfit);
         }
         self.passed(log, offset, base);
     }

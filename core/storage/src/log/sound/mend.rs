@@ -88,6 +88,23 @@ impl Log {
         self.segments.get(behind).map(|segment| segment.base)
     }
 
+    /// Whether a sound batch lies at `place` by now: the file may have been restored. A hint: only a check of the whole
+    /// segment shows that. What cannot be read is not sound.
+    pub fn is_sound_at(&self, files: &mut FilePool, place: DamagedPlace) -> bool {
+        let at = self.segments.iter().position(|segment| segment.base == place.segment);
+        let Some(at) = at.filter(|at| place.position < u64::from(self.segments[*at].size)) else {
+            return false;
+        };
+        let walker = self.walker(files, at, place.position as u32, true);
+        match walker.and_then(|mut walker| Ok(walker.step()?)) {
+            Ok(Step::Batch { header, bytes, .. }) => {
+                let is_there = header.last_offset >= place.offset && header.last_offset < self.reach(at);
+                is_there && header.checksum_is_right(&bytes) && !self.is_of_unknown_epoch(&header)
+            }
+            Ok(Step::End | Step::Bad { .. }) | Err(_) => false,
+        }
+    }
+
     /// Overwrites what is damaged at `place` with the leader's batches, if they fit there. `fetched` are whole batches
     /// whose checksums are right. `committed`: the high watermark.
     ///

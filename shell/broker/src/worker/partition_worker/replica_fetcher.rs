@@ -30,6 +30,7 @@ use crate::node::peers::replication::arrivals::Arriving;
 use crate::routing::addresses::address_of;
 use crate::upkeep::placement::lost;
 use crate::worker::replica::Hosted;
+use crate::worker::replica::aside::Aside;
 use crate::worker::replica::behind::Behind;
 use crate::worker::replica::bulk::Bulk;
 use crate::worker::replica::fetch_connection::FetcherConnection;
@@ -79,8 +80,12 @@ pub(super) struct Following {
     /// Replicas that a reassignment brings here, and what they lack.
     arriving: Arriving,
     behind: Behind,
+    /// Damaged replicas that wait, or ask beside their fetches.
+    pub(super) aside: Aside,
     /// Of replicas whose leaders' records are damaged it has been said.
     pub(super) damaged_leaders: LogRateLimit<PartitionKey>,
+    /// Leaders that do not let a damaged replica read.
+    pub(super) refused_repairs: LogRateLimit<PartitionKey>,
     /// When it is looked whether the quota of throttled replicas still is exceeded, and who is not in sync may be asked
     /// for.
     throttled_until: Option<MonotonicMs>,
@@ -111,7 +116,9 @@ impl Following {
             roles_waiting: Vec::new(),
             arriving: Arriving::default(),
             behind: Behind::default(),
+            aside: Aside::default(),
             damaged_leaders: LogRateLimit::default(),
+            refused_repairs: LogRateLimit::default(),
             throttled_until: None,
             not_before: MonotonicMs(0),
             bulk_not_before: MonotonicMs(0),
@@ -204,10 +211,12 @@ impl PartitionWorker {
         self.following.count(self.recorder.cells());
         if self.following.is_idle() {
             self.following.throttled_until = None;
+            self.following.aside.clear();
             return false;
         }
         let has_more = self.open_some();
         self.settle_some();
+        self.repair_some();
         self.ask_leaders();
         // What was cut, or opened, may have something for the journals.
         self.submit();
@@ -223,13 +232,15 @@ impl PartitionWorker {
         let check = self.leading.check_at.map(|at| clock.instant(at));
         let early = self.early.due().map(|at| clock.instant(at));
         let throttled = self.following.throttled_until.map(|at| clock.instant(at));
-        [ask, check, early, throttled, self.following.open_again_at].into_iter().flatten().min()
+        let aside = self.following.aside.due().map(|at| clock.instant(at));
+        [ask, check, early, throttled, aside, self.following.open_again_at].into_iter().flatten().min()
     }
 
     pub(super) fn on_replication_event(&mut self, event: ReplicationEvent) {
         match event {
             ReplicationEvent::Fetched { at, answer } => self.fetched(at, answer),
             ReplicationEvent::Ends { key, asked, ends } => self.found_ends(key, &asked, ends),
+            ReplicationEvent::Aside { key, asked, answer } => self.fetched_aside(key, &asked, answer),
             ReplicationEvent::Altered { key, number, answer } => self.altered(key, number, answer),
         }
     }
@@ -467,6 +478,17 @@ impl PartitionWorker {
             let image = self.node.cluster.image.load_full();
             self.partition_changed(&image, key);
         }
+    }
+
+    /// Asks for a damaged place beside the fetches. Returns whether that could be asked.
+    pub(super) fn ask_aside(&mut self, leader: BrokerId, key: PartitionKey, asked: FetchPosition) -> bool {
+        let Self { following, node, .. } = self;
+        let follower = following.settings.follower(node);
+        let timeout = following.settings.timeout;
+        let connection = following.connections.iter().find(|(at, _)| at.leader == leader);
+        let Some((_, connection)) = connection else { return false };
+        connection.fetch_aside(follower, key, asked, timeout);
+        true
     }
 
     pub(super) fn find_ends(

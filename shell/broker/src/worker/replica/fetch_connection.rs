@@ -4,8 +4,8 @@
 //! the thread that reads it. It knows no partition; what is asked and what an answer means is decided in
 //! core/partition's `fetcher`.
 //!
-//! Neighbours: partition_worker/replica_fetcher.rs, which asks and hears; shell/net/src/links.rs, the connection
-//! itself.
+//! Neighbours: partition_worker/replica_fetcher.rs and partition_worker/replication/aside.rs, which ask and hear;
+//! shell/net/src/links.rs, the connection itself.
 
 use crate::mailbox::ReplicationEvent;
 use crate::mailbox::{Mailbox, Report};
@@ -79,6 +79,33 @@ impl FetcherConnection {
             };
             let answer = link.send_with(patience, make).await.map(Box::new);
             mailbox.report(Report::Replication(ReplicationEvent::Fetched { at, answer }));
+        });
+    }
+
+    /// Asks for damaged records without acknowledging anything; [`ReplicationEvent::Aside`] follows.
+    pub fn fetch_aside(
+        &self,
+        follower: fetch::Follower,
+        key: PartitionKey,
+        asked: FetchPosition,
+        timeout: Duration,
+    ) {
+        let (link, mailbox) = (self.link.clone(), self.mailbox.clone());
+        tokio::task::spawn_local(async move {
+            let make = move |version| {
+                (version >= FETCH_MIN).then(|| fetch::repair_request(&follower, &ask(&key, &asked)))
+            };
+            let answer = link.send_with(timeout, make).await.map_or_else(
+                |error| {
+                    tracing::debug!(%error, "a leader did not answer a fetch of damaged records");
+                    Err(ErrorCode::NetworkException)
+                },
+                |response| match ErrorCode::from_code(response.error_code) {
+                    ErrorCode::None => fetch::answers(response).next().ok_or(ErrorCode::UnknownServerError),
+                    error => Err(error),
+                },
+            );
+            mailbox.report(Report::Replication(ReplicationEvent::Aside { key, asked, answer }));
         });
     }
 

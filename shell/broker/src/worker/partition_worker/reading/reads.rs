@@ -69,6 +69,9 @@ impl PartitionWorker {
         let mut bounds = None;
         let (isolation, from_any) = (command.isolation, command.from_any);
         let result = self.read_within(item, (isolation, from_any), left, is_first, &mut bounds);
+        if let (Err(Declined::Damaged), Some(broker)) = (&result, command.repairs_for) {
+            self.refused_follower(item.partition, broker, item.from);
+        }
         ReadOutcome { slot, result, bounds, nearer: None, taken }
     }
 

@@ -1,9 +1,9 @@
 //! Repair of damaged replicas, carried out: damage is noted, the controller asked, damaged batches are overwritten, the
 //! log is truncated. core/replica's `repair` decides.
 //!
-//! Neighbours: scrub.rs and reads.rs, which find damage; truncation.rs, which truncates;
-//! node/log_dirs/impaired_partitions.rs, which asks the controller; node/cluster/known_by.rs, which knows how new the
-//! image is; core/replica/src/replica/repair.rs.
+//! Neighbours: aside.rs, which fetches for a replica that stays in the ISR; scrub.rs and reads.rs, which find damage;
+//! truncation.rs, which truncates; node/log_dirs/impaired_partitions.rs, which asks the controller;
+//! node/cluster/known_by.rs, which knows how new the image is; core/replica/src/replica/repair.rs.
 
 use crate::mailbox::PartitionKey;
 use crate::node::topic_settings;
@@ -110,7 +110,8 @@ impl PartitionWorker {
         let Some(replica) = self.replicas.get(&key) else { return };
         let (partition, broker) = (&replica.name.topic_partition, self.node.identity.broker_id);
         match step {
-            RepairStep::Wait => {}
+            RepairStep::Wait => self.repair_later(key),
+            RepairStep::FetchAside { from } => self.fetch_aside(key, from),
             RepairStep::Check => self.following.settle_soon(key),
             RepairStep::Repaired { mended } => {
                 if let Some((from, to)) = mended {
@@ -199,15 +200,17 @@ impl PartitionWorker {
         let Some((replica, row)) = replicas.get_mut(&key).zip(row) else { return };
         let me = node.identity.broker_id;
         if replica.refused_follower(offset, follower, me, row) {
+            let replicas: Vec<String> = row.replicas().iter().map(ToString::to_string).collect();
+            let replicas = format!("[{}]", replicas.join(", "));
             tracing::error!(
-                partition = %replica.name.topic_partition, broker = %me,
+                partition = %replica.name.topic_partition, broker = %me, %replicas,
                 "no replica has a sound copy of the batch at offset {offset}: restore the partition's \
                  directory of one broker from a backup, or let consumers seek past it. Everything else is served"
             );
         }
     }
 
-    fn warn_of_both(&self, key: PartitionKey, both: Option<BothDamaged>) {
+    pub(super) fn warn_of_both(&self, key: PartitionKey, both: Option<BothDamaged>) {
         let Some((replica, BothDamaged { own, leaders })) = self.replicas.get(&key).zip(both) else { return };
         let leader = replica.following.map_or(BrokerId::NONE, |(leader, _)| leader);
         tracing::warn!(
@@ -218,7 +221,7 @@ impl PartitionWorker {
     }
 
     /// The log could not be mended. Any part of what was damaged may be overwritten.
-    fn mend_failed(&mut self, key: PartitionKey, error: &StorageError) {
+    pub(super) fn mend_failed(&mut self, key: PartitionKey, error: &StorageError) {
         let Some(replica) = self.replicas.get(&key) else { return };
         let directory = replica.directory;
         match TruncationVerdict::of(error) {

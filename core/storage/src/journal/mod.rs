@@ -8,6 +8,7 @@
 //! | `buffer.rs` | a round's bytes, aligned as O_DIRECT wants them |
 //! | `ring.rs` | which file a round goes to, and which file may be reused |
 //! | `tails.rs` | what each partition has in the journal and not yet in its segments; what to write back next |
+//! | `inline_write.rs` | whether a worker writes its round by itself |
 //! | `machine.rs` | [`Journal`]: ties these together |
 //! | `scan.rs` | after a crash: which rounds count |
 //! | `replay.rs` | after a crash: what each partition's log lacks |
@@ -29,6 +30,7 @@
 
 mod error;
 mod format;
+mod inline_write;
 mod machine;
 mod replay;
 mod ring;
@@ -41,6 +43,7 @@ mod tests;
 
 pub use crate::disk::block_buffer::BLOCK_BYTES;
 pub use error::JournalError;
+pub use inline_write::{BYTES_MAX as INLINE_BYTES_MAX, InlineWrites};
 pub use machine::Journal;
 pub use replay::{PartitionReplay, ReplayItem};
 pub use scan::{Recovered, recover, slot_file_name, slot_files};

@@ -4,7 +4,7 @@
 //! While one round is written the next one gathers in the queue: group commit. An idle thread does not linger.
 //! Workers wake the thread only if it sleeps, and it wakes each of them once for each round. A worker that has been
 //! the only writer for a while writes small rounds itself, without waking the thread
-//! ([`JournalHandle::submit_or_write`], alone.rs).
+//! ([`JournalHandle::submit_or_write`], core/storage/src/journal/inline_write.rs).
 //!
 //! Segments are brought up to the journal by the workers that own them: [`WriteBackOrder`]s go out, come back
 //! through [`JournalHandle::written_back`] once the segments are synced (committer.rs), and free the journal's
@@ -24,7 +24,6 @@
 //! Produce path 4½ of 5. Before: partition_worker/appends/journaled.rs, which hands in. After:
 //! partition_worker/appends/journaled.rs, which answers.
 
-mod alone;
 mod files;
 mod run;
 
@@ -33,16 +32,17 @@ use files::{JournalDisk, RoundFiles};
 pub use files::{LinuxJournal, journal_config, remove_files};
 pub use run::JournalParts;
 
-use alone::Alone;
 use barnabas_metrics::storage::JournalCells;
 use barnabas_replica::OpenError;
 use barnabas_storage::AppendBytes;
-use barnabas_storage::journal::{Entry, EntryKind, JournalError, JournalPartition};
+use barnabas_storage::journal::{
+    Entry, EntryKind, INLINE_BYTES_MAX, InlineWrites, JournalError, JournalPartition,
+};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes handed in and not yet in a round, from which on workers take no more appends: two of the largest rounds.
 const QUEUE_BYTES_MAX: u64 = 8 << 20;
@@ -109,7 +109,9 @@ struct Queue {
     is_written_by_worker: bool,
     /// Something is left to do, whether anything is here or not.
     has_rest: bool,
-    alone: Alone,
+    inline: InlineWrites,
+    /// When the last round was written.
+    written: Option<Instant>,
     phase: Phase,
 }
 
@@ -206,7 +208,7 @@ impl JournalHandle {
         queue.entries.append(entries);
         queue.workers |= 1 << (worker % u64::BITS);
         let writes =
-            may_write && bytes <= alone::BYTES_MAX && queue.may_be_written_by_worker(self.shared.linger());
+            may_write && bytes <= INLINE_BYTES_MAX && queue.may_be_written_by_worker(self.shared.linger());
         if writes {
             queue.is_written_by_worker = true;
             drop(queue);
@@ -297,7 +299,7 @@ impl Queue {
         self.is_parked
             && !self.is_written_by_worker
             && self.phase == Phase::Running
-            && self.alone.may_write(linger)
+            && self.inline.may_write(linger, self.written.map(barnabas_clock::since))
             && self.workers.count_ones() == 1
     }
 }
@@ -405,7 +407,8 @@ impl Shared {
     fn note_round(&self, workers: u64, took: Option<Duration>) {
         let mut queue = self.lock();
         let meanwhile = queue.workers;
-        queue.alone.note(workers | meanwhile, took);
+        queue.written = Some(barnabas_clock::now());
+        queue.inline.note(workers | meanwhile, took);
     }
 
     /// Nothing is taken any more.

@@ -77,7 +77,7 @@ fn run(node: &Node, sweeps: bool) {
         match node.log_dirs.compaction.candidates.next(|| look(node)) {
             Some(partition) => {
                 clean(node, partition);
-                node.log_dirs.compaction.candidates.done(partition);
+                node.log_dirs.compaction.candidates.lock().done(partition);
                 if !node.log_dirs.deletions.go_on_after(Duration::ZERO) {
                     return;
                 }
@@ -106,7 +106,7 @@ fn look(node: &Node) -> Vec<PartitionKey> {
                 Some(waiting) if waiting.debt.dirty_bytes + waiting.debt.held_back_bytes > 0 => {
                     found.push((partition, waiting));
                 }
-                _ => compaction.candidates.forget(partition),
+                _ => compaction.candidates.lock().forget(partition),
             }
         }
     }
@@ -237,7 +237,7 @@ fn failed(
     let candidates = &node.log_dirs.compaction.candidates;
     match error {
         // The topic was deleted under the cleaner's hands, and perhaps made again.
-        _ if !is_known => candidates.forget(partition),
+        _ if !is_known => candidates.lock().forget(partition),
         CleanError::Stopped | CleanError::Gone(_) => candidates.rest(partition, REST_AFTER_ERROR),
         CleanError::Storage(error) if error.is_passing() => {
             tracing::warn!(partition = name, %error, "compaction of the partition failed; it will be \
@@ -257,7 +257,7 @@ fn failed(
             }
             tracing::warn!(partition = name, %error, "compaction of the partition failed; it is skipped \
                 until the next start");
-            candidates.set_uncleanable(partition, bytes);
+            candidates.lock().set_uncleanable(partition, bytes);
         }
     }
     node.log_dirs.compaction.figures.failed();

@@ -3,8 +3,6 @@
 //! It alone makes, fills and removes `-future` directories after the start. It waits for the partitions' owners; no
 //! thread waits for it. Its messages are in mailbox/moves.rs.
 
-mod pace;
-
 use crate::log_dirs::directories::random_uuid;
 use crate::log_dirs::moves::Move;
 use crate::mailbox::moves::{Begun, Copying, MoveCommand, SwapFailure};
@@ -12,9 +10,9 @@ use crate::mailbox::{Command, Declined, PartitionKey};
 use crate::node::Node;
 use crate::upkeep::checkpoints::clean_point;
 use barnabas_base::{Offset, TopicPartition, name};
+use barnabas_log_dirs::CopyPace;
 use barnabas_replica::{CopyVerdict, Fits, LogCopy, LogPiece};
 use barnabas_storage::{DirKind, FilePool, LogPlace, PartitionDir, StorageError, remove_dir};
-use pace::Pace;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,14 +31,15 @@ const PACE_KEY: &str = "replica.alter.log.dirs.io.max.bytes.per.second";
 /// # Errors
 /// The system gives no thread.
 pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
-    let mover = Mover { node, copies: HashMap::new(), pace: Pace::default(), last: barnabas_clock::now() };
+    let mover =
+        Mover { node, copies: HashMap::new(), pace: CopyPace::default(), last: barnabas_clock::now() };
     std::thread::Builder::new().name("mover".to_owned()).spawn(move || mover.run())
 }
 
 struct Mover {
     node: Arc<Node>,
     copies: HashMap<PartitionKey, Copying>,
-    pace: Pace,
+    pace: CopyPace,
     /// When the last piece was copied.
     last: Instant,
 }

@@ -15,6 +15,7 @@ use crate::log_dirs::full::{Impairs, Room};
 use crate::mailbox::PartitionKey;
 use crate::node::log_dirs::LogDirs;
 use barnabas_base::{BrokerId, DirectoryId, MonotonicMs};
+use barnabas_log_dirs::ImpairedReplicas;
 use barnabas_metadata::Image;
 use barnabas_quorum::controller::impaired::said::{Impairments, NAMED_MAX};
 use std::collections::BTreeSet;
@@ -24,35 +25,27 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// See the file's header. Shared by all threads; nearly always empty.
 #[derive(Debug, Default)]
 pub struct ImpairedPartitions {
-    copies: Mutex<Copies>,
+    copies: Mutex<ImpairedReplicas>,
     count: AtomicUsize,
     offline_count: AtomicUsize,
     pub has_changed: AtomicBool,
-}
-
-/// Copies that are of no use, or not of full use.
-#[derive(Debug, Default)]
-struct Copies {
-    damaged: BTreeSet<PartitionKey>,
-    /// Their logs could not be opened by this process.
-    offline: BTreeSet<PartitionKey>,
 }
 
 impl ImpairedPartitions {
     /// Notes that this broker's replica is damaged, so that another one leads. Returns whether that is new.
     /// impairments.rs reports it within a second.
     pub fn damaged(&self, key: PartitionKey) -> bool {
-        self.change(|copies| copies.damaged.insert(key))
+        self.change(|copies| copies.damaged(key))
     }
 
     /// This broker's copy cannot be opened: others shall lead. Returns whether that is new.
     pub fn offline(&self, key: PartitionKey) -> bool {
-        self.change(|copies| copies.offline.insert(key))
+        self.change(|copies| copies.offline(key))
     }
 
     /// The copy is whole again, or gone. Returns whether it was not.
     pub fn healed(&self, key: PartitionKey) -> bool {
-        self.count() > 0 && self.change(|copies| copies.damaged.remove(&key) | copies.offline.remove(&key))
+        self.count() > 0 && self.change(|copies| copies.healed(key))
     }
 
     /// Copies that are known to be damaged, or cannot be opened.
@@ -66,12 +59,12 @@ impl ImpairedPartitions {
     }
 
     pub fn is_offline(&self, key: PartitionKey) -> bool {
-        self.offline_count() > 0 && self.lock().offline.contains(&key)
+        self.offline_count() > 0 && self.lock().is_offline(key)
     }
 
     /// Copies that are open and damaged.
     pub fn all_damaged(&self) -> BTreeSet<PartitionKey> {
-        if self.count() == 0 { BTreeSet::new() } else { self.lock().damaged.clone() }
+        if self.count() == 0 { BTreeSet::new() } else { self.lock().all_damaged().clone() }
     }
 
     /// What a heartbeat names, in the order of keys.
@@ -79,38 +72,26 @@ impl ImpairedPartitions {
         if self.count() == 0 {
             return Vec::new();
         }
-        let copies = self.lock();
-        copies.damaged.union(&copies.offline).take(NAMED_MAX).copied().collect()
+        self.lock().named(NAMED_MAX)
     }
 
     /// Forgets partitions that this broker has no replica of any more.
     pub fn forget_moved(&self, broker: BrokerId, image: &Image) {
-        if self.count() == 0 {
-            return;
+        if self.count() > 0 {
+            self.change(|copies| copies.forget_moved(broker, image));
         }
-        self.change(|copies| {
-            let before = copies.damaged.len() + copies.offline.len();
-            for keys in [&mut copies.damaged, &mut copies.offline] {
-                keys.retain(|key| {
-                    let topic = image.topics.by_id(key.topic);
-                    let row = topic.and_then(|topic| topic.partition(key.partition));
-                    row.is_some_and(|row| row.has_replica(broker))
-                });
-            }
-            copies.damaged.len() + copies.offline.len() != before
-        });
     }
 
-    fn change(&self, change: impl FnOnce(&mut Copies) -> bool) -> bool {
+    fn change(&self, change: impl FnOnce(&mut ImpairedReplicas) -> bool) -> bool {
         let mut copies = self.lock();
         let has_changed = change(&mut copies);
-        self.count.store(copies.damaged.union(&copies.offline).count(), Ordering::Release);
-        self.offline_count.store(copies.offline.len(), Ordering::Release);
+        self.count.store(copies.count(), Ordering::Release);
+        self.offline_count.store(copies.offline_count(), Ordering::Release);
         self.has_changed.fetch_or(has_changed, Ordering::AcqRel);
         has_changed
     }
 
-    fn lock(&self) -> MutexGuard<'_, Copies> {
+    fn lock(&self) -> MutexGuard<'_, ImpairedReplicas> {
         self.copies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

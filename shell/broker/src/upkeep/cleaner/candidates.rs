@@ -15,7 +15,7 @@ type Question = (usize, Vec<(PartitionKey, Option<Offset>)>);
 
 /// The candidates in pieces for one [`Look`](crate::mailbox::CleanCommand::Look) each, with the workers that own them.
 pub(super) fn by_owner(node: &Node) -> Vec<Question> {
-    let waiting = node.log_dirs.compaction.candidates.waiting();
+    let waiting = node.log_dirs.compaction.candidates.lock().waiting();
     let mut by_owner: Vec<Vec<(PartitionKey, Option<Offset>)>> = vec![Vec::new(); node.workers.count];
     for partition in waiting {
         by_owner[partition.owner(node.workers.count)].push((partition, clean_point(node, partition)));
@@ -45,7 +45,11 @@ pub(super) fn sweep(node: &Node) {
             last = Some((topic.clone(), is_compacted));
             // A directory that cannot be read is the next opener's to complain of.
             if is_compacted && is_dirty(directory, entry).unwrap_or(false) {
-                node.log_dirs.compaction.candidates.add(PartitionKey { topic: id, partition: *partition });
+                node.log_dirs
+                    .compaction
+                    .candidates
+                    .lock()
+                    .add(PartitionKey { topic: id, partition: *partition });
             }
         }
     }

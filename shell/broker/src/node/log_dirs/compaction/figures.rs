@@ -76,7 +76,7 @@ impl Figures {
 
     /// Names and values, for the log line at the end of the process.
     pub fn snapshot(&self, candidates: &Candidates) -> [(&'static str, u64); 11] {
-        let (uncleanable, uncleanable_bytes) = candidates.uncleanable();
+        let (uncleanable, uncleanable_bytes) = candidates.lock().uncleanable();
         let gauge = |value: &AtomicU64| value.load(Ordering::Relaxed);
         [
             ("compaction_dirty_bytes", gauge(&self.dirty_bytes)),

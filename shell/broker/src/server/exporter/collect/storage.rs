@@ -28,7 +28,7 @@ pub fn kafka(page: &mut Page, node: &Node, now: &Snapshot, older: &Snapshot) {
         let value = u64::from(is_offline(&directory));
         page.count("kafka_log_logmanager_logdirectoryoffline", &[("logDirectory", &*path)], value);
     }
-    let (partitions, bytes) = node.log_dirs.compaction.candidates.uncleanable();
+    let (partitions, bytes) = node.log_dirs.compaction.candidates.lock().uncleanable();
     page.count("kafka_log_logcleanermanager_uncleanable_partitions_count", &[], partitions as u64);
     page.count("kafka_log_logcleanermanager_uncleanable_bytes", &[], bytes);
     let dirtiest = node.log_dirs.compaction.figures.dirty_percent_max.load(Ordering::Relaxed);

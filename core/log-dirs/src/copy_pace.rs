@@ -8,11 +8,11 @@ use std::time::Duration;
 
 /// Bytes that may be copied before the next sleep; below zero: copied too early.
 #[derive(Debug, Default)]
-pub struct Pace {
+pub struct CopyPace {
     credit: f64,
 }
 
-impl Pace {
+impl CopyPace {
     /// `since` the last call `bytes` were copied. Returns how long to wait before the next piece.
     pub fn spend(&mut self, bytes: u64, since: Duration, bytes_per_s: Option<u64>) -> Duration {
         let Some(rate) = bytes_per_s else {
@@ -35,12 +35,12 @@ mod tests {
 
     #[test]
     fn without_a_bound_nothing_is_slept_off() {
-        assert_eq!(Pace::default().spend(1 << 30, Duration::ZERO, None), Duration::ZERO);
+        assert_eq!(CopyPace::default().spend(1 << 30, Duration::ZERO, None), Duration::ZERO);
     }
 
     #[test]
     fn copying_keeps_to_the_rate() {
-        let mut pace = Pace::default();
+        let mut pace = CopyPace::default();
         let mut at = Duration::ZERO;
         let mut since = Duration::ZERO;
         for _ in 0..100 {
@@ -53,14 +53,14 @@ mod tests {
 
     #[test]
     fn a_pause_saves_up_no_more_than_a_second() {
-        let mut pace = Pace::default();
+        let mut pace = CopyPace::default();
         assert_eq!(pace.spend(1_000, Duration::from_secs(3600), Some(1_000)), Duration::ZERO);
         assert_eq!(pace.spend(1_000, Duration::ZERO, Some(1_000)), Duration::from_secs(1));
     }
 
     #[test]
     fn a_new_bound_holds_at_once() {
-        let mut pace = Pace::default();
+        let mut pace = CopyPace::default();
         assert_eq!(pace.spend(1_000, Duration::ZERO, Some(100)), Duration::from_secs(10));
         assert_eq!(pace.spend(0, Duration::ZERO, None), Duration::ZERO);
     }

@@ -6,7 +6,7 @@
 //! last rounds. It also does not if its next round follows at once: then a producer keeps several batches in flight,
 //! the thread would gather them into fewer rounds, and a saved round is worth more than two saved wake-ups.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Larger rounds are left to the thread: the worker has better things to do while they are written.
 pub const BYTES_MAX: u64 = 128 << 10;
@@ -21,33 +21,30 @@ const ROUNDS_MAX: u32 = 1024;
 
 /// What the last rounds were like.
 #[derive(Debug)]
-pub struct Alone {
+pub struct InlineWrites {
     /// Rounds in a row in which, and during whose write, one worker handed in.
     rounds: u32,
     /// From how many on the worker writes.
     wanted: u32,
-    /// When the last of them was written.
-    written: Option<Instant>,
 }
 
-impl Default for Alone {
+impl Default for InlineWrites {
     fn default() -> Self {
-        Self { rounds: 0, wanted: ROUNDS_MIN, written: None }
+        Self { rounds: 0, wanted: ROUNDS_MIN }
     }
 }
 
-impl Alone {
-    /// `linger`: how long after a round the thread waits for the next one.
-    pub fn may_write(&self, linger: Duration) -> bool {
+impl InlineWrites {
+    /// `linger`: how long after a round the thread waits for the next one. `since_written`: how long ago the last round
+    /// was written; `None`: there was none.
+    pub fn may_write(&self, linger: Duration, since_written: Option<Duration>) -> bool {
         let pause = linger.min(AT_ONCE);
-        self.rounds >= self.wanted
-            && self.written.is_none_or(|written| barnabas_clock::since(written) >= pause)
+        self.rounds >= self.wanted && since_written.is_none_or(|since| since >= pause)
     }
 
     /// A round is written. `workers`: a bit for each that handed in for it or while it was written. `took`: how long
     /// the write took, where a worker did it.
     pub fn note(&mut self, workers: u64, took: Option<Duration>) {
-        self.written = Some(barnabas_clock::now());
         match took {
             // The slower the device, the rarer is it tried: one slow write in twelve is borne.
             Some(took) if took > SLOW => {
@@ -71,36 +68,37 @@ mod tests {
 
     #[test]
     fn a_worker_that_is_alone_for_some_rounds_writes_until_another_comes() {
-        let mut alone = Alone::default();
+        let mut inline = InlineWrites::default();
         for _ in 0..ROUNDS_MIN {
-            assert!(!alone.may_write(Duration::ZERO));
-            alone.note(0b100, None);
+            assert!(!inline.may_write(Duration::ZERO, None));
+            inline.note(0b100, None);
         }
-        assert!(alone.may_write(Duration::ZERO));
-        alone.written = Some(barnabas_clock::now() + Duration::from_secs(60));
-        assert!(!alone.may_write(Duration::from_millis(1)), "the thread would linger");
-        alone.note(0b1000, Some(Duration::from_micros(100)));
-        assert!(alone.may_write(Duration::ZERO), "another one at another time is alone too");
-        alone.note(0b1100, Some(Duration::from_micros(100)));
-        assert!(!alone.may_write(Duration::ZERO));
+        assert!(inline.may_write(Duration::ZERO, None));
+        let at_once = Some(AT_ONCE - Duration::from_micros(1));
+        assert!(!inline.may_write(Duration::from_millis(1), at_once), "the thread would linger");
+        assert!(inline.may_write(Duration::from_millis(1), Some(AT_ONCE)));
+        inline.note(0b1000, Some(Duration::from_micros(100)));
+        assert!(inline.may_write(Duration::ZERO, None), "another one at another time is alone too");
+        inline.note(0b1100, Some(Duration::from_micros(100)));
+        assert!(!inline.may_write(Duration::ZERO, None));
     }
 
     #[test]
     fn a_slow_device_is_tried_more_and_more_rarely() {
-        let mut alone = Alone::default();
+        let mut inline = InlineWrites::default();
         let (mut rounds, mut writes) = (0, 0);
         while rounds < 100_000 {
             rounds += 1;
-            let took = alone.may_write(Duration::ZERO).then_some(Duration::from_millis(5));
+            let took = inline.may_write(Duration::ZERO, None).then_some(Duration::from_millis(5));
             writes += usize::from(took.is_some());
-            alone.note(1, took);
+            inline.note(1, took);
         }
         assert!((5..150).contains(&writes), "{writes}");
         // Quick again: it soon writes as if nothing had been.
         for _ in 0..10_000 {
-            let took = alone.may_write(Duration::ZERO).then_some(Duration::from_micros(100));
-            alone.note(1, took);
+            let took = inline.may_write(Duration::ZERO, None).then_some(Duration::from_micros(100));
+            inline.note(1, took);
         }
-        assert_eq!(alone.wanted, ROUNDS_MIN);
+        assert_eq!(inline.wanted, ROUNDS_MIN);
     }
 }

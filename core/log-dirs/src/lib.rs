@@ -1,0 +1,25 @@
+//! What a broker decides about its log directories and the partitions in them. Pure: figures, times and images come in.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `figures` | how free and how busy is each directory, and where does a new partition begin |
+//! | `compaction` | which partition is compacted next |
+//! | `departures` | which deleted partitions may still be open, and whose name is free again |
+//! | `impaired` | which replicas must not lead, although their broker is alive |
+//! | `copy_pace` | how long does a move between directories sleep before its next piece |
+//!
+//! It does not know: files, locks, threads. shell/broker's `log_dirs`, `node/log_dirs` and `upkeep` hold these values
+//! behind their locks, measure, and do what is decided. Whether a directory has room is core/storage's `room`; where a
+//! partition may lie is its `placement`.
+
+mod compaction;
+mod copy_pace;
+mod departures;
+mod figures;
+mod impaired;
+
+pub use compaction::CompactionCandidates;
+pub use copy_pace::CopyPace;
+pub use departures::{Closed, Departures, Then};
+pub use figures::{Measured, PlacementFigures};
+pub use impaired::ImpairedReplicas;

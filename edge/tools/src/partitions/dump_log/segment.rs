@@ -15,6 +15,8 @@ const OVERHEAD_BYTES: usize = 12;
 const MAGIC_AT: usize = 16;
 /// A batch of more than this is damage. Kafka's `message.max.bytes` ends below it.
 const BATCH_BYTES_MAX: usize = 1 << 30;
+/// The least that Kafka takes for a length: a record of message format 0 without key and value.
+const RECORD_OVERHEAD_MIN: i32 = 14;
 const INDENT: &str = "|";
 
 /// Prints a file; returns what is wrong with it.
@@ -85,7 +87,10 @@ impl<'a> Batches<'a> {
     /// `None`: what is left is no whole batch.
     ///
     /// # Errors
-    /// The file cannot be read; a batch of an old message format.
+    /// The file cannot be read; a length that no batch has; a batch of an old message format.
+    ///
+    /// # Source
+    /// Kafka `FileLogInputStream.nextBatch`: a length below the minimum is an error, a batch beyond the end is not.
     pub fn next(&mut self) -> Result<Option<Batch>, ToolError> {
         if self.left < (MAGIC_AT + 1) as u64 {
             return Ok(None);
@@ -94,7 +99,18 @@ impl<'a> Batches<'a> {
         self.file.read_exact(&mut head).map_err(|error| failed(self.path, error))?;
         let length = i32::from_be_bytes([head[8], head[9], head[10], head[11]]);
         let size = usize::try_from(length).unwrap_or(0).saturating_add(OVERHEAD_BYTES);
-        if length <= 0 || size <= head.len() || size > BATCH_BYTES_MAX || size as u64 > self.left {
+        if length < RECORD_OVERHEAD_MIN {
+            // Kafka's tool ends with this error, too.
+            return Err(failed(
+                self.path,
+                format!(
+                    "found record size {length} smaller than minimum record overhead ({RECORD_OVERHEAD_MIN}) at \
+                     position {}: the file is damaged there, and what follows is not shown",
+                    self.end
+                ),
+            ));
+        }
+        if size <= head.len() || size > BATCH_BYTES_MAX || size as u64 > self.left {
             return Ok(None);
         }
         if head[MAGIC_AT] < 2 {

@@ -124,6 +124,31 @@ fn batch(base_offset: i64, timestamp: i64) -> Vec<u8> {
 }
 
 #[test]
+fn length_that_no_batch_has_is_an_error_and_a_torn_end_is_not() {
+    let directory = std::env::temp_dir().join(format!("barnabas-dump-damage-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let path = directory.join("00000000000000000010.log");
+    let dump = |length: i32| {
+        let mut bytes = [batch(10, 100), batch(12, 200)].concat();
+        let at = batch(10, 100).len() + 8;
+        bytes[at..at + 4].copy_from_slice(&length.to_be_bytes());
+        std::fs::write(&path, &bytes).expect("a file");
+        segment::dump(&path, &SHOWN)
+    };
+    for damaged in [i32::MIN, -1, 0, 5, 13] {
+        let error = dump(damaged).expect_err("damage").to_string();
+        let place = format!(
+            "found record size {damaged} smaller than minimum record overhead (14) at position {}",
+            batch(10, 100).len()
+        );
+        assert!(error.contains(&place), "{error}");
+    }
+    // As in Kafka's tool: the bytes are counted in the output.
+    assert_eq!(dump(1_000).expect("read").len(), 2, "the gap before offset 10 alone");
+    std::fs::remove_dir_all(&directory).expect("removed");
+}
+
+#[test]
 fn index_entries_are_checked_against_the_segment() {
     let directory = std::env::temp_dir().join(format!("barnabas-dump-log-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");

@@ -7,6 +7,16 @@ pub(crate) use crate::str::Str;
 pub(crate) use crate::tagged::TaggedFields;
 pub(crate) use crate::writer::Writer;
 
+/// A field that the schema calls `secret`, as `Debug` shows it: `[hidden]`. `{:-?}` shows the value, for tests that
+/// compare what was decoded; the flag reaches the fields of a message, and nothing else heeds it.
+pub(crate) struct Secret<'a, T>(pub(crate) &'a T);
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Secret<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if f.sign_minus() { self.0.fmt(f) } else { f.write_str("[hidden]") }
+    }
+}
+
 #[cold]
 pub(crate) fn cannot_carry(field: &'static str, version: i16) -> EncodeError {
     EncodeError::CannotCarry { field, version }

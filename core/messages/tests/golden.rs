@@ -27,7 +27,8 @@ trait Value {
 
 impl<M: Message + Debug> Value for M {
     fn shown(&self) -> String {
-        format!("{self:?}")
+        // With the secrets.
+        format!("{self:-?}")
     }
 
     fn encode(&self, version: i16) -> Result<Bytes, EncodeError> {

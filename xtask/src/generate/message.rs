@@ -18,6 +18,10 @@ fn is_sentence(field: &Field) -> bool {
     field.name.ends_with("ErrorMessage") || field.name == "StatusDetail"
 }
 
+fn has_secrets(part: &Part<'_>) -> bool {
+    part.fields.iter().any(|field| field.secret)
+}
+
 /// A struct of the message with the versions in which it can occur.
 struct Part<'a> {
     name: String,
@@ -103,6 +107,7 @@ impl<'a> Generator<'a> {
         let mut body = String::new();
         for part in &self.parts {
             self.struct_def(part, &mut body);
+            self.debug_impl(part, &mut body);
             self.default_impl(part, &mut body);
             self.struct_impl(part, &mut body)?;
         }
@@ -136,8 +141,9 @@ impl<'a> Generator<'a> {
 
     fn struct_def(&self, part: &Part<'_>, out: &mut String) {
         let _ = writeln!(out, "/// {}\n///\n/// Versions {}.", part.meaning, part.versions);
-        let derived = if part.fields.iter().all(has_plain_default) { ", Default" } else { "" };
-        let _ = writeln!(out, "#[derive(Debug, Clone, PartialEq{derived})]\npub struct {} {{", part.name);
+        let default = if part.fields.iter().all(has_plain_default) { ", Default" } else { "" };
+        let debug = if has_secrets(part) { "" } else { "Debug, " };
+        let _ = writeln!(out, "#[derive({debug}Clone, PartialEq{default})]\npub struct {} {{", part.name);
         for field in part.fields {
             let present = if field.versions.covers(part.versions) {
                 String::new()
@@ -151,6 +157,25 @@ impl<'a> Generator<'a> {
             let _ = writeln!(out, "pub {}: {},", names::field(&field.name), rust_type(field));
         }
         out.push_str("pub unknown_tagged_fields: TaggedFields,\n}\n\n");
+    }
+
+    /// What `derive` would write, except for fields with the word `secret`: they are not shown.
+    fn debug_impl(&self, part: &Part<'_>, out: &mut String) {
+        if !has_secrets(part) {
+            return;
+        }
+        let name = &part.name;
+        let _ = writeln!(
+            out,
+            "impl std::fmt::Debug for {name} {{\n\
+             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {{\nf.debug_struct(\"{name}\")"
+        );
+        for field in part.fields {
+            let name = names::field(&field.name);
+            let shown = if field.secret { format!("Secret(&self.{name})") } else { format!("self.{name}") };
+            let _ = writeln!(out, ".field(\"{name}\", &{shown})");
+        }
+        out.push_str(".field(\"unknown_tagged_fields\", &self.unknown_tagged_fields)\n.finish()\n} }\n\n");
     }
 
     fn default_impl(&self, part: &Part<'_>, out: &mut String) {

@@ -125,6 +125,8 @@ pub struct Field {
     pub tagged: Option<Range>,
     pub inflexible: bool,
     pub ignorable: bool,
+    /// Not shown by `Debug`.
+    pub secret: bool,
     pub meaning: String,
     /// The fields of the struct that it introduces.
     pub fields: Vec<Field>,
@@ -338,6 +340,7 @@ fn parse_field(line: &Line<'_>) -> Result<Field, String> {
         tagged: None,
         inflexible: false,
         ignorable: false,
+        secret: false,
         meaning: line.meaning.clone(),
         fields: Vec::new(),
     };
@@ -355,6 +358,7 @@ fn parse_field(line: &Line<'_>) -> Result<Field, String> {
             }
             "inflexible" => field.inflexible = true,
             "ignorable" => field.ignorable = true,
+            "secret" => field.secret = true,
             // For the reader: which field names an element, and what kind of thing it names.
             "key" => {}
             "as" => drop(value()?),

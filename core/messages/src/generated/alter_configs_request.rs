@@ -83,13 +83,23 @@ impl Struct for AlterConfigsResource {
 /// One of [`AlterConfigsResource::configs`].
 ///
 /// Versions 0-2.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct AlterableConfig {
     /// The configuration key.
     pub name: Str,
     /// The value; null for none.
     pub value: Option<Str>,
     pub unknown_tagged_fields: TaggedFields,
+}
+
+impl std::fmt::Debug for AlterableConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AlterableConfig")
+            .field("name", &self.name)
+            .field("value", &Secret(&self.value))
+            .field("unknown_tagged_fields", &self.unknown_tagged_fields)
+            .finish()
+    }
 }
 
 impl Default for AlterableConfig {

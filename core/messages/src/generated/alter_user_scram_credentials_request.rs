@@ -69,7 +69,7 @@ impl Struct for ScramCredentialDeletion {
 /// One of [`AlterUserScramCredentialsRequest::upsertions`].
 ///
 /// Versions 0.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Clone, PartialEq, Default)]
 pub struct ScramCredentialUpsertion {
     /// The user.
     pub name: Str,
@@ -82,6 +82,19 @@ pub struct ScramCredentialUpsertion {
     /// The password after salting and hashing.
     pub salted_password: Bytes,
     pub unknown_tagged_fields: TaggedFields,
+}
+
+impl std::fmt::Debug for ScramCredentialUpsertion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScramCredentialUpsertion")
+            .field("name", &self.name)
+            .field("mechanism", &self.mechanism)
+            .field("iterations", &self.iterations)
+            .field("salt", &Secret(&self.salt))
+            .field("salted_password", &Secret(&self.salted_password))
+            .field("unknown_tagged_fields", &self.unknown_tagged_fields)
+            .finish()
+    }
 }
 
 impl Struct for ScramCredentialUpsertion {

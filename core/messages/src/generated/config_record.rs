@@ -6,7 +6,7 @@ use crate::runtime::*;
 /// A configuration key of a resource is set or deleted.
 ///
 /// Versions 0.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct ConfigRecord {
     /// The resource's type: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.
     pub resource_type: i8,
@@ -17,6 +17,18 @@ pub struct ConfigRecord {
     /// The value; null to delete the key.
     pub value: Option<Str>,
     pub unknown_tagged_fields: TaggedFields,
+}
+
+impl std::fmt::Debug for ConfigRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConfigRecord")
+            .field("resource_type", &self.resource_type)
+            .field("resource_name", &self.resource_name)
+            .field("name", &self.name)
+            .field("value", &Secret(&self.value))
+            .field("unknown_tagged_fields", &self.unknown_tagged_fields)
+            .finish()
+    }
 }
 
 impl Default for ConfigRecord {

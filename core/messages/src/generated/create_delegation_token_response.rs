@@ -8,7 +8,7 @@ use crate::runtime::*;
 /// CreateDelegationToken (key 38), the response: makes a delegation token.
 ///
 /// Versions 0-3.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Clone, PartialEq, Default)]
 pub struct CreateDelegationTokenResponse {
     /// Why the request failed as a whole; 0 where it did not.
     pub error_code: i16,
@@ -33,6 +33,25 @@ pub struct CreateDelegationTokenResponse {
     /// How long the client should hold back because a quota is used up; 0 for not at all.
     pub throttle_time_ms: i32,
     pub unknown_tagged_fields: TaggedFields,
+}
+
+impl std::fmt::Debug for CreateDelegationTokenResponse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CreateDelegationTokenResponse")
+            .field("error_code", &self.error_code)
+            .field("principal_type", &self.principal_type)
+            .field("principal_name", &self.principal_name)
+            .field("token_requester_principal_type", &self.token_requester_principal_type)
+            .field("token_requester_principal_name", &self.token_requester_principal_name)
+            .field("issue_timestamp_ms", &self.issue_timestamp_ms)
+            .field("expiry_timestamp_ms", &self.expiry_timestamp_ms)
+            .field("max_timestamp_ms", &self.max_timestamp_ms)
+            .field("token_id", &self.token_id)
+            .field("hmac", &Secret(&self.hmac))
+            .field("throttle_time_ms", &self.throttle_time_ms)
+            .field("unknown_tagged_fields", &self.unknown_tagged_fields)
+            .finish()
+    }
 }
 
 impl Struct for CreateDelegationTokenResponse {

@@ -48,7 +48,7 @@ impl Struct for DescribeDelegationTokenResponse {
 /// One of [`DescribeDelegationTokenResponse::tokens`].
 ///
 /// Versions 0-3.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Clone, PartialEq, Default)]
 pub struct DescribedDelegationToken {
     /// The type of the token's owner.
     pub principal_type: Str,
@@ -71,6 +71,24 @@ pub struct DescribedDelegationToken {
     /// Who may renew the token beside its owner.
     pub renewers: Vec<DescribedDelegationTokenRenewer>,
     pub unknown_tagged_fields: TaggedFields,
+}
+
+impl std::fmt::Debug for DescribedDelegationToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DescribedDelegationToken")
+            .field("principal_type", &self.principal_type)
+            .field("principal_name", &self.principal_name)
+            .field("token_requester_principal_type", &self.token_requester_principal_type)
+            .field("token_requester_principal_name", &self.token_requester_principal_name)
+            .field("issue_timestamp", &self.issue_timestamp)
+            .field("expiry_timestamp", &self.expiry_timestamp)
+            .field("max_timestamp", &self.max_timestamp)
+            .field("token_id", &self.token_id)
+            .field("hmac", &Secret(&self.hmac))
+            .field("renewers", &self.renewers)
+            .field("unknown_tagged_fields", &self.unknown_tagged_fields)
+            .finish()
+    }
 }
 
 impl Struct for DescribedDelegationToken {

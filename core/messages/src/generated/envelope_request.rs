@@ -9,7 +9,7 @@ use crate::runtime::*;
 /// Envelope (key 58), the request: carries a client's request from a broker to the controller.
 ///
 /// Versions 0.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct EnvelopeRequest {
     /// The client's request: header and body.
     pub request_data: Bytes,
@@ -18,6 +18,17 @@ pub struct EnvelopeRequest {
     /// The client's address, in 4 or 16 bytes.
     pub client_host_address: Bytes,
     pub unknown_tagged_fields: TaggedFields,
+}
+
+impl std::fmt::Debug for EnvelopeRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EnvelopeRequest")
+            .field("request_data", &Secret(&self.request_data))
+            .field("request_principal", &self.request_principal)
+            .field("client_host_address", &self.client_host_address)
+            .field("unknown_tagged_fields", &self.unknown_tagged_fields)
+            .finish()
+    }
 }
 
 impl Default for EnvelopeRequest {

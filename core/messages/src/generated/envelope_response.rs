@@ -8,13 +8,23 @@ use crate::runtime::*;
 /// Envelope (key 58), the response: carries a client's request from a broker to the controller.
 ///
 /// Versions 0.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Clone, PartialEq, Default)]
 pub struct EnvelopeResponse {
     /// The response for the client: header and body; null where there is none.
     pub response_data: Option<Bytes>,
     /// Why the request failed as a whole; 0 where it did not.
     pub error_code: i16,
     pub unknown_tagged_fields: TaggedFields,
+}
+
+impl std::fmt::Debug for EnvelopeResponse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EnvelopeResponse")
+            .field("response_data", &Secret(&self.response_data))
+            .field("error_code", &self.error_code)
+            .field("unknown_tagged_fields", &self.unknown_tagged_fields)
+            .finish()
+    }
 }
 
 impl Struct for EnvelopeResponse {

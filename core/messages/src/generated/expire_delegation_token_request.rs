@@ -9,13 +9,23 @@ use crate::runtime::*;
 /// ExpireDelegationToken (key 40), the request: brings forward the end of a delegation token.
 ///
 /// Versions 0-2.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Clone, PartialEq, Default)]
 pub struct ExpireDelegationTokenRequest {
     /// The token's secret, which proves who holds it.
     pub hmac: Bytes,
     /// After how long to let it run out; -1 for at once.
     pub expiry_time_period_ms: i64,
     pub unknown_tagged_fields: TaggedFields,
+}
+
+impl std::fmt::Debug for ExpireDelegationTokenRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ExpireDelegationTokenRequest")
+            .field("hmac", &Secret(&self.hmac))
+            .field("expiry_time_period_ms", &self.expiry_time_period_ms)
+            .field("unknown_tagged_fields", &self.unknown_tagged_fields)
+            .finish()
+    }
 }
 
 impl Struct for ExpireDelegationTokenRequest {

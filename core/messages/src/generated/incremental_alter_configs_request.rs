@@ -83,7 +83,7 @@ impl Struct for AlterConfigsResource {
 /// One of [`AlterConfigsResource::configs`].
 ///
 /// Versions 0-1.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct AlterableConfig {
     /// The configuration key.
     pub name: Str,
@@ -92,6 +92,17 @@ pub struct AlterableConfig {
     /// The value; null for none.
     pub value: Option<Str>,
     pub unknown_tagged_fields: TaggedFields,
+}
+
+impl std::fmt::Debug for AlterableConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AlterableConfig")
+            .field("name", &self.name)
+            .field("config_operation", &self.config_operation)
+            .field("value", &Secret(&self.value))
+            .field("unknown_tagged_fields", &self.unknown_tagged_fields)
+            .finish()
+    }
 }
 
 impl Default for AlterableConfig {

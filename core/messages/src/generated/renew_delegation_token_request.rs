@@ -9,13 +9,23 @@ use crate::runtime::*;
 /// RenewDelegationToken (key 39), the request: puts off the end of a delegation token.
 ///
 /// Versions 0-2.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Clone, PartialEq, Default)]
 pub struct RenewDelegationTokenRequest {
     /// The token's secret, which proves who holds it.
     pub hmac: Bytes,
     /// For how long to renew it, from now on; -1 for the server's default.
     pub renew_period_ms: i64,
     pub unknown_tagged_fields: TaggedFields,
+}
+
+impl std::fmt::Debug for RenewDelegationTokenRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RenewDelegationTokenRequest")
+            .field("hmac", &Secret(&self.hmac))
+            .field("renew_period_ms", &self.renew_period_ms)
+            .field("unknown_tagged_fields", &self.unknown_tagged_fields)
+            .finish()
+    }
 }
 
 impl Struct for RenewDelegationTokenRequest {

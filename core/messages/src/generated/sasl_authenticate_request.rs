@@ -9,11 +9,20 @@ use crate::runtime::*;
 /// SaslAuthenticate (key 36), the request: carries a SASL message.
 ///
 /// Versions 0-2.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Clone, PartialEq, Default)]
 pub struct SaslAuthenticateRequest {
     /// The client's next SASL message.
     pub auth_bytes: Bytes,
     pub unknown_tagged_fields: TaggedFields,
+}
+
+impl std::fmt::Debug for SaslAuthenticateRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SaslAuthenticateRequest")
+            .field("auth_bytes", &Secret(&self.auth_bytes))
+            .field("unknown_tagged_fields", &self.unknown_tagged_fields)
+            .finish()
+    }
 }
 
 impl Struct for SaslAuthenticateRequest {

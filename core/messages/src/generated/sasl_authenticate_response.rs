@@ -8,7 +8,7 @@ use crate::runtime::*;
 /// SaslAuthenticate (key 36), the response: carries a SASL message.
 ///
 /// Versions 0-2.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct SaslAuthenticateResponse {
     /// Why the request failed as a whole; 0 where it did not.
     pub error_code: i16,
@@ -19,6 +19,18 @@ pub struct SaslAuthenticateResponse {
     /// After how long the client must authenticate again; 0 for never. Versions 1+.
     pub session_lifetime_ms: i64,
     pub unknown_tagged_fields: TaggedFields,
+}
+
+impl std::fmt::Debug for SaslAuthenticateResponse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SaslAuthenticateResponse")
+            .field("error_code", &self.error_code)
+            .field("error_message", &self.error_message)
+            .field("auth_bytes", &Secret(&self.auth_bytes))
+            .field("session_lifetime_ms", &self.session_lifetime_ms)
+            .field("unknown_tagged_fields", &self.unknown_tagged_fields)
+            .finish()
+    }
 }
 
 impl Default for SaslAuthenticateResponse {

@@ -8,7 +8,7 @@ use crate::runtime::*;
 /// A user's SCRAM credential is set.
 ///
 /// Versions 0.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Clone, PartialEq, Default)]
 pub struct UserScramCredentialRecord {
     /// The user.
     pub name: Str,
@@ -23,6 +23,20 @@ pub struct UserScramCredentialRecord {
     /// How often the password is hashed.
     pub iterations: i32,
     pub unknown_tagged_fields: TaggedFields,
+}
+
+impl std::fmt::Debug for UserScramCredentialRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UserScramCredentialRecord")
+            .field("name", &self.name)
+            .field("mechanism", &self.mechanism)
+            .field("salt", &Secret(&self.salt))
+            .field("stored_key", &Secret(&self.stored_key))
+            .field("server_key", &Secret(&self.server_key))
+            .field("iterations", &self.iterations)
+            .field("unknown_tagged_fields", &self.unknown_tagged_fields)
+            .finish()
+    }
 }
 
 impl Struct for UserScramCredentialRecord {

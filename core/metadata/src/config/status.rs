@@ -385,7 +385,7 @@ pub(super) fn refused_authorizer(class: &str) -> Option<&'static str> {
         STANDARD_AUTHORIZER => None,
         "kafka.security.authorizer.AclAuthorizer" | "kafka.security.auth.SimpleAclAuthorizer" => Some(
             "it keeps its ACLs in ZooKeeper, which this cluster does not have; set \
-             org.apache.kafka.metadata.authorizer.StandardAuthorizer and add the ACLs by kafka-acls",
+             org.apache.kafka.metadata.authorizer.StandardAuthorizer and add the ACLs by barnabas acls",
         ),
         _ => Some(
             "a Java class cannot run here, and every client could do everything without it; \

@@ -15,15 +15,21 @@ pub fn nearest(resource: Resource, name: &str) -> Option<&'static str> {
     near.min().map(|(_, key)| key)
 }
 
-/// Keys without which a node protects less than its file says: where one is misspelled, the node must not start.
-/// Those whose absence only closes something (`super.users`, key stores) are not here.
+/// Keys without which a node protects less than its file says, or denies what its file says is only reported
+/// (`authorizer.shadow`): where one is misspelled, the node must not start. Those whose absence only closes something
+/// (`super.users`, key stores), or only warns less, are not here.
 const PROTECTING: &[&str] = &[
     "alter.config.policy.class.name",
     "audit.log.file",
     "authorizer.class.name",
+    "authorizer.shadow",
     "connections.max.reauth.ms",
     "create.topic.policy.class.name",
     "listener.security.protocol.map",
+    "max.connection.creation.rate",
+    "max.connections",
+    "max.connections.per.ip",
+    "max.connections.per.ip.overrides",
     "sasl.enabled.mechanisms",
     "sasl.server.callback.handler.class",
     "security.inter.broker.protocol",
@@ -114,6 +120,9 @@ mod tests {
                 "listener.name.x.plain.sasl.server.callback.handler.class",
             ),
             ("audit.log.fiel", "audit.log.file"),
+            ("authorizer.shadw", "authorizer.shadow"),
+            ("max.connections.per.pi", "max.connections.per.ip"),
+            ("listener.name.tls.max.connection", "listener.name.tls.max.connections"),
         ] {
             assert_eq!(misspelled(name).as_deref(), Some(meant), "{name}");
         }

@@ -208,7 +208,7 @@ fn shadow_mode_answers_as_without_acls_and_reports() {
     assert_eq!(response.responses[0].error_code, 0);
     find(&path, &[("event", "would_be_denied"), ("operation", "DELETE"), ("resource", "ended")]);
     let log = node.log();
-    assert!(log.contains("would be denied: no ACL allows it. To allow it: kafka-acls --add"), "{log}");
+    assert!(log.contains("would be denied: no ACL allows it. To allow it: barnabas acls --add"), "{log}");
     assert!(metric(port, "barnabas_audit_events_total").is_some_and(|events| events >= 3.0));
     assert_eq!(metric(port, "barnabas_audit_events_dropped_total"), Some(0.0));
     assert!(node.stop_expecting_trouble().success());

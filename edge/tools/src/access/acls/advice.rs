@@ -23,6 +23,8 @@ use clap::ArgMatches;
 
 /// DescribeConfigs' number for a broker.
 const BROKER: i8 = 4;
+/// Ours: Kafka's brokers do not list it.
+const SHADOW: &str = "authorizer.shadow";
 
 /// What is asked for.
 #[derive(Debug)]
@@ -50,6 +52,8 @@ struct Settings {
     /// It has some, and hides them: Kafka's brokers treat keys that are no broker's own as secrets.
     hides_super_users: bool,
     allow_everyone: Option<bool>,
+    /// The broker that was asked only reports denials (`authorizer.shadow`).
+    is_shadow: bool,
 }
 
 impl Advice {
@@ -165,6 +169,13 @@ fn explained(acls: Acls, settings: Settings, question: &Question<'_>, reach: &st
 /// What the answer could not take into account.
 fn reservations(settings: &Settings, is_any_host: bool, is_allowed: bool) -> Vec<String> {
     let mut lines = Vec::new();
+    if settings.is_shadow && !is_allowed {
+        lines.push(
+            "authorizer.shadow is true on the broker: it carries the request out all the same, and logs that it would \
+             be denied."
+                .to_owned(),
+        );
+    }
     if is_any_host {
         lines.push(
             "ACLs of single hosts were not counted. Give the client's address as the fourth word.".to_owned(),
@@ -283,7 +294,7 @@ async fn settings(cluster: &mut Cluster) -> Settings {
     let mut settings = Settings::default();
     let Ok(nodes) = cluster.nodes().await else { return settings };
     let Some(node) = nodes.first() else { return settings };
-    let keys = ["super.users", "allow.everyone.if.no.acl.found"];
+    let keys = ["super.users", "allow.everyone.if.no.acl.found", SHADOW];
     let resource = DescribeConfigsResource {
         resource_type: BROKER,
         resource_name: node.to_string().as_str().into(),
@@ -306,6 +317,7 @@ async fn settings(cluster: &mut Cluster) -> Settings {
                 settings.allow_everyone = Some(value.eq_ignore_ascii_case("true"));
             }
             ("allow.everyone.if.no.acl.found", None) => settings.allow_everyone = None,
+            (SHADOW, Some(value)) => settings.is_shadow = value == "true",
             _ => {}
         }
     }

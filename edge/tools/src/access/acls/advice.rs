@@ -323,3 +323,31 @@ async fn settings(cluster: &mut Cluster) -> Settings {
     }
     settings
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn denial_in_shadow_mode_is_explained_with_it() {
+        let image = |is_shadow| Settings {
+            super_users: Some(SuperUsers::default()),
+            allow_everyone: Some(false),
+            is_shadow,
+            ..Settings::default()
+        };
+        let question = Question {
+            principal: "User:alice",
+            host: &Host::parse("10.0.0.1"),
+            operation: Operation::Read,
+            resource_type: ResourceType::Topic,
+            resource_name: "orders",
+        };
+        let text = |settings| explained(Acls::default(), settings, &question, "").join("\n");
+        assert!(text(image(true)).starts_with("DENIED"), "{}", text(image(true)));
+        assert!(text(image(true)).contains("authorizer.shadow is true"), "{}", text(image(true)));
+        assert!(!text(image(false)).contains("authorizer.shadow"), "{}", text(image(false)));
+        // An operation that is allowed is the same in both.
+        assert!(reservations(&image(true), false, true).is_empty());
+    }
+}

@@ -84,7 +84,8 @@ fn acl_counts_from_its_creation_on_and_after_a_restart() {
     assert_eq!(topics(&mut client), ["open"]);
     let denied = node.log();
     let line = denied.lines().find(|line| line.contains("denied:")).expect("a line for the denial");
-    for part in ["User:ANONYMOUS", "127.0.0.1", "WRITE", "TOPIC", "closed", "Produce", "barnabas acls --add"] {
+    for part in ["User:ANONYMOUS", "127.0.0.1", "WRITE", "TOPIC", "closed", "Produce", "barnabas acls --add"]
+    {
         assert!(line.contains(part), "{part}: {line}");
     }
 

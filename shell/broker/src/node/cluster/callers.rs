@@ -251,5 +251,8 @@ fn command(question: &Question<'_>) -> String {
     let word = question.operation.name();
     let words = word.split('_').map(|part| format!("{}{}", &part[..1], part[1..].to_ascii_lowercase()));
     let operation: String = words.collect();
-    format!("barnabas acls --add --allow-principal {:?} --operation {operation} {resource}", question.principal)
+    format!(
+        "barnabas acls --add --allow-principal {:?} --operation {operation} {resource}",
+        question.principal
+    )
 }

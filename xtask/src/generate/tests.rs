@@ -46,7 +46,7 @@ fn the_notation_is_read_as_it_is_meant() {
 fn secret_field_is_not_derived_into_debug() {
     let file = parsed(&SCHEMA.replace("High: int64 0+", "High: int64 0+ secret")).unwrap();
     let files = generate(&[file]).unwrap();
-    let text: String = files.into_iter().map(|(_, text)| text).collect();
+    let text: String = files.into_values().collect();
     assert!(text.contains("#[derive(Clone, PartialEq, Default)]\npub struct Id"), "{text}");
     assert!(text.contains("\"high\", &Secret(&self.high)"), "{text}");
     assert!(text.contains("#[derive(Debug, Clone, PartialEq)]\npub struct ThingsRequest"), "{text}");

@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-identity", &["base", "wire", "metadata", "config", "metadata-log", "quorum", "storage"]),
     ("barnabas-certificates", &[]),
     ("barnabas-sasl", &["base", "wire", "certificates"]),
+    ("barnabas-amqp", &["base"]),
     ("barnabas-api", &["base", "wire", "metadata", "security"]),
     ("barnabas-clock", &["base"]),
     ("barnabas-disk", &["base", "clock", "storage"]),
@@ -34,7 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-client", &["base", "wire", "sasl", "net", "tls", "oauth"]),
     ("barnabas-tools", &["base", "wire", "metadata", "security", "sasl", "tls", "client"]),
     ("barnabas-console", &["base", "wire", "client"]),
-    ("barnabas-bridge", &["base", "wire", "client"]),
+    ("barnabas-bridge", &["base", "wire", "clock", "sasl", "net", "tls", "amqp", "client"]),
     (
         "barnabas",
         &[

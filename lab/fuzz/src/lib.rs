@@ -4,6 +4,7 @@
 //! says the same after a round trip. `lab/fuzz/runner` lets libFuzzer search for bytes that break this; `replay` runs
 //! what it once found (and a few seeds) in the ordinary tests.
 
+mod amqp;
 mod files;
 pub mod limit;
 mod logins;
@@ -42,6 +43,10 @@ const INFLATED: Bound = Bound::new(2 * inflated_limit(0) + (8 << 20), 200);
 const REBUILT: Bound = Bound::new(5 * inflated_limit(0) + (8 << 20), 500);
 /// The input, a copy of it, and what is understood of it.
 const SMALL: Bound = Bound::new(64 << 10, 64);
+/// A value takes 40 bytes in memory for one on the wire, in a vector that doubles; and it is there twice.
+const VALUE: Bound = Bound::new(64 << 10, 300);
+/// What the client holds of one frame, of what it sent without an answer, and of events.
+const CONVERSATION: Bound = Bound::new(1 << 20, 300);
 /// A log in memory with its files, indexes and pools.
 const LOG: Bound = Bound::new(16 << 20, 64);
 
@@ -68,6 +73,10 @@ pub const TARGETS: &[Target] = &[
     Target::new("sasl_bearer", logins::sasl_bearer, SMALL),
     Target::new("sasl_jwt", logins::sasl_jwt, MESSAGE),
     Target::new("jaas", logins::jaas, MESSAGE),
+    Target::new("amqp_value", amqp::amqp_value, VALUE),
+    Target::new("amqp_frame", amqp::amqp_frame, VALUE),
+    Target::new("amqp_message", amqp::amqp_message, VALUE),
+    Target::new("amqp_client", amqp::amqp_client, CONVERSATION),
     Target::new("log_file", files::log_file, LOG),
     Target::new("directory_file", files::directory_file, LOG),
 ];

@@ -1,9 +1,9 @@
 //! A client's connection: its login, one session, and links that send or receive.
 //!
-//! The caller, in order: [`Client::new`]; then whenever bytes came, [`Client::receive`]; whenever [`Client::deadline`] has
-//! passed, [`Client::tick`]; after each call of any method, send what [`Client::take_output`] returns and drain
-//! [`Client::next_event`]. After [`Event::Ready`] links can be attached. After an error the connection is of no use: send
-//! what is left in the output (it may hold a `close`) and drop it.
+//! The caller, in order: [`Client::new`]; then whenever bytes came, [`Client::receive`]; whenever
+//! [`Client::deadline`] has passed, [`Client::tick`]; after each call of any method, send what
+//! [`Client::take_output`] returns and drain [`Client::next_event`]. After [`Event::Ready`] links can be attached.
+//! After an error the connection is of no use: send what is left in the output (it may hold a `close`) and drop it.
 //!
 //! Always true:
 //! 1. a receiver's peer sends no more deliveries than it was granted, and no more frames than the session's window; one
@@ -25,8 +25,8 @@ pub use links::{Delivery, DeliveryId, Filter, LinkId, ReceiverConfig, SenderConf
 pub use login::Login;
 
 use crate::frame::{Frame, FrameDecoder, HEADER_AMQP, HEADER_SASL, encode_frame};
-use crate::performative::{Begin, Close, Condition, End, Flow, Open, Outcome, Performative, Sasl};
-use crate::{AmqpError, Value};
+use crate::performative::{Begin, Close, End, Flow, Open, Outcome, Performative, Sasl};
+use crate::{AmqpError, Condition, Value};
 use barnabas_base::MonotonicMs;
 use bytes::{Bytes, BytesMut};
 use links::Links;

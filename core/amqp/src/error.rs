@@ -1,6 +1,6 @@
 //! What ends a connection: bytes that are not AMQP 1.0, a peer that breaks a rule, or its own words.
 
-use crate::performative::Condition;
+use crate::condition::Condition;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AmqpError {

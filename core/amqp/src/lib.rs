@@ -1,24 +1,25 @@
 //! AMQP 1.0: values, frames and messages ↔ bytes, and a client's connection as a state machine.
 //!
-//! Pure. [`Client`] takes bytes that came and the time, and answers with bytes to send and [`Event`]s. It holds no socket,
-//! clock or thread; edge/bridge drives it.
+//! Pure. [`Client`] takes bytes that came and the time, and answers with bytes to send and [`Event`]s. It holds no
+//! socket, clock or thread; edge/bridge drives it.
 //!
-//! Why it is written here and not taken: the one Rust crate that is kept up to date (fe2o3-amqp) loses wake-ups between its
-//! test of credit and its wait for it, and stalled in 7 of 13 runs of 20,000 pipelined sends. Its links, sessions and
-//! connection are tasks that share locks and notifiers, so a fix means another design of its core, kept by us. A bridge
-//! needs a tenth of that crate: one connection, one session, links that send or receive. One owner decides here, so
-//! there is no wake-up to lose.
+//! Why it is written here and not taken: the one Rust crate that is kept up to date (fe2o3-amqp) loses wake-ups
+//! between its test of credit and its wait for it, and stalled in 7 of 13 runs of 20,000 pipelined sends. Its links,
+//! sessions and connection are tasks that share locks and notifiers, so a fix means another design of its core, kept
+//! by us. A bridge needs a tenth of that crate: one connection, one session, links that send or receive. One owner
+//! decides here, so there is no wake-up to lose.
 //!
 //! Bounded: frames by the maximum that was announced, values by their bytes (nesting and elements too), messages by
 //! [`ClientConfig::message_bytes_max`], deliveries by the credit that was granted.
 //!
-//! Not here: the server's side, transactions, SASL SCRAM, several sessions on a connection, link resumption (a link that
-//! is attached again starts with an empty unsettled map: what was not settled is delivered again).
+//! Not here: the server's side, transactions, SASL SCRAM, several sessions on a connection, link resumption (a link
+//! that is attached again starts with an empty unsettled map: what was not settled is delivered again).
 //!
 //! # Source
 //! OASIS AMQP 1.0, parts 1 (types), 2 (transport), 3 (messaging), 5 (SASL).
 
 mod client;
+mod condition;
 mod error;
 mod frame;
 mod message;
@@ -29,11 +30,12 @@ pub use client::{
     Client, ClientConfig, Delivery, DeliveryId, Event, Filter, LinkId, Login, Peer, ReceiverConfig,
     SenderConfig,
 };
+pub use condition::Condition;
 pub use error::AmqpError;
 pub use frame::{Frame, FrameDecoder, HEADER_AMQP, HEADER_SASL, encode_frame};
 pub use message::{Body, Header, Message, Properties, decode_message, encode_message};
 pub use performative::{
-    Attach, Begin, Close, Condition, Detach, Disposition, End, Flow, Open, Outcome, Performative, Sasl,
-    Terminus, Transfer,
+    Attach, Begin, Close, Detach, Disposition, End, Flow, Open, Outcome, Performative, Sasl, Terminus,
+    Transfer,
 };
 pub use value::{Reader, Value, write_value};

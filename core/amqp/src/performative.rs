@@ -1,13 +1,14 @@
 //! The bodies of frames: nine performatives, five of SASL, and the outcomes of deliveries.
 //!
-//! Fields that this client has no use for are read past and not kept. Trailing nulls are left out, as the standard allows.
+//! Fields that this client has no use for are read past and not kept. Trailing nulls are left out, as the standard
+//! allows.
 //!
 //! # Source
 //! AMQP 1.0 part 2, section 2.7; part 3, section 3.4; part 5, section 5.3.3.
 
 mod write;
 
-use crate::{AmqpError, Value};
+use crate::{AmqpError, Condition, Value};
 use bytes::Bytes;
 
 /// `open`.
@@ -116,29 +117,6 @@ pub struct End {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Close {
     pub error: Option<Condition>,
-}
-
-/// Why a peer ended something: a symbol of the standard or of the peer, and its words.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Condition {
-    pub condition: String,
-    pub description: String,
-}
-
-impl Condition {
-    pub fn new(condition: &str, description: impl Into<String>) -> Self {
-        Self { condition: condition.to_owned(), description: description.into() }
-    }
-}
-
-impl std::fmt::Display for Condition {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (self.condition.is_empty(), self.description.is_empty()) {
-            (true, _) => f.write_str("no reason given"),
-            (_, true) => f.write_str(&self.condition),
-            _ => write!(f, "{}: {}", self.condition, self.description),
-        }
-    }
 }
 
 /// What became of a delivery.
@@ -290,7 +268,8 @@ fn condition_of(value: Value) -> Option<Condition> {
     Some(Condition { condition, description: fields.text().ok()?.unwrap_or_default() })
 }
 
-/// The numeric descriptor and the value. Of symbolic descriptors only those of outcomes and termini are met in practice.
+/// The numeric descriptor and the value. Of symbolic descriptors only those of outcomes and termini are met in
+/// practice.
 fn described(value: Value) -> Option<(u64, Value)> {
     let Value::Described(pair) = value else { return None };
     let code = match &pair.0 {

@@ -1,7 +1,8 @@
 //! AMQP's type system ↔ bytes.
 //!
-//! Nothing is reserved on the word of a length or a count: a value takes memory in proportion to its bytes. Nesting ends
-//! at [`DEPTH_MAX`], elements at one for each byte of the input (arrays of zero-width elements would have no bound).
+//! Nothing is reserved on the word of a length or a count: a value takes memory in proportion to its bytes. Nesting
+//! ends at [`DEPTH_MAX`], elements at one for each byte of the input (arrays of zero-width elements would have no
+//! bound).
 //!
 //! # Source
 //! AMQP 1.0 part 1, sections 1.2 and 1.6.

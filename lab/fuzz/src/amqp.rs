@@ -39,7 +39,8 @@ pub fn amqp_message(data: &[u8]) {
     assert_eq!(decode_message(encode_message(&message)), Ok(written));
 }
 
-/// Everything that a peer says after an ordinary beginning. The client sends and receives as it is allowed to, and settles.
+/// Everything that a peer says after an ordinary beginning. The client sends and receives as it is allowed to, and
+/// settles.
 pub fn amqp_client(data: &[u8]) {
     let config = ClientConfig { login: Login::None, message_bytes_max: 4096, ..ClientConfig::default() };
     let mut client = Client::new(config, MonotonicMs(0));

@@ -4,10 +4,8 @@
 //! AMQP 1.0 part 2, sections 2.5.6, 2.6.
 
 use super::{Client, Event, Phase};
-use crate::performative::{
-    Attach, Condition, Detach, Disposition, Flow, Outcome, Performative, Terminus, Transfer,
-};
-use crate::{AmqpError, Value};
+use crate::performative::{Attach, Detach, Disposition, Flow, Outcome, Performative, Terminus, Transfer};
+use crate::{AmqpError, Condition, Value};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
@@ -215,8 +213,8 @@ impl Client {
         self.phase == Phase::Ready && self.links.pending.is_empty() && self.credit(link) > 0
     }
 
-    /// Sends a message, in as many frames as it takes. `None`: there is no credit, or frames before it still wait for the
-    /// session's window ([`Self::can_send`]).
+    /// Sends a message, in as many frames as it takes. `None`: there is no credit, or frames before it still wait for
+    /// the session's window ([`Self::can_send`]).
     pub fn send(&mut self, link: LinkId, tag: Bytes, message: Bytes) -> Option<DeliveryId> {
         if !self.can_send(link) || tag.len() > TAG_MAX {
             return None;

@@ -1,10 +1,10 @@
 //! Performatives and outcomes → values.
 
 use super::{
-    ACCEPTED, Attach, Condition, ERROR, Flow, OPEN, Open, Outcome, Performative, SOURCE, Sasl, TARGET,
-    Terminus, Transfer,
+    ACCEPTED, Attach, ERROR, Flow, OPEN, Open, Outcome, Performative, SOURCE, Sasl, TARGET, Terminus,
+    Transfer,
 };
-use crate::Value;
+use crate::{Condition, Value};
 
 impl Performative {
     pub(crate) fn value(&self) -> Value {

@@ -66,7 +66,9 @@ impl Log {
         now: TimestampMs,
         opened: &mut Opened,
     ) -> Result<(), StorageError> {
-        self.clear_leftovers(files, opened)?;
+        let deleted_up_to = self.clear_leftovers(files, from, opened)?;
+        let from =
+            OpenFrom { log_start: from.log_start.max(deleted_up_to.unwrap_or(from.log_start)), ..from };
         self.epochs = self.epochs_in_file(files)?.unwrap_or_default();
         let unindexed = self.load_segments(files, from, now, opened)?;
         if self.segments.is_empty() {
@@ -178,7 +180,7 @@ impl Log {
     }
 
     /// `None`: there is no such file, or it is torn.
-    fn epochs_in_file(&self, files: &FilePool) -> Result<Option<LeaderEpochs>, StorageError> {
+    pub(super) fn epochs_in_file(&self, files: &FilePool) -> Result<Option<LeaderEpochs>, StorageError> {
         let path = self.place.dir().join(epoch_file::FILE_NAME);
         let read = small_file::read(&**files.disk(), &path)?;
         Ok(read.and_then(|text| epoch_file::parse(&text).ok()))
@@ -454,7 +456,7 @@ impl Log {
             let offset = self.segment_end;
             return Err(self.damaged(at, position, offset, why));
         }
-        self.seal_indexes(files)?;
+        unless_full(self.seal_indexes(files))?;
         self.segments.extend_from_slice(&later[1..]);
         self.segment_end = end;
         self.epochs = epochs;

@@ -2,6 +2,7 @@
 //!
 //! Source: Kafka `UnifiedLog.deleteOldSegments`, `deletableSegments`.
 
+pub(in crate::log) mod front;
 pub(in crate::log) mod replace;
 pub(in crate::log) mod truncate;
 
@@ -26,12 +27,18 @@ impl Log {
         high_watermark: Offset,
     ) -> Result<Option<DelayedDelete>, StorageError> {
         self.check_writable()?;
-        let count = self.count_old(files, now, high_watermark)?;
+        self.attempt(|log| log.remove_needless_name(files))?;
+        let mut count = self.count_old(files, now, high_watermark)?;
+        if count > 0 && count == self.segments.len() {
+            let begun = self.attempt(|log| log.begin_segment(files, log.segment_end, now));
+            match begun {
+                // There is no room for an empty one: the active segment stays.
+                Err(error) if error.is_passing() && count > 1 => count -= 1,
+                begun => begun?,
+            }
+        }
         if count == 0 {
             return Ok(None);
-        }
-        if count == self.segments.len() {
-            self.attempt(|log| log.begin_segment(files, log.segment_end, now))?;
         }
         self.change(|log| log.delete_first(files, count, now))
     }
@@ -152,20 +159,8 @@ impl Log {
         self.forget_sound();
         let first = self.segments[0].base;
         self.advance_start(first);
-        self.say_what_goes(files)?;
+        self.say_what_goes(files, gone[0], first)?;
         self.set_aside(files, &gone, now)
-    }
-
-    /// Writes down where the log begins from now on, before files go: what is missing otherwise was lost (lost.rs). A
-    /// full disk must not keep anything from being deleted.
-    pub(super) fn say_what_goes(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
-        if !self.epochs_changed {
-            return Ok(());
-        }
-        match self.write_epochs(files) {
-            Err(StorageError::Full(_)) => Ok(()),
-            written => written,
-        }
     }
 
     /// The largest timestamp of a segment, and the last offset of the first batch that has it.

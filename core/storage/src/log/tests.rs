@@ -6,6 +6,7 @@ mod chain;
 mod crash;
 mod damage;
 mod epochs;
+mod full;
 mod headers;
 mod kill;
 mod mend;

@@ -11,23 +11,27 @@ use barnabas_base::Offset;
 
 use crate::disk::file_pool::FilePool;
 use crate::error::StorageError;
-use crate::log::{Log, Opened};
+use crate::log::{Log, OpenFrom, Opened};
 use crate::segment::batch::BatchHeader;
 use crate::segment::walker::{NOT_NEXT, Step, Walker};
 use crate::segment::{self, offset_path, parse_offset_name};
 
 impl Log {
-    /// Kafka's first three passes: `.deleted`, `.cleaned`, `.swap`.
+    /// Kafka's first three passes: `.deleted`, `.cleaned`, `.swap`. Returns where the log begins, if the name of a
+    /// deleted file says it (retention/front.rs).
     pub(in crate::log) fn clear_leftovers(
         &mut self,
         files: &mut FilePool,
+        from: OpenFrom,
         opened: &mut Opened,
-    ) -> Result<(), StorageError> {
+    ) -> Result<Option<Offset>, StorageError> {
         let dir = self.place.dir();
         let names = files.disk().list(&dir)?;
         let names: Vec<&str> =
             names.iter().filter(|entry| !entry.is_dir).map(|entry| entry.name.as_str()).collect();
-        let leftovers = Leftovers::among(&names);
+        let deleted_up_to = self.deleted_front(files, &names, from)?;
+        let mut leftovers = Leftovers::among(&names);
+        leftovers.remove.retain(|name| self.front_name.as_deref() != Some(name));
         // A finished compaction: its segments replace those whose offsets they cover. Looked at before anything goes:
         // where one is damaged, what gave way to it is all there is.
         let (mut low, mut high) = (Offset(i64::MAX), Offset::NONE);
@@ -41,7 +45,7 @@ impl Log {
             opened.removed.push(path);
         }
         if leftovers.swaps.is_empty() {
-            return Ok(());
+            return Ok(deleted_up_to);
         }
         for name in &names {
             let covered = parse_offset_name(name).is_some_and(|(offset, suffix)| {
@@ -57,7 +61,7 @@ impl Log {
             files.disk().rename(&dir.join(name), &to)?;
         }
         files.disk().sync_dir(&dir)?;
-        Ok(())
+        Ok(deleted_up_to)
     }
 
     /// Checks every batch of a swap segment before anything gives way to it. Returns the offset after its last.

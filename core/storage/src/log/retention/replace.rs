@@ -298,7 +298,7 @@ fn ready_to_swap(files: &FilePool, dir: &Path, new: &[CleanedSegment]) -> Result
     Ok(())
 }
 
-fn rename_if_there(files: &FilePool, from: &Path, to: &Path) -> Result<bool, StorageError> {
+pub(super) fn rename_if_there(files: &FilePool, from: &Path, to: &Path) -> Result<bool, StorageError> {
     match files.disk().rename(from, to) {
         Ok(()) => Ok(true),
         Err(error) if error.is_not_found() => Ok(false),

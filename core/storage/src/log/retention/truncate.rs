@@ -322,7 +322,7 @@ impl Log {
         }
         // Each step finds done what an attempt before it did: that one may have met a full disk.
         self.attempt(|log| {
-            log.say_what_goes(files)?;
+            log.say_what_goes(files, log.first_segment_base(), offset)?;
             // From the end, so that a crash in between leaves no hole.
             let gone: Vec<Offset> = log.segments.iter().rev().map(|segment| segment.base).collect();
             let delete = log.set_aside(files, &gone, now)?;

@@ -163,6 +163,7 @@ def tarball_serves_where_it_is_unpacked(rig):
         first_record(machine.sh)
         took = report(began)
         assert machine.sh(f"kafka-topics.sh {SERVER} --list").stdout.split() == ["hello"]
+        assert (root / home / "share/man/man1/barnabas.1").exists()
         assert machine.stop() == 0, machine.log.read_text()
         return took
     finally:
@@ -196,6 +197,8 @@ def serves_under_systemd(rig, install: str) -> str:
         first_record(machine.sh)
         took = report(began)
         assert " serves on PLAINTEXT://127.0.0.1:9092" in unit(machine, "StatusText")
+        for path in ("man/man1/barnabas-topics.1.gz", "bash-completion/completions/kafka-topics.sh", "zsh/site-functions/_barnabas"):
+            machine.sh(f"test -s /usr/share/{path}")
         owners = machine.sh(f"stat -c %U:%G:%a {CONFIG} /var/lib/barnabas /var/log/barnabas").stdout.split()
         assert owners == ["root:barnabas:640", "barnabas:barnabas:750", "barnabas:barnabas:750"], owners
         process = unit(machine, "MainPID")

@@ -1,5 +1,6 @@
 """Which files a package has, by their places on the system. Tarball, deb and rpm differ only in how they carry them."""
 
+import gzip
 import subprocess
 import tempfile
 from pathlib import Path
@@ -21,6 +22,25 @@ def tool_links(facts: Facts) -> list[str]:
         return sorted(path.name for path in Path(folder).iterdir())
 
 
+# Where each shell looks for completions.
+COMPLETIONS = {
+    "bash": "usr/share/bash-completion/completions",
+    "zsh": "usr/share/zsh/site-functions",
+    "fish": "usr/share/fish/vendor_completions.d",
+}
+
+
+def shell_help(facts: Facts) -> list[tuple[str, bytes]]:
+    """Completions of each shell and the man pages, by their places on the system, as the binary writes them."""
+    calls = [(["completions", shell], place) for shell, place in COMPLETIONS.items()]
+    found = []
+    for words, place in [*calls, (["man-pages"], "usr/share/man/man1")]:
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([facts.binary, *words, folder], check=True, stdout=subprocess.DEVNULL)
+            found += [(f"{place}/{path.name}", path.read_bytes()) for path in sorted(Path(folder).iterdir())]
+    return found
+
+
 def system(facts: Facts, sbom: bytes) -> Tree:
     """What deb and rpm install."""
     tree = Tree()
@@ -33,6 +53,11 @@ def system(facts: Facts, sbom: bytes) -> Tree:
     tree.file(CONFIG, FILES / "files/server.properties")
     for name in STATE:
         tree.folder(name, 0o750)
+    for place, text in shell_help(facts):
+        if "/man1/" in place:
+            tree.file(f"{place}.gz", gzip.compress(text, mtime=0))
+        else:
+            tree.file(place, text)
     doc = "usr/share/doc/barnabas"
     tree.file(f"{doc}/README.md", ROOT / "README.md")
     tree.file(f"{doc}/CHANGELOG.md", ROOT / "CHANGELOG.md")
@@ -52,6 +77,8 @@ def folder(facts: Facts, sbom: bytes) -> Tree:
     tree.file("systemd/format-first-start", FILES / "files/format-first-start", 0o755)
     for name in ("LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md"):
         tree.file(name, ROOT / name)
+    for place, text in shell_help(facts):
+        tree.file(place.removeprefix("usr/"), text)
     tree.file("barnabas.cdx.json", sbom)
     return tree
 

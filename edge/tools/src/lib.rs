@@ -21,6 +21,7 @@ mod page;
 mod partitions;
 mod perf;
 
+pub use command_line::completions::{completions_command, man_pages_command};
 pub use error::ToolError;
 
 use access::{acls, delegation_tokens};
@@ -248,7 +249,21 @@ pub fn run(tool: &Tool, called: &str, words: impl IntoIterator<Item = String>) -
             return if is_help { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         }
     };
-    match (tool.run)(&matches) {
+    exit_code(tool.name, (tool.run)(&matches))
+}
+
+/// Runs `barnabas completions`; `program` is the binary's own command line.
+pub fn completions(program: Command, matches: &ArgMatches) -> ExitCode {
+    exit_code("completions", command_line::completions::completions(program, matches))
+}
+
+/// Runs `barnabas man-pages`; `program` is the binary's own command line.
+pub fn man_pages(program: Command, matches: &ArgMatches) -> ExitCode {
+    exit_code("man-pages", command_line::completions::man_pages(program, matches))
+}
+
+fn exit_code(name: &str, done: Result<(), ToolError>) -> ExitCode {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of our output has closed the pipe (`| head`): that is an end, not a failure.
         Err(ToolError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
@@ -260,7 +275,7 @@ pub fn run(tool: &Tool, called: &str, words: impl IntoIterator<Item = String>) -
             ExitCode::FAILURE
         }
         Err(error) => {
-            tell(&format!("{}: {error}", tool.name));
+            tell(&format!("{name}: {error}"));
             ExitCode::FAILURE
         }
     }

@@ -47,6 +47,10 @@ fn main() -> ExitCode {
         Some(("security", matches)) => config::security_init::run(matches),
         Some(("config", matches)) => config::explain::run(matches),
         Some(("version", _)) => config::version::print(),
+        Some(("completions", matches)) => {
+            return barnabas_tools::completions(config::args::command(), matches);
+        }
+        Some(("man-pages", matches)) => return barnabas_tools::man_pages(config::args::command(), matches),
         _ => return ExitCode::FAILURE,
     };
     done.unwrap_or_else(|error| {

@@ -1,7 +1,7 @@
 //! `install-links`: links by the names of Kafka's tools, so that scripts which call `kafka-topics.sh` find these.
 
 use super::args::{switch, text};
-use crate::{TOOLS, ToolError, say};
+use crate::{TOOLS, Tool, ToolError, say};
 use clap::{Arg, ArgMatches};
 use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
@@ -24,8 +24,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
 
 /// Links `kafka-NAME.sh` for every tool of Kafka's, and for `storage`.
 fn install(program: &Path, directory: &Path, replaces: bool) -> Result<usize, String> {
-    let of_kafka = TOOLS.iter().map(|tool| tool.name).filter(|name| !OURS.contains(name));
-    let names: Vec<&str> = of_kafka.chain(["storage"]).collect();
+    let names: Vec<&str> = linked().map(|tool| tool.name).chain(["storage"]).collect();
     for name in &names {
         let link = directory.join(format!("kafka-{name}.sh"));
         let is_link = std::fs::symlink_metadata(&link).is_ok_and(|found| found.file_type().is_symlink());
@@ -41,6 +40,11 @@ fn install(program: &Path, directory: &Path, replaces: bool) -> Result<usize, St
         })?;
     }
     Ok(names.len())
+}
+
+/// The tools that Kafka has too.
+pub(super) fn linked() -> impl Iterator<Item = &'static Tool> {
+    TOOLS.iter().filter(|tool| !OURS.contains(&tool.name))
 }
 
 /// Tools that Kafka does not have.

@@ -12,10 +12,12 @@
 //!    it
 //! 3. who joins fetches in the life that the controller knows (KIP-903)
 //! 4. a follower that fetches below its acknowledged offset, or below what all in-sync replicas must have, has lost
-//!    data. The leader removes it from the ISR at once; Kafka does so after `replica.lag.time.max.ms`. It joins
-//!    again when it has everything. Until the controller confirms the removal the high watermark waits for the
-//!    follower, because it could be elected. Meanwhile the leader sends it no records below that offset, unless it
-//!    is asked to add it again: by that the follower knows that its old data still counts
+//!    data. The leader removes it from the ISR at once, if `min.insync.replicas` members are left; otherwise it does
+//!    what Kafka does, and waits `replica.lag.time.max.ms`: a damaged follower that sees itself needed fetches from its
+//!    end again and stays. A removed follower joins again when it has everything. Until the controller confirms the
+//!    removal the high watermark waits for the follower, because it could be elected. Meanwhile the leader sends it no
+//!    records below that offset, unless it is asked to add it again: by that the follower knows that its old data
+//!    still counts
 //!
 //! Source: KIP-497, KIP-841, KIP-903; Kafka `Partition`, `Replica`.
 
@@ -108,8 +110,12 @@ impl Follower {
     }
 
     fn has_caught_up(&self, leader_end: Offset, now: MonotonicMs, lag_max: DurationMs) -> bool {
-        !self.has_lost
-            && (self.end == leader_end || self.caught_up.is_some_and(|at| now.since(at) <= lag_max))
+        !self.has_lost && self.keeps_up(leader_end, now, lag_max)
+    }
+
+    /// As Kafka sees it: what it has lost does not count.
+    fn keeps_up(&self, leader_end: Offset, now: MonotonicMs, lag_max: DurationMs) -> bool {
+        self.end == leader_end || self.caught_up.is_some_and(|at| now.since(at) <= lag_max)
     }
 
     /// Whether the controller would let it join.
@@ -245,14 +251,15 @@ impl Followers {
         }
     }
 
-    /// Notes how far a follower has come. Returns whether the controller is to be asked to let it join, or to let it
-    /// go.
+    /// Notes how far a follower has come. Returns whether the controller is to be asked to add it, or to remove
+    /// followers that have lost data. `needed`: so many members the ISR keeps, the leader included.
     pub fn fetched(
         &mut self,
         fetch: &FollowerFetch,
         leader_end: Offset,
         high_watermark: Offset,
         epoch_start: Offset,
+        needed: u16,
     ) -> bool {
         let (lag_max, is_free) = (self.lag_max, self.pending.is_none());
         let Some(follower) = self.list.iter_mut().find(|follower| follower.state.broker == fetch.broker)
@@ -262,8 +269,7 @@ impl Followers {
         let before = follower.end;
         follower.fetched(fetch, leader_end, high_watermark);
         if follower.state.in_sync && follower.has_lost && is_free {
-            self.ask(None, |follower| follower.state.in_sync && !follower.has_lost);
-            return true;
+            return self.remove_lost(fetch.broker, needed);
         }
         let may_join = !follower.state.in_sync && !follower.has_lost && follower.is_eligible();
         let was_turned_away = follower.turned_away > 0;
@@ -283,6 +289,19 @@ impl Followers {
         true
     }
 
+    /// Asks for an ISR without `broker`, which has lost data, if `needed` members are left.
+    ///
+    /// One at a time: others that have lost data see the smaller ISR before the leader asks for the next one, and may be
+    /// needed in it.
+    fn remove_lost(&mut self, broker: BrokerId, needed: u16) -> bool {
+        // This leader counts as well, and the one that goes does not.
+        let is_allowed = self.in_sync() >= needed;
+        if is_allowed {
+            self.ask(None, |follower| follower.state.in_sync && follower.state.broker != broker);
+        }
+        is_allowed
+    }
+
     /// Whether `broker` is sent nothing at `offset` yet: it said that it has that, and counts, or may be about to.
     pub fn holds_back(&self, broker: BrokerId, offset: Offset) -> bool {
         let joins = self.pending.as_ref().and_then(|pending| pending.joins);
@@ -298,7 +317,7 @@ impl Followers {
         for follower in &mut self.list {
             follower.is_joining &= follower.has_caught_up(leader_end, now, lag_max);
         }
-        let keeps_up = |follower: &Follower| follower.has_caught_up(leader_end, now, lag_max);
+        let keeps_up = |follower: &Follower| follower.keeps_up(leader_end, now, lag_max);
         let lags = self.list.iter().any(|follower| follower.state.in_sync && !keeps_up(follower));
         if !lags || self.pending.is_some() {
             return false;
@@ -429,7 +448,7 @@ mod tests {
             log_start: Offset::ZERO,
             now: MonotonicMs(0),
         };
-        assert!(followers.fetched(&fetch, Offset(7), Offset(7), Offset::ZERO));
+        assert!(followers.fetched(&fetch, Offset(7), Offset(7), Offset::ZERO, 1));
         followers.assert_invariants();
         followers
     }

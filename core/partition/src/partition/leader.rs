@@ -35,7 +35,7 @@ impl Partition {
         let (log_end, high_watermark) = (self.log_end, self.high_watermark);
         let bounds = self.bounds_of(Isolation::LogEnd);
         let Role::Leader(leading) = &mut self.role else { return Err(Refusal::NotLeader) };
-        let epoch_start = leading.epoch_start;
+        let (epoch_start, needed) = (leading.epoch_start, leading.needed());
         let unknown = Refusal::UnknownReplica(fetch.broker);
         let unknown = if fetch.leader_epoch.is_some() { unknown } else { Refusal::NotLeader };
         let followers = leading.followers_mut().ok_or(unknown)?;
@@ -53,7 +53,7 @@ impl Partition {
             return Ok(FollowerRead::Diverging { epoch, end });
         }
         bounds.check(fetch.offset)?;
-        if followers.fetched(fetch, log_end, high_watermark, epoch_start) {
+        if followers.fetched(fetch, log_end, high_watermark, epoch_start, needed) {
             effects.push(Effect::AlterIsr);
         }
         let holds_back = followers.holds_back(fetch.broker, fetch.offset);

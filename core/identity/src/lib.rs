@@ -6,6 +6,7 @@
 //! | `owner` | may this node use these directories, and of which cluster are they |
 //! | `format` | what does formatting write |
 //! | `initial` | what do the flags of `storage format` ask for |
+//! | `scram` | which credentials does the cluster begin with |
 //! | `registration` | how does the node present itself, as a broker, a controller, a voter |
 //!
 //! It does not know: how a path is examined, threads, sockets, when the node registers (shell/broker's `server`).
@@ -17,6 +18,7 @@ mod initial;
 mod owner;
 mod place;
 mod registration;
+mod scram;
 
 pub use format::{Beginning, InitialController, InitialVoters, Machine, format, voter};
 pub use initial::{FormatFlags, beginning, check_owner, found_text};
@@ -25,6 +27,7 @@ pub use place::Place;
 pub use registration::{
     Bound, broker_registration, controller_listener, controller_registration, raft_config, static_voters,
 };
+pub use scram::credentials;
 
 /// Why a node's directories cannot be formatted or used: what its operator has to put right, or the disk.
 #[derive(Debug, thiserror::Error)]

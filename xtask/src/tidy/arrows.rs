@@ -21,7 +21,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-coordinator", &["base", "wire", "metadata"]),
     ("barnabas-quorum", &["base", "wire", "metadata", "security", "sasl"]),
     ("barnabas-metadata-log", &["base", "wire", "quorum", "storage"]),
-    ("barnabas-identity", &["base", "wire", "metadata", "config", "metadata-log", "quorum", "storage"]),
+    (
+        "barnabas-identity",
+        &["base", "wire", "metadata", "config", "metadata-log", "quorum", "sasl", "storage"],
+    ),
     ("barnabas-certificates", &[]),
     ("barnabas-sasl", &["base", "wire", "certificates"]),
     ("barnabas-amqp", &["base"]),

@@ -2,8 +2,6 @@
 //!
 //! What the tool prints is Kafka's, since scripts read it. Source: Kafka `StorageTool`, `Formatter`.
 
-mod scram;
-
 use crate::log_dirs::directories::places::{look, unmakeable};
 use crate::log_dirs::directories::random_uuid;
 
@@ -13,11 +11,10 @@ use barnabas_config::NodeConfig;
 use barnabas_config::Settings;
 use barnabas_disk::LinuxDisk;
 use barnabas_identity::{
-    Beginning, FormatFlags, InitialVoters, Machine, beginning, check_owner, format, found_text,
+    Beginning, FormatFlags, InitialVoters, Machine, beginning, check_owner, credentials, format, found_text,
 };
 use barnabas_net::links;
 use barnabas_storage::{Disk, LogDir};
-use barnabas_wire::MetadataRecord;
 use clap::ArgMatches;
 use std::error::Error;
 use std::io::Write;
@@ -61,7 +58,8 @@ fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         release_version: text("release-version"),
     };
     let mut beginning = beginning(flags, &config)?;
-    beginning.credentials = credentials(matches, &beginning)?;
+    let scram = matches.get_many::<String>("add-scram").into_iter().flatten().map(String::as_str);
+    beginning.credentials = credentials(scram, beginning.metadata_version(), links::salt)?;
     let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
     for directory in config.directories() {
         check_directory(&*disk, directory, &config, &beginning, matches.get_flag("ignore-formatted"))?;
@@ -93,17 +91,6 @@ fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         format(log_dir, &config, &beginning, (random_uuid(), Machine(&machine)), now)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The credentials of `--add-scram`.
-fn credentials(matches: &ArgMatches, beginning: &Beginning) -> Result<Vec<MetadataRecord>, Failure> {
-    let arguments = matches.get_many::<String>("add-scram").into_iter().flatten();
-    let credentials: Vec<MetadataRecord> =
-        arguments.map(|argument| scram::record(argument, links::salt())).collect::<Result<_, _>>()?;
-    if !credentials.is_empty() && !beginning.metadata_version().has_scram() {
-        return Err("SCRAM is only supported in metadata.version 3.5-IV2 or later.".into());
-    }
-    Ok(credentials)
 }
 
 /// Refuses a directory that cannot be made, is used by a running node, is another node's, or is formatted already.

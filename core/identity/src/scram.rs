@@ -3,9 +3,11 @@
 //! `SCRAM-SHA-256=[name=alice,password=secret]`; also `salt` (base64), `iterations`, and `saltedpassword` (base64, with
 //! `salt`) instead of `password`. Values may stand in quotation marks, and hold no comma.
 //!
-//! An error never repeats a password. Source: KIP-900; Kafka `ScramParser`.
+//! An error never repeats a password. Neighbours: `initial`; shell/broker/src/controller/storage_tool.rs, which draws
+//! the salts. Source: KIP-900; Kafka `ScramParser`.
 
-use super::Failure;
+use crate::IdentityError;
+use barnabas_metadata::MetadataVersion;
 use barnabas_quorum::controller::credential_record;
 use barnabas_sasl::Secret;
 use barnabas_sasl::scram::{ITERATIONS_MAX, ITERATIONS_MIN, Mechanism, ScramCredential};
@@ -14,11 +16,23 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::collections::BTreeMap;
 
-/// The record of one argument. `salt`: for a credential that names none.
+/// The records of all arguments of `--add-scram`. `salt`: draws one for a credential that names none.
 ///
 /// # Errors
-/// What is wrong with it.
-pub fn record(argument: &str, salt: Vec<u8>) -> Result<MetadataRecord, Failure> {
+/// What is wrong with an argument, or a metadata version that has no such records.
+pub fn credentials<'a>(
+    arguments: impl Iterator<Item = &'a str>,
+    version: MetadataVersion,
+    mut salt: impl FnMut() -> Vec<u8>,
+) -> Result<Vec<MetadataRecord>, IdentityError> {
+    let records: Vec<_> = arguments.map(|argument| record(argument, salt())).collect::<Result<_, _>>()?;
+    if !records.is_empty() && !version.has_scram() {
+        return Err("SCRAM is only supported in metadata.version 3.5-IV2 or later.".into());
+    }
+    Ok(records)
+}
+
+fn record(argument: &str, salt: Vec<u8>) -> Result<MetadataRecord, IdentityError> {
     let (mechanism, text) = argument
         .trim()
         .split_once('=')
@@ -60,7 +74,7 @@ pub fn record(argument: &str, salt: Vec<u8>) -> Result<MetadataRecord, Failure> 
 }
 
 /// `key=value,…`
-fn parts(text: &str) -> Result<BTreeMap<&str, &str>, Failure> {
+fn parts(text: &str) -> Result<BTreeMap<&str, &str>, IdentityError> {
     let part = |part: &'_ str| -> Option<usize> { part.find('=') };
     let mut parts = BTreeMap::new();
     for one in text.split(',') {
@@ -72,11 +86,11 @@ fn parts(text: &str) -> Result<BTreeMap<&str, &str>, Failure> {
     Ok(parts)
 }
 
-fn decoded(which: &str, text: &str) -> Result<Vec<u8>, Failure> {
+fn decoded(which: &str, text: &str) -> Result<Vec<u8>, IdentityError> {
     STANDARD.decode(text).map_err(|_| format!("Failed to decode the given {which}: expected base64").into())
 }
 
-fn iterations(given: Option<&str>, mechanism: Mechanism) -> Result<i64, Failure> {
+fn iterations(given: Option<&str>, mechanism: Mechanism) -> Result<i64, IdentityError> {
     let Some(text) = given else { return Ok(ITERATIONS_MIN.into()) };
     let count: i64 = text.parse().map_err(|_| format!("Failed to parse iterations count: {text}"))?;
     let mechanism = mechanism.name();
@@ -98,6 +112,24 @@ fn iterations(given: Option<&str>, mechanism: Mechanism) -> Result<i64, Failure>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn credentials_in_a_version_without_scram_are_refused() {
+        let version = |name| MetadataVersion::parse(name).expect("a version");
+        let all = ["SCRAM-SHA-256=[name=a,password=x]", "SCRAM-SHA-512=[name=b,password=y]"];
+        let mut drawn = 0u8;
+        let mut salts = || {
+            drawn += 1;
+            vec![drawn; 16]
+        };
+        let records = credentials(all.into_iter(), version("3.5-IV2"), &mut salts).unwrap();
+        assert_eq!(records.len(), 2);
+        assert_ne!(records[0], records[1]);
+        let refused = credentials(all.into_iter(), version("3.5-IV1"), &mut salts).unwrap_err();
+        assert_eq!(refused.to_string(), "SCRAM is only supported in metadata.version 3.5-IV2 or later.");
+        assert_eq!(credentials([].into_iter(), version("3.5-IV1"), &mut salts).unwrap(), []);
+        assert_eq!(drawn, 4, "a salt for each");
+    }
 
     fn read(argument: &str) -> Result<(String, i8, i32, Vec<u8>), String> {
         match record(argument, vec![7; 16]).map_err(|error| error.to_string())? {

@@ -8,6 +8,7 @@
 //! | `quotas/bucket.rs` | how much may be used at once after a pause (quotas of the controller) |
 //! | `quotas/connections.rs` | how long a new connection waits, and whether its address has made too many |
 //! | `quotas/limits.rs` | which quota applies to a user and client id, and whom it is shared with |
+//! | `quotas/places.rs` | how many connections may be open at once |
 //! | `quotas/rate.rs` | how much a client used per second, and how long until it is within its quota |
 //!
 //! Source: KIP-13, KIP-55, KIP-124, KIP-219, KIP-599, KIP-612; Kafka `ClientQuotaManager`, `QuotaUtils`, `Rate`,
@@ -16,6 +17,7 @@
 mod bucket;
 pub mod connections;
 pub mod limits;
+pub mod places;
 pub mod rate;
 
 pub use bucket::Bucket;

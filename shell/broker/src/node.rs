@@ -49,6 +49,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use workers::Workers;
+use workers::connection_places::ConnectionPlaces;
 
 /// One node. See the file's header.
 #[derive(Debug)]
@@ -79,6 +80,7 @@ pub struct NodeParts {
     pub tls: NodeTls,
     pub mailboxes: Vec<Mailbox>,
     pub listeners: Vec<(Listener, SocketAddr)>,
+    pub connection_places: ConnectionPlaces,
     pub directories: Directories,
     pub config: BrokerConfig,
     pub controller: ControllerHandle,
@@ -98,7 +100,8 @@ impl Node {
         let config = parts.config;
         let NodeParts { broker_id, incarnation, cluster_id, is_broker, listeners, .. } = parts;
         let limits = (parts.memory_bytes, parts.file_bytes_max, parts.open_files_max);
-        let workers = Workers::new(&config, &listeners, parts.mailboxes, parts.meter, parts.memory_bytes);
+        let doors = (&*listeners, parts.connection_places);
+        let workers = Workers::new(&config, doors, parts.mailboxes, parts.meter, parts.memory_bytes);
         Self {
             clock: parts.clock,
             identity: Identity::new(broker_id, incarnation, cluster_id, is_broker, listeners),

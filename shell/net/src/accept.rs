@@ -6,7 +6,7 @@
 
 mod held;
 
-use crate::gate::{ConnectionSlot, Gate, Refused};
+use crate::gate::{ConnectionSlot, Entrance, Gate, Refused};
 use held::Held;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -86,8 +86,7 @@ pub struct Acceptor {
     listener: std::net::TcpListener,
     local: SocketAddr,
     gate: Gate,
-    /// Brokers or controllers connect here, and no client.
-    is_reserved: bool,
+    entrance: Entrance,
     /// So many connections over the quota of their address are kept open until their time is over.
     held_max: usize,
     options: SocketOptions,
@@ -104,13 +103,20 @@ impl Acceptor {
         let address = resolve(host, port)?;
         let listener = bind_to(address, options).map_err(|source| BindError::Bind { address, source })?;
         let local = listener.local_addr().map_err(|source| BindError::Bind { address, source })?;
-        Ok(Self { listener, local, gate, is_reserved: false, held_max: 0, options })
+        Ok(Self {
+            listener,
+            local,
+            gate,
+            entrance: Entrance { listener: 0, is_reserved: false },
+            held_max: 0,
+            options,
+        })
     }
 
-    /// For a listener of brokers or controllers.
+    /// Which of the node's listeners it is.
     #[must_use]
-    pub fn reserved(mut self, is_reserved: bool) -> Self {
-        self.is_reserved = is_reserved;
+    pub fn entrance(mut self, entrance: Entrance) -> Self {
+        self.entrance = entrance;
         self
     }
 
@@ -177,8 +183,8 @@ impl Acceptor {
                 tokio::time::sleep(wait).await;
             }
             let entered = match quotas.admit(peer.ip()) {
-                Ok(false) => self.gate.enter(peer.ip(), self.is_reserved),
-                Ok(true) => self.gate.enter_by_quota(peer.ip(), self.is_reserved),
+                Ok(false) => self.gate.enter(peer.ip(), self.entrance),
+                Ok(true) => self.gate.enter_by_quota(peer.ip(), self.entrance),
                 Err(OverQuota { per_second_max, wait_ms }) => {
                     let wait = Duration::from_millis(wait_ms.unsigned_abs());
                     held.hold(stream, barnabas_clock::now() + wait);

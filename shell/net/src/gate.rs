@@ -7,6 +7,8 @@
 //! always find a place. Listeners for brokers and controllers have places that clients cannot take (as in
 //! KIP-402); half of them are for the addresses of the cluster's other nodes ([`Gate::set_peers`]).
 //!
+//! Limits may change while connections are open ([`Gate::set_limits`]). A lower one closes none of them.
+//!
 //! At a limit on numbers, the oldest connection of the same address that has sent no request gives way to the new one:
 //! connections that are only held keep no client of the same machine out.
 //!
@@ -32,10 +34,21 @@ const SHARE_MIN: usize = 16;
 /// A connection without a request gives way no sooner: Kafka's clients send one as soon as they are connected.
 const SILENT_MIN: Duration = Duration::from_millis(500);
 
+/// Where a connection comes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entrance {
+    /// The listener's place among the node's.
+    pub listener: usize,
+    /// It is one of brokers or controllers.
+    pub is_reserved: bool,
+}
+
 /// What the operator allows.
 #[derive(Debug, Clone)]
 pub struct ConnectionLimits {
     pub connections_max: usize,
+    /// Of single listeners; those behind the last one have no limit of their own.
+    pub listeners_max: Vec<usize>,
     /// Beside those, for listeners of brokers and controllers alone.
     pub reserved_max: usize,
     /// `None`: an address leaves a quarter free.
@@ -49,6 +62,7 @@ impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
             connections_max: usize::MAX,
+            listeners_max: Vec::new(),
             reserved_max: 0,
             connections_per_ip_max: None,
             connections_per_ip_overrides: Vec::new(),
@@ -64,6 +78,8 @@ pub enum Refused {
         "{0} connections are open, as many as max.connections or the process's limit of open files (ulimit -n) allows"
     )]
     Total(usize),
+    #[error("{0} connections are open on this listener, as many as its max.connections allows")]
+    Listener(usize),
     #[error("the limit of connections from one address ({0}) is reached")]
     PerIp(usize),
     #[error(
@@ -120,35 +136,44 @@ enum Kind {
     Stranger,
 }
 
+/// What a connection counts for.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    kind: Kind,
+    listener: usize,
+}
+
 /// What one address has.
 #[derive(Debug, Default)]
 struct Held {
     connections: usize,
     /// Those that may be silent yet, oldest first. Others among them are left out when they are met.
-    openings: VecDeque<(Kind, Arc<Opening>)>,
+    openings: VecDeque<(Place, Arc<Opening>)>,
 }
 
 impl Held {
-    /// Makes the oldest connection that has sent no request give its place to a new one of its kind.
-    fn gives_way(&mut self, kind: Kind, now: Instant) -> bool {
-        while let Some((of, oldest)) = self.openings.front() {
-            if oldest.is_silent() && (*of != kind || oldest.age(now) < SILENT_MIN) {
-                return false;
+    /// Makes the oldest connection that has sent no request give its place to a new one of its kind, and on `listener`
+    /// if there is one. Returns which place that was.
+    fn gives_way(&mut self, kind: Kind, listener: Option<usize>, now: Instant) -> Option<Place> {
+        while let Some((place, oldest)) = self.openings.front() {
+            let fits = place.kind == kind && listener.is_none_or(|listener| place.listener == listener);
+            if oldest.is_silent() && (!fits || oldest.age(now) < SILENT_MIN) {
+                return None;
             }
-            if let Some((_, oldest)) = self.openings.pop_front()
+            if let Some((place, oldest)) = self.openings.pop_front()
                 && oldest.give_way()
             {
-                return true;
+                return Some(place);
             }
         }
-        false
+        None
     }
 
-    fn opened(&mut self, kind: Kind, opening: Arc<Opening>) {
+    fn opened(&mut self, place: Place, opening: Arc<Opening>) {
         if self.openings.len() > 2 * self.connections + SHARE_MIN {
             self.openings.retain(|(_, opening)| opening.is_silent());
         }
-        self.openings.push_back((kind, opening));
+        self.openings.push_back((place, opening));
     }
 }
 
@@ -158,6 +183,9 @@ struct Counts {
     accepted: u64,
     /// By [`Kind`].
     held: [usize; 3],
+    /// By listener, as far as there were any.
+    on_listener: Vec<usize>,
+    limits: ConnectionLimits,
     per_ip: Map<IpAddr, Held>,
     second: Second,
     /// Addresses of the cluster's other nodes.
@@ -165,11 +193,16 @@ struct Counts {
 }
 
 impl Counts {
-    /// The limit that keeps a connection of this kind out.
-    fn refusal(&self, ip: IpAddr, kind: Kind, limits: &ConnectionLimits) -> Option<Refused> {
-        let (free, most) = self.free(kind, limits);
+    /// The limit that keeps a connection out.
+    fn refusal(&self, ip: IpAddr, Place { kind, listener }: Place) -> Option<Refused> {
+        let limits = &self.limits;
+        let (free, most) = self.free(kind);
         if free == 0 {
             return Some(Refused::Total(most));
+        }
+        let of_listener = limits.listeners_max.get(listener).copied().unwrap_or(usize::MAX);
+        if self.on_listener.get(listener).is_some_and(|held| *held >= of_listener) || of_listener == 0 {
+            return Some(Refused::Listener(of_listener));
         }
         let overridden = limits.connections_per_ip_overrides.iter().find(|(known, _)| *known == ip);
         let held = self.per_ip.get(&ip).map_or(0, |held| held.connections);
@@ -182,26 +215,40 @@ impl Counts {
     }
 
     /// How many places are free for one of this kind, and how many it has at most.
-    fn free(&self, kind: Kind, limits: &ConnectionLimits) -> (usize, usize) {
+    fn free(&self, kind: Kind) -> (usize, usize) {
+        let limits = &self.limits;
         let all = limits.connections_max.saturating_add(limits.reserved_max);
-        let left = all - self.held.iter().sum::<usize>();
+        // More may be held than a limit that was lowered allows.
+        let left = all.saturating_sub(self.held.iter().sum::<usize>());
         // What the other nodes have not taken of their half stays theirs.
         let kept = (limits.reserved_max / 2).saturating_sub(self.held[Kind::Peer as usize]);
         match kind {
             Kind::Peer => (left, all),
             Kind::Stranger => (left.saturating_sub(kept), all - limits.reserved_max / 2),
             Kind::Client => {
-                let clients = limits.connections_max - self.held[Kind::Client as usize];
+                let clients = limits.connections_max.saturating_sub(self.held[Kind::Client as usize]);
                 (left.saturating_sub(kept).min(clients), limits.connections_max)
             }
         }
+    }
+
+    fn entered(&mut self, place: Place) {
+        self.held[place.kind as usize] += 1;
+        if self.on_listener.len() <= place.listener {
+            self.on_listener.resize(place.listener + 1, 0);
+        }
+        self.on_listener[place.listener] += 1;
+    }
+
+    fn left(&mut self, place: Place) {
+        self.held[place.kind as usize] -= 1;
+        self.on_listener[place.listener] -= 1;
     }
 }
 
 /// Counts the connections of all listeners. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Gate {
-    limits: Arc<ConnectionLimits>,
     counts: Arc<Mutex<Counts>>,
 }
 
@@ -210,7 +257,7 @@ pub struct Gate {
 pub struct ConnectionSlot {
     gate: Gate,
     ip: IpAddr,
-    kind: Kind,
+    place: Place,
     number: ConnectionNumber,
     opening: Arc<Opening>,
 }
@@ -235,7 +282,12 @@ impl ConnectionSlot {
 
 impl Gate {
     pub fn new(limits: ConnectionLimits) -> Self {
-        Self { limits: Arc::new(limits), counts: Arc::default() }
+        Self { counts: Arc::new(Mutex::new(Counts { limits, ..Counts::default() })) }
+    }
+
+    /// New limits, for the connections that come from now on.
+    pub fn set_limits(&self, limits: ConnectionLimits) {
+        self.counts().limits = limits;
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -253,68 +305,63 @@ impl Gate {
 
     /// Whether more than half of the places are taken.
     pub fn is_crowded(&self) -> bool {
-        self.counts().held[Kind::Client as usize] > self.limits.connections_max / 2
+        let counts = self.counts();
+        counts.held[Kind::Client as usize] > counts.limits.connections_max / 2
     }
 
-    /// A connection to a listener; `is_reserved`: of brokers or controllers.
+    /// A connection to a listener.
     ///
     /// # Errors
     /// The limit that is reached.
-    pub fn enter(&self, ip: IpAddr, is_reserved: bool) -> Result<ConnectionSlot, Refused> {
-        self.enter_at(ip, is_reserved, barnabas_clock::now())
+    pub fn enter(&self, ip: IpAddr, entrance: Entrance) -> Result<ConnectionSlot, Refused> {
+        self.enter_at(ip, entrance, barnabas_clock::now())
     }
 
-    fn enter_at(&self, ip: IpAddr, is_reserved: bool, now: Instant) -> Result<ConnectionSlot, Refused> {
-        self.keeps_pace(ip, is_reserved, now)?;
-        self.place(ip, is_reserved, now)
+    fn enter_at(&self, ip: IpAddr, entrance: Entrance, now: Instant) -> Result<ConnectionSlot, Refused> {
+        self.keeps_pace(ip, entrance.is_reserved, now)?;
+        self.place(ip, entrance, now)
     }
 
     /// A connection from an address with a quota: that alone limits its rate.
     ///
     /// # Errors
     /// The limit on numbers that is reached.
-    pub fn enter_by_quota(&self, ip: IpAddr, is_reserved: bool) -> Result<ConnectionSlot, Refused> {
-        self.place(ip, is_reserved, barnabas_clock::now())
+    pub fn enter_by_quota(&self, ip: IpAddr, entrance: Entrance) -> Result<ConnectionSlot, Refused> {
+        self.place(ip, entrance, barnabas_clock::now())
     }
 
     fn keeps_pace(&self, ip: IpAddr, is_reserved: bool, now: Instant) -> Result<(), Refused> {
-        let rate = self.limits.per_ip_second_max;
-        if is_reserved || rate == u32::MAX || self.counts().second.admits(ip.to_canonical(), rate, now) {
+        let mut counts = self.counts();
+        let rate = counts.limits.per_ip_second_max;
+        if is_reserved || rate == u32::MAX || counts.second.admits(ip.to_canonical(), rate, now) {
             return Ok(());
         }
         Err(Refused::Rate(rate))
     }
 
-    fn place(&self, ip: IpAddr, is_reserved: bool, now: Instant) -> Result<ConnectionSlot, Refused> {
+    fn place(&self, ip: IpAddr, entrance: Entrance, now: Instant) -> Result<ConnectionSlot, Refused> {
         let ip = ip.to_canonical();
         let mut counts = self.counts();
-        let limits = &self.limits;
-        let kind = match (is_reserved, counts.peers.contains(&ip)) {
+        let kind = match (entrance.is_reserved, counts.peers.contains(&ip)) {
             (false, _) => Kind::Client,
             (true, true) => Kind::Peer,
             (true, false) => Kind::Stranger,
         };
-        let refusal = counts.refusal(ip, kind, limits);
-        let Counts { per_ip, held: of_kind, accepted, .. } = &mut *counts;
-        let held = per_ip.entry(ip).or_default();
-        match refusal {
+        let place = Place { kind, listener: entrance.listener };
+        if let Some(refused) = counts.refusal(ip, place) {
+            let on = matches!(refused, Refused::Listener(_)).then_some(place.listener);
+            let given = counts.per_ip.get_mut(&ip).and_then(|held| held.gives_way(kind, on, now));
             // Its place is taken over.
-            Some(_) if held.gives_way(kind, now) => {}
-            Some(refused) => {
-                if held.connections == 0 {
-                    per_ip.remove(&ip);
-                }
-                return Err(refused);
-            }
-            None => {
-                of_kind[kind as usize] += 1;
-                held.connections += 1;
-            }
+            counts.left(given.ok_or(refused)?);
+        } else {
+            counts.per_ip.entry(ip).or_default().connections += 1;
         }
-        *accepted += 1;
+        counts.entered(place);
+        counts.accepted += 1;
         let opening = Arc::new(Opening::new(now));
-        held.opened(kind, opening.clone());
-        Ok(ConnectionSlot { gate: self.clone(), ip, kind, number: ConnectionNumber(*accepted), opening })
+        counts.per_ip.entry(ip).or_default().opened(place, opening.clone());
+        let number = ConnectionNumber(counts.accepted);
+        Ok(ConnectionSlot { gate: self.clone(), ip, place, number, opening })
     }
 }
 
@@ -325,7 +372,7 @@ impl Drop for ConnectionSlot {
             // Another connection has the place.
             return;
         }
-        counts.held[self.kind as usize] -= 1;
+        counts.left(self.place);
         if let Some(held) = counts.per_ip.get_mut(&self.ip) {
             held.connections -= 1;
             if held.connections == 0 {

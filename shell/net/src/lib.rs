@@ -28,6 +28,6 @@ pub use accept::{Acceptor, BindError, CreationQuotas, OverQuota, SocketOptions, 
 pub use budget::{Account, Budget, Claim, Press, Standing};
 pub use frame_reader::{FrameError, FrameReader, Stranger};
 pub use frame_writer::FrameWriter;
-pub use gate::{ConnectionLimits, ConnectionSlot, FirstRequest, Gate, Refused};
+pub use gate::{ConnectionLimits, ConnectionSlot, Entrance, FirstRequest, Gate, Refused};
 pub use pace::{Pace, TooSlow};
 pub use stream::{Accepted, Detached, HandshakeError, ReadHalf, Stream, WriteHalf, accept};

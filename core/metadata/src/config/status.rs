@@ -182,7 +182,10 @@ const BROKER: &[(&str, Status)] = &[
     ("log.scrub.*", Applied),
     ("log.segment.*", Applied),
     ("max.connection.creation.rate", Applied),
-    ("max.connections", Applied),
+    (
+        "max.connections",
+        Emulated("a lower number closes no open connection: new ones are refused until enough have ended"),
+    ),
     ("max.connections.per.ip", Applied),
     ("max.connections.per.ip.overrides", Applied),
     ("max.decompressed.message.bytes", Applied),

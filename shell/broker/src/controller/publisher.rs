@@ -26,6 +26,7 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
         in_force::set_min_free(&node.log_dirs.directories, &node.cluster.config.load());
         node.logins.reconfigure(&node.cluster.config.load());
         node.workers.connection_quotas.reconfigure(&node.cluster.config.load());
+        node.workers.connection_places.reconfigure(&node.cluster.config.load());
         node.peers.tls.reconfigure(&node.cluster.config.load(), node.clock.wall().0 / 1000);
         node.peers.replication.throttles.configure(&node.cluster.config.load());
     }

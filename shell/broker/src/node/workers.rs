@@ -1,6 +1,7 @@
 //! The workers of this node: their mailboxes, what they count, and the memory and sessions that they share.
 
 pub mod complaints;
+pub mod connection_places;
 pub mod connection_quotas;
 pub mod coordinator_memory;
 pub mod fetch_sessions;
@@ -17,6 +18,7 @@ use barnabas_metadata::config::BrokerConfig;
 use barnabas_metrics::{Meter, Metering};
 use barnabas_net::Budget;
 use complaints::Complaints;
+use connection_places::ConnectionPlaces;
 use connection_quotas::ConnectionQuotas;
 use coordinator_memory::CoordinatorMemory;
 use fetch_sessions::FetchSessionShards;
@@ -50,6 +52,7 @@ pub struct Workers {
     pub coordinator_memory: CoordinatorMemory,
     pub quotas: Quotas,
     pub connection_quotas: ConnectionQuotas,
+    pub connection_places: ConnectionPlaces,
     /// A client has asked this broker for a group since the start.
     pub groups_are_wanted: AtomicBool,
     connections: AtomicU64,
@@ -65,7 +68,7 @@ pub struct Workers {
 impl Workers {
     pub fn new(
         config: &BrokerConfig,
-        listeners: &[(Listener, SocketAddr)],
+        (listeners, connection_places): (&[(Listener, SocketAddr)], ConnectionPlaces),
         mailboxes: Vec<Mailbox>,
         meter: Arc<Meter>,
         memory_bytes: u64,
@@ -93,6 +96,7 @@ impl Workers {
             coordinator_memory: CoordinatorMemory::default(),
             quotas: Quotas::new(config),
             connection_quotas: ConnectionQuotas::new(config, listeners),
+            connection_places,
             groups_are_wanted: AtomicBool::new(false),
             connections: AtomicU64::new(0),
             memory_bytes,

@@ -11,38 +11,24 @@ use super::Failure;
 use crate::mailbox::Command;
 use crate::mailbox::NewConnection;
 use crate::node::Node;
+use crate::node::workers::connection_places::ConnectionPlaces;
 use crate::requests::session::MOVE_PATIENCE;
 use barnabas_base::Text;
 use barnabas_config::{Listener, NodeConfig};
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_net::{Acceptor, ConnectionLimits, ConnectionSlot, Detached, Gate, SocketOptions};
+use barnabas_net::{Acceptor, ConnectionSlot, Detached, Entrance, SocketOptions};
+use barnabas_security::quotas::places::Room;
 use handshakes::{Handshakes, Opening};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-const PER_IP: &str = "max.connections.per.ip";
-/// Connections for brokers and controllers alone: a part of all, and no more than a large cluster needs.
-const RESERVED_SHARE: usize = 8;
-const RESERVED_MAX: usize = 128;
-/// Connections over the quota of their address, until they are closed: a part of all as well.
-const HELD_SHARE: usize = 16;
-const HELD_MAX: usize = 256;
-
-type Bound = (Vec<Acceptor>, Vec<(Listener, SocketAddr)>);
+type Bound = (Vec<Acceptor>, Vec<(Listener, SocketAddr)>, ConnectionPlaces);
 
 pub fn bind(config: &NodeConfig, broker_config: &BrokerConfig, descriptors: usize) -> Result<Bound, Failure> {
-    let count = |key| usize::try_from(broker_config.long(key)).unwrap_or(usize::MAX);
-    let has_reserved = config.listeners.all.iter().any(|listener| listener.is_reserved);
-    let reserved_max = if has_reserved { (descriptors / RESERVED_SHARE).min(RESERVED_MAX) } else { 0 };
-    let held_max = (descriptors / HELD_SHARE).min(HELD_MAX);
-    let gate = Gate::new(ConnectionLimits {
-        connections_max: count("max.connections").min(descriptors - reserved_max - held_max),
-        reserved_max,
-        connections_per_ip_max: is_given(broker_config, PER_IP).then(|| count(PER_IP)),
-        connections_per_ip_overrides: per_ip_overrides(broker_config)?,
-        per_ip_second_max: u32::try_from(broker_config.long("connections.per.ip.second.max"))
-            .unwrap_or(u32::MAX),
-    });
+    let all = &config.listeners.all;
+    let room = Room::of(descriptors, all.iter().any(|listener| listener.is_reserved));
+    let names = all.iter().map(|listener| listener.endpoint.listener.as_str().to_owned());
+    let places = ConnectionPlaces::open(broker_config, names.collect(), room)?;
     let buffer = |key| usize::try_from(broker_config.long(key)).ok();
     let options = SocketOptions {
         backlog: backlog(broker_config),
@@ -53,15 +39,15 @@ pub fn bind(config: &NodeConfig, broker_config: &BrokerConfig, descriptors: usiz
     };
     let mut acceptors = Vec::new();
     let mut listeners = Vec::new();
-    for listener in &config.listeners.all {
-        let acceptor =
-            Acceptor::bind(&listener.endpoint.host, listener.endpoint.port, gate.clone(), options)?
-                .reserved(listener.is_reserved)
-                .holding(held_max / config.listeners.all.len().max(1));
+    for (number, listener) in all.iter().enumerate() {
+        let (host, port) = (&listener.endpoint.host, listener.endpoint.port);
+        let acceptor = Acceptor::bind(host, port, places.gate().clone(), options)?
+            .entrance(Entrance { listener: number, is_reserved: listener.is_reserved })
+            .holding(room.held / all.len().max(1));
         listeners.push((listener.clone(), acceptor.local_addr()));
         acceptors.push(acceptor);
     }
-    Ok((acceptors, listeners))
+    Ok((acceptors, listeners, places))
 }
 
 /// Kafka's default of 50 makes thousands of clients that come at once wait seconds for their retransmitted SYN.
@@ -73,21 +59,6 @@ fn backlog(broker_config: &BrokerConfig) -> i32 {
 /// Kafka's default of 100 KiB would switch the kernel's own tuning off: it counts only where the operator set it.
 fn is_given(broker_config: &BrokerConfig, key: &str) -> bool {
     broker_config.given().get(key).is_some()
-}
-
-fn per_ip_overrides(broker_config: &BrokerConfig) -> Result<Vec<(std::net::IpAddr, usize)>, Failure> {
-    const KEY: &str = "max.connections.per.ip.overrides";
-    let mut overrides = Vec::new();
-    for entry in broker_config.list(KEY).into_iter().filter(|entry| !entry.is_empty()) {
-        // An IPv6 address holds colons itself: the number stands after the last one.
-        let parsed = entry
-            .rsplit_once(':')
-            .and_then(|(address, count)| Some((address.trim().parse().ok()?, count.trim().parse().ok()?)));
-        overrides.push(parsed.ok_or_else(|| {
-            format!("{KEY}: '{entry}' is no address and number. Example: {KEY}=10.0.0.7:100")
-        })?);
-    }
-    Ok(overrides)
 }
 
 type Accepting = (Vec<tokio::task::JoinHandle<()>>, Vec<(usize, Acceptor)>);

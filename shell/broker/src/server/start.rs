@@ -67,7 +67,7 @@ pub fn start(
     let memory_bytes = memory::allowed_bytes();
     in_force::check(&broker_config, &*disk, &places, memory_bytes)?;
     let tls = NodeTls::load(config)?;
-    let (acceptors, listeners) = bind(config, &broker_config, descriptors.connections)?;
+    let (acceptors, listeners, connection_places) = bind(config, &broker_config, descriptors.connections)?;
     insecure::check(&broker_config, &listeners, &tls)?;
     let metrics_listener = endpoint::bind(broker_config.value(endpoint::KEY))
         .map_err(|error| ConfigError::value(endpoint::KEY, error.to_string(), endpoint::EXAMPLE))?;
@@ -100,6 +100,7 @@ pub fn start(
         tls,
         mailboxes,
         listeners,
+        connection_places,
         directories,
         open_files_max: descriptors.log_files,
         config: broker_config,
@@ -129,9 +130,7 @@ fn run(
     let workers = start_workers(&node, inboxes)?;
     let committers = start_committers(&node)?;
     let quorum = quorum_worker::start(member.quorum, member.files, member.requests, node.clone())?;
-    if let Some(acceptor) = acceptors.first() {
-        peer_addresses::watch(&node, acceptor.gate().clone());
-    }
+    peer_addresses::watch(&node, node.workers.connection_places.gate().clone());
     let handshakes = node.peers.tls.is_used().then(Handshakes::start).transpose()?;
     if handshakes.is_some() {
         handshakes::watch(&node, node.peers.tls.clone())?;

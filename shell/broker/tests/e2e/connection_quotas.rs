@@ -1,5 +1,5 @@
 //! Quotas on new connections: an address over its quota is refused service, and a listener over its rate makes new
-//! connections wait.
+//! connections wait. And the limits on their number, which change while the node runs.
 
 use crate::harness::cluster::eventually;
 use crate::harness::{Client, TestNode, binary, free_port, metric};
@@ -125,5 +125,36 @@ fn connections_over_the_rate_of_a_listener_wait() {
     });
     configs(&node, &format!("--alter --broker-defaults --delete-config {rate}"));
     assert_eq!(answered(&node), COUNT);
+    assert!(node.stop().success());
+}
+
+/// So many more connections than are open are served. Those of a look before may still be closing.
+fn free_places(node: &TestNode, expected: usize) {
+    eventually("so many more are served", || answered(node) == expected);
+}
+
+#[test]
+fn changed_numbers_of_connections_are_in_force_at_once() {
+    let mut node = TestNode::start();
+    // They were there before the limits, and stay.
+    let mut kept: Vec<Client> = (0..6).map(|_| node.client()).collect();
+    let mut answers =
+        || kept.iter_mut().all(|client| client.try_call(ApiVersionsRequest::default(), 0).is_some());
+    assert!(answers());
+    free_places(&node, COUNT);
+    for key in ["max.connections", "listener.name.plaintext.max.connections", "max.connections.per.ip"] {
+        configs(&node, &format!("--alter --broker-defaults --add-config {key}=9"));
+        free_places(&node, 3);
+        // More are open than may be, as the tool's own connection was.
+        configs(&node, &format!("--alter --broker-defaults --add-config {key}=8"));
+        free_places(&node, 2);
+        assert!(answers(), "{key}");
+        configs(&node, &format!("--alter --broker-defaults --delete-config {key}"));
+        free_places(&node, COUNT);
+    }
+    let (all, own) = ("max.connections.per.ip=7", "max.connections.per.ip.overrides=127.0.0.1:10");
+    configs(&node, &format!("--alter --broker-defaults --add-config {all}"));
+    configs(&node, &format!("--alter --broker-defaults --add-config {own}"));
+    free_places(&node, 4);
     assert!(node.stop().success());
 }

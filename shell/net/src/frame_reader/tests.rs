@@ -1,11 +1,13 @@
 use super::*;
 use crate::Stream;
-use crate::{Budget, ConnectionLimits, Gate};
+use crate::{Budget, ConnectionLimits, Entrance, Gate};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+
+const CLIENTS: Entrance = Entrance { listener: 0, is_reserved: false };
 
 async fn pair() -> (TcpStream, Stream) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
@@ -15,7 +17,7 @@ async fn pair() -> (TcpStream, Stream) {
 
 fn place() -> FirstRequest {
     let gate = Gate::new(ConnectionLimits::default());
-    gate.enter([127, 0, 0, 1].into(), false).expect("room").first_request()
+    gate.enter([127, 0, 0, 1].into(), CLIENTS).expect("room").first_request()
 }
 
 fn frame(body: &[u8]) -> Vec<u8> {
@@ -218,14 +220,14 @@ async fn silent_connection_whose_place_is_taken_ends() {
     let limits = ConnectionLimits { connections_per_ip_max: Some(1), ..Default::default() };
     let gate = Gate::new(limits);
     let ip = [127, 0, 0, 1].into();
-    let slot = gate.enter(ip, false).expect("room");
+    let slot = gate.enter(ip, CLIENTS).expect("room");
     let (mut client, mut server) = pair().await;
     client.write_all(&[0, 0]).await.expect("writes");
     let mut reader = FrameReader::new(Budget::new(1 << 20).claim(None), 1 << 20).paced(slot.first_request());
     let mut halves = server.split();
     let newcomer = async {
         loop {
-            if let Ok(new) = gate.enter(ip, false) {
+            if let Ok(new) = gate.enter(ip, CLIENTS) {
                 return new;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -1,7 +1,7 @@
 //! Frames over TLS, on real sockets.
 
 use super::*;
-use crate::{Budget, ConnectionLimits, FrameError, FrameReader, FrameWriter, Gate};
+use crate::{Budget, ConnectionLimits, Entrance, FrameError, FrameReader, FrameWriter, Gate};
 use barnabas_tls::{ServerTls, TlsSettings};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::sync::Arc;
@@ -44,7 +44,9 @@ async fn sockets() -> (TcpStream, std::net::TcpStream) {
 }
 
 fn place() -> crate::FirstRequest {
-    let slot = Gate::new(ConnectionLimits::default()).enter([127, 0, 0, 1].into(), false).expect("a place");
+    let entrance = Entrance { listener: 0, is_reserved: false };
+    let slot =
+        Gate::new(ConnectionLimits::default()).enter([127, 0, 0, 1].into(), entrance).expect("a place");
     slot.first_request()
 }
 

@@ -11,6 +11,7 @@ use crate::node::log_dirs::deletions::Deletions;
 use crate::node::peers::controller::ControllerHandle;
 use crate::node::peers::planted::Mistake;
 use crate::node::shutdown::Shutdown;
+use crate::node::workers::connection_places::ConnectionPlaces;
 use crate::node::{Node, NodeParts};
 use crate::requests::session::MOVE_PATIENCE;
 use crate::server::worker;
@@ -24,8 +25,9 @@ use barnabas_metadata::config::{BrokerConfig, Properties, StaticConfig};
 use barnabas_metadata::{Changes, Delta, Image, MetadataVersion, Provenance, ResourceType};
 use barnabas_metrics::Meter;
 use barnabas_net::links::{Address, Link, LinkSettings, LinkThread};
-use barnabas_net::{Acceptor, ConnectionLimits, Gate, SocketOptions};
+use barnabas_net::{Acceptor, SocketOptions};
 use barnabas_quorum::raft::requests::Here;
+use barnabas_security::quotas::places::Room;
 use barnabas_storage::{Disk, LogDir, MetaProperties};
 use barnabas_wire::messages::alter_partition_response::{PartitionData, TopicData};
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -505,7 +507,9 @@ impl Broker {
         let directories = Directories::new(vec![Directory::new(log_dir, directory_id, true)]);
         directories[0].lock().begin().expect("begins");
         let options = SocketOptions { backlog: 64, send_buffer_bytes: None, receive_buffer_bytes: None };
-        let acceptor = Acceptor::bind("127.0.0.1", 0, Gate::new(ConnectionLimits::default()), options);
+        let places =
+            ConnectionPlaces::open(&config, Vec::new(), Room::of(1024, false)).expect("no overrides");
+        let acceptor = Acceptor::bind("127.0.0.1", 0, places.gate().clone(), options);
         let acceptor = acceptor.expect("binds");
         let address = acceptor.local_addr();
         let endpoint = Endpoint {
@@ -538,6 +542,7 @@ impl Broker {
             links,
             mailboxes,
             listeners: vec![(listener, address)],
+            connection_places: places,
             directories,
             config,
             controller,

@@ -1,7 +1,7 @@
 //! Which configurations a group or a client-metrics subscription may have, beyond type and range of each key.
 //!
-//! Source: Kafka 4.4 `GroupConfig.validate`, `ClientMetricsConfigs.validate`. Not checked here: whether the patterns of
-//! `match` are regular expressions in Java's eyes.
+//! Source: Kafka 4.4 `GroupConfig.validate`, `ClientMetricsConfigs.validate`. Not checked here: `match`
+//! (core/telemetry's `check_match`), which needs regular expressions.
 
 use super::value::{parse_list, parse_whole};
 use super::{BrokerConfig, Kind, Properties, Resource, ValueError, check, nearest};
@@ -27,8 +27,6 @@ pub enum GroupConfigRefusal {
     Assignor { key: &'static str, value: String, known: String },
     #[error("{key} must not start with '__'")]
     InternalTopic { key: &'static str },
-    #[error("Illegal client matching pattern: {0}")]
-    Pattern(String),
 }
 
 /// A group's key, and the broker's bounds for it: none, where `""`.
@@ -182,26 +180,11 @@ fn check_names(own: &Properties, broker: &BrokerConfig) -> Result<(), GroupConfi
 pub fn validate_client_metrics_configs(own: &Properties) -> Result<(), GroupConfigRefusal> {
     const LEAST_MS: i64 = 100;
     const MOST_MS: i64 = 3_600_000;
-    const MATCHED: &[&str] = &[
-        "client_id",
-        "client_instance_id",
-        "client_software_name",
-        "client_software_version",
-        "client_source_address",
-        "client_source_port",
-    ];
     check_each(Resource::ClientMetrics, "client metrics", own)?;
     let key = "interval.ms";
     let interval = own.get(key).and_then(|value| parse_whole(Kind::Int, value));
     if interval.is_some_and(|interval| !(LEAST_MS..=MOST_MS).contains(&interval)) {
         return Err(GroupConfigRefusal::Range { key, least: LEAST_MS, most: MOST_MS });
-    }
-    for pattern in own.get("match").iter().flat_map(|patterns| parse_list(patterns)) {
-        let mut parts = pattern.split('=');
-        let is_known = parts.next().is_some_and(|name| MATCHED.contains(&name.trim()));
-        if !is_known || parts.count() != 1 {
-            return Err(GroupConfigRefusal::Pattern(pattern.to_owned()));
-        }
     }
     Ok(())
 }

@@ -40,7 +40,7 @@ pub use synonyms::{Unit, broker_synonyms, group_synonym, topic_synonyms};
 pub use topic_config::{
     CleanupPolicy, Compression, TimestampType, TopicConfig, TopicConfigRefusal, validate_topic_configs,
 };
-pub use value::{ValueError, canonical, check, check_cordoned_log_dirs, range};
+pub use value::{ValueError, canonical, check, check_cordoned_log_dirs, parse_list, range};
 
 /// Whose keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -441,9 +441,6 @@ fn a_subscription_is_checked() {
     };
     assert_eq!(says("interval.ms", "100"), "ok");
     assert_eq!(says("interval.ms", "99"), "interval.ms must be in the range 100 to 3600000 inclusive.");
-    assert_eq!(says("match", "client_id=a.*, client_source_port=1"), "ok");
-    assert_eq!(says("match", "client=a"), "Illegal client matching pattern: client=a");
-    assert_eq!(says("match", "client_id"), "Illegal client matching pattern: client_id");
     assert_eq!(
         says("intervall.ms", "1"),
         "Unknown client metrics config name: intervall.ms; did you mean interval.ms?"

@@ -163,7 +163,7 @@ pub(super) fn parse_whole(kind: Kind, value: &str) -> Option<i64> {
 }
 
 /// The entries of a list; none in an empty text.
-pub(super) fn parse_list(value: &str) -> impl Iterator<Item = &str> {
+pub fn parse_list(value: &str) -> impl Iterator<Item = &str> {
     let value = value.trim();
     value.split(',').map(str::trim).filter(move |_| !value.is_empty())
 }

@@ -324,7 +324,9 @@ fn check_resource(
             if target.kind == ResourceType::Group {
                 return config::validate_group_configs(all, case.config).map_err(of_config);
             }
-            config::validate_client_metrics_configs(all).map_err(of_config)
+            config::validate_client_metrics_configs(all).map_err(of_config)?;
+            barnabas_telemetry::check_match(all.get("match").unwrap_or_default())
+                .map_err(|error| Refusal::new(ErrorCode::InvalidConfig, error.to_string()))
         }
         ResourceType::BrokerLogger => Ok(()),
     }

@@ -145,7 +145,10 @@ pub fn inflate(codec: Codec, input: Bytes) -> Result<Bytes, BatchError> {
 }
 
 /// As [`inflate`], with the caller's limit where that is lower.
-pub(super) fn inflate_within(codec: Codec, input: Bytes, limit: usize) -> Result<Bytes, BatchError> {
+///
+/// # Errors
+/// As [`inflate`].
+pub fn inflate_within(codec: Codec, input: Bytes, limit: usize) -> Result<Bytes, BatchError> {
     let limit = limit.min(inflated_limit(input.len()));
     inflate_for_magic(codec, input, 2, limit)
 }

@@ -20,7 +20,7 @@ use crate::k18_api_versions::Listener;
 /// What a request needs as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// Nothing: it authenticates, or tells what every client may know.
+    /// Nothing: it authenticates, tells what every client may know, or takes what the client says of itself.
     Nothing,
     /// One of these operations on the cluster.
     Cluster(&'static [Operation]),
@@ -140,6 +140,7 @@ pub fn rule(api: ApiKey, listener: Listener) -> Option<Rule> {
     let of_cluster = || OF_THE_CLUSTER.iter().find(|(_, apis)| apis.contains(&api)).map(|row| row.0);
     Some(match api {
         ApiKey::ApiVersions | ApiKey::SaslHandshake | ApiKey::SaslAuthenticate => Rule::Nothing,
+        ApiKey::GetTelemetrySubscriptions | ApiKey::PushTelemetry => Rule::Nothing,
         ApiKey::DescribeCluster if listener == Listener::Controller => Rule::Cluster(&[Alter]),
         ApiKey::Fetch if listener == Listener::Controller => Rule::Cluster(&[ClusterAction]),
         ApiKey::JoinGroup | ApiKey::SyncGroup | ApiKey::Heartbeat | ApiKey::LeaveGroup => Rule::Group,

@@ -119,6 +119,8 @@ files!(
     "k68_consumer_group_heartbeat",
     "k69_consumer_group_describe",
     "k70_controller_registration",
+    "k71_get_telemetry_subscriptions",
+    "k72_push_telemetry",
     "k73_assign_replicas_to_dirs",
     "k74_list_config_resources",
     "k75_describe_topic_partitions",

@@ -13,7 +13,7 @@
 //! | 5 | the client says which cluster and node it means (KIP-1242) |
 //!
 //! ## Left out
-//! - APIs that this node does not answer yet: those of client metrics, and key 93.
+//! - The API that this node does not answer yet: key 93.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleApiVersionsRequest`, `ApiVersionsRequest`, `ApiVersionsResponse`.
 
@@ -86,6 +86,8 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::ListTransactions,
     ApiKey::ConsumerGroupHeartbeat,
     ApiKey::ConsumerGroupDescribe,
+    ApiKey::GetTelemetrySubscriptions,
+    ApiKey::PushTelemetry,
     ApiKey::ListConfigResources,
     ApiKey::DescribeTopicPartitions,
     ApiKey::ShareGroupHeartbeat,

@@ -89,6 +89,8 @@ pub mod k67_allocate_producer_ids;
 pub mod k68_consumer_group_heartbeat;
 pub mod k69_consumer_group_describe;
 pub mod k70_controller_registration;
+pub mod k71_get_telemetry_subscriptions;
+pub mod k72_push_telemetry;
 pub mod k73_assign_replicas_to_dirs;
 pub mod k74_list_config_resources;
 pub mod k75_describe_topic_partitions;

@@ -56,10 +56,10 @@ impl<'a> Said<'a> {
         list.split(',').filter(|item| !item.is_empty()).map(|item| item.parse().unwrap()).collect()
     }
 
-    /// Words of the form `key=value` whose key holds a dot: configs.
+    /// Words of the form `key=value` whose key holds a dot, or is `match`: configs.
     fn configs(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         let pairs = self.words.iter().filter_map(|word| word.split_once('='));
-        pairs.filter(|(key, _)| key.contains('.'))
+        pairs.filter(|(key, _)| key.contains('.') || *key == "match")
     }
 }
 

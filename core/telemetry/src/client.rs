@@ -22,7 +22,10 @@ impl Default for Software {
 
 impl Software {
     pub fn new(name: &str, version: &str) -> Self {
-        Self { name: Text::from(cut(name, NAME_BYTES_MAX)), version: Text::from(cut(version, NAME_BYTES_MAX)) }
+        Self {
+            name: Text::from(cut(name, NAME_BYTES_MAX)),
+            version: Text::from(cut(version, NAME_BYTES_MAX)),
+        }
     }
 
     /// Whether it aborts its process when none of the metrics that it is asked for is one of its own (librdkafka#4833,
@@ -32,7 +35,9 @@ impl Software {
         let own = if &*self.name == "librdkafka" { Some(&*self.version) } else { None };
         let version = own.or_else(|| self.version.split_once("librdkafka-").map(|(_, version)| version));
         let rest = version.and_then(|version| version.trim_start_matches('v').strip_prefix("2.5."));
-        rest.is_some_and(|patch| matches!(patch.as_bytes(), [b'0'..=b'2'] | [b'0'..=b'2', b'.' | b'-' | b'+', ..]))
+        rest.is_some_and(|patch| {
+            matches!(patch.as_bytes(), [b'0'..=b'2'] | [b'0'..=b'2', b'.' | b'-' | b'+', ..])
+        })
     }
 }
 

@@ -16,6 +16,9 @@ pub fn read(codec: Codec, metrics: Bytes, bytes_max: usize, limits: Limits) -> R
     if metrics.is_empty() {
         return Ok(Points::default());
     }
+    if codec == Codec::None && metrics.len() > bytes_max {
+        return Err(ErrorCode::TelemetryTooLarge);
+    }
     let inflated = inflate_within(codec, metrics, bytes_max).map_err(|error| match error {
         BatchError::TooLarge { .. } => ErrorCode::TelemetryTooLarge,
         _ => ErrorCode::InvalidRecord,
@@ -47,8 +50,10 @@ mod tests {
     fn push_beyond_the_limit_or_not_otlp_is_refused() {
         let mut bomb = Vec::new();
         Compression::of(Codec::Zstd).deflate(&vec![0; 1 << 20], &mut bomb).expect("memory is there");
-        let refused = |codec, bytes: &[u8]| read(codec, Bytes::copy_from_slice(bytes), 4096, LIMITS).map(|_| ());
+        let refused =
+            |codec, bytes: &[u8]| read(codec, Bytes::copy_from_slice(bytes), 4096, LIMITS).map(|_| ());
         assert_eq!(refused(Codec::Zstd, &bomb), Err(ErrorCode::TelemetryTooLarge));
+        assert_eq!(refused(Codec::None, &[0; 4097]), Err(ErrorCode::TelemetryTooLarge));
         assert_eq!(refused(Codec::Gzip, &bomb), Err(ErrorCode::InvalidRecord));
         assert_eq!(refused(Codec::None, &[0x0a, 0x7f]), Err(ErrorCode::InvalidRecord));
         assert_eq!(refused(Codec::Zstd, &[]), Ok(()));

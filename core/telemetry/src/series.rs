@@ -155,7 +155,9 @@ fn name(metric: &str, kind: Kind) -> Text {
 /// As Prometheus takes it after a letter.
 fn word(text: &str) -> String {
     let letters = cut(text, NAME_BYTES_MAX).chars();
-    letters.map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' }).collect()
+    letters
+        .map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' })
+        .collect()
 }
 
 fn labels(attributes: &[(&str, Attribute<'_>)]) -> Vec<(Text, Text)> {

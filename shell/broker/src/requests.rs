@@ -27,7 +27,7 @@ use barnabas_wire::messages::{RequestBody, RequestHeader};
 use barnabas_wire::{ApiKey, VersionRange};
 use call::audited::Audited;
 use call::{Answer, Call, Room, Started, Starting, now};
-use cluster::{access, admin, log_dirs};
+use cluster::{access, admin, log_dirs, telemetry};
 use groups::streams;
 use session::Session;
 use share::{fetch as share_fetch, groups as share_groups, state as share_state};
@@ -109,6 +109,8 @@ fn start_call(call: Call, body: RequestBody) -> Starting {
             now(cluster::describe_topic_partitions(&call, &request))
         }
         RequestBody::ListConfigResources(request) => now(cluster::list_config_resources(&call, &request)),
+        RequestBody::GetTelemetrySubscriptions(request) => now(telemetry::subscriptions(&call, &request)),
+        RequestBody::PushTelemetry(request) => now(telemetry::push(call, *request)),
         RequestBody::CreateTopics(request) => now(admin::create_topics(call, *request)),
         RequestBody::DeleteTopics(request) => now(admin::delete_topics(call, *request)),
         RequestBody::CreatePartitions(request) => now(admin::create_partitions(call, *request)),

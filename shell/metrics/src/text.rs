@@ -1,6 +1,7 @@
 //! The text that Prometheus reads (exposition format 0.0.4): a head for each family, a line for each sample.
 //!
-//! Always true: a family is begun once, its samples stand together, and it is one of [`super::families::FAMILIES`].
+//! Always true: a family is begun once, its samples stand together, and it is one of [`super::families::FAMILIES`] or a
+//! client's ([`PUSHED`]).
 
 use crate::families::{FAMILIES, Family, Kind};
 use crate::histogram::Counts;
@@ -12,6 +13,8 @@ pub type Labels<'a> = &'a [(&'a str, &'a str)];
 /// The quantiles that the JMX exporter shows of Kafka's histograms.
 const QUANTILES: [(f64, &str); 6] =
     [(0.5, "0.50"), (0.75, "0.75"), (0.95, "0.95"), (0.98, "0.98"), (0.99, "0.99"), (0.999, "0.999")];
+/// How metrics of clients begin, and no other.
+pub const PUSHED: &str = "barnabas_telemetry_";
 /// Bounds of our own histograms of times: every power of two nanoseconds from 16 µs to 69 s, where buckets end.
 const BOUNDS_NS: std::ops::RangeInclusive<u32> = 14..=36;
 
@@ -20,6 +23,7 @@ const BOUNDS_NS: std::ops::RangeInclusive<u32> = 14..=36;
 pub struct Page {
     text: String,
     begun: Vec<&'static str>,
+    newest_pushed: String,
 }
 
 impl Page {
@@ -61,6 +65,18 @@ impl Page {
 
     pub fn count(&mut self, name: &str, labels: Labels<'_>, value: u64) {
         self.value(name, labels, value as f64);
+    }
+
+    /// A counter or a gauge that a client pushed: `name` begins with [`PUSHED`] and stands in no list. The samples of one
+    /// name come one after the other.
+    pub fn pushed(&mut self, name: &str, kind: Kind, labels: Labels<'_>, value: f64) {
+        assert!(name.starts_with(PUSHED), "{name} is no client's");
+        if self.newest_pushed != name {
+            self.newest_pushed.clear();
+            self.newest_pushed.push_str(name);
+            self.put(format_args!("# TYPE {name} {}\n", kind.word()));
+        }
+        self.sample(name, "", labels, value);
     }
 
     /// Kafka's histogram, as the JMX exporter shows it: quantiles of `recent`, count and sum of `all`. Where fewer

@@ -224,6 +224,8 @@ const NOT_AUDITED: &[ApiKey] = &[
     ApiKey::ControllerRegistration,
     ApiKey::AssignReplicasToDirs,
     ApiKey::UpdateRaftVoter,
+    ApiKey::GetTelemetrySubscriptions,
+    ApiKey::PushTelemetry,
     ApiKey::ConsumerGroupHeartbeat,
     ApiKey::StreamsGroupHeartbeat,
     ApiKey::ShareGroupHeartbeat,

@@ -314,7 +314,8 @@ const BROKER: &[(&str, Status)] = &[
     ("ssl.provider", TLS_OF_JVM),
     ("ssl.secure.random.implementation", TLS_OF_JVM),
     ("ssl.trustmanager.algorithm", TLS_OF_JVM),
-    ("telemetry.max.bytes", NotAvailable("client metrics (KIP-714) are not implemented yet")),
+    ("telemetry.max.bytes", Applied),
+    ("telemetry.series.max", Applied),
     ("transaction*", Applied),
     (
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
@@ -373,11 +374,8 @@ const GROUP: &[(&str, Status)] = &[
     ("streams.num.warmup.replicas", WARMUP),
 ];
 
-const CLIENT_METRICS: &[(&str, Status)] = &[
-    ("interval.ms", NotAvailable("client metrics (KIP-714) are not implemented yet")),
-    ("match", NotAvailable("client metrics (KIP-714) are not implemented yet")),
-    ("metrics", NotAvailable("client metrics (KIP-714) are not implemented yet")),
-];
+const CLIENT_METRICS: &[(&str, Status)] =
+    &[("interval.ms", Applied), ("match", Applied), ("metrics", Applied)];
 
 /// Kafka's own authorizer, the only one that there is here.
 pub const STANDARD_AUTHORIZER: &str = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";

@@ -325,7 +325,7 @@ fn check_resource(
                 return config::validate_group_configs(all, case.config).map_err(of_config);
             }
             config::validate_client_metrics_configs(all).map_err(of_config)?;
-            barnabas_telemetry::check_match(all.get("match").unwrap_or_default())
+            barnabas_telemetry::check_match(all.get("match").map_or("", |value| value))
                 .map_err(|error| Refusal::new(ErrorCode::InvalidConfig, error.to_string()))
         }
         ResourceType::BrokerLogger => Ok(()),

@@ -18,8 +18,7 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
-        let image =
-            with(Image::default(), "s", &[("metrics", Some("*")), ("interval.ms", Some("1000"))]);
+        let image = with(Image::default(), "s", &[("metrics", Some("*")), ("interval.ms", Some("1000"))]);
         let mut rig = Self { table: ClientTable::new(1000, LIMITS), image };
         assert_eq!(rig.table.follow(&rig.image.configs), []);
         rig
@@ -77,7 +76,10 @@ fn client_asks_once_in_an_interval_or_after_an_error_that_it_can_mend() {
     rig.get(1099).expect("after an unknown subscription");
     assert_eq!(rig.get(1099), Err(ErrorCode::ThrottlingQuotaExceeded));
     rig.get(2099).expect("an interval after the push");
-    assert_eq!(rig.push(Push { compression_type: 5, ..push }, 2100), Err(ErrorCode::UnsupportedCompressionType));
+    assert_eq!(
+        rig.push(Push { compression_type: 5, ..push }, 2100),
+        Err(ErrorCode::UnsupportedCompressionType)
+    );
     rig.get(2101).expect("after an unknown codec");
     assert_eq!(rig.push(Push { metrics_bytes: 1001, ..push }, 3100), Err(ErrorCode::TelemetryTooLarge));
     assert_eq!(rig.get(3101), Err(ErrorCode::ThrottlingQuotaExceeded));
@@ -86,8 +88,8 @@ fn client_asks_once_in_an_interval_or_after_an_error_that_it_can_mend() {
 #[test]
 fn checks_come_in_kafkas_order() {
     let mut rig = Rig::new();
-    let mut push = rig.sound();
-    push = Push { subscription_id: 1, is_terminating: true, compression_type: -1, metrics_bytes: 5000 };
+    let mut push =
+        Push { subscription_id: 1, is_terminating: true, compression_type: -1, metrics_bytes: 5000 };
     for reserved in [Uuid::ZERO, Uuid::METADATA_TOPIC] {
         assert_eq!(rig.table.push(client(reserved), push, MonotonicMs(0)), Err(ErrorCode::InvalidRequest));
     }

@@ -62,6 +62,10 @@ fn bad_entries_are_refused_with_the_entry() {
         "Illegal client matching pattern: client_software_name=[a (unclosed character class)"
     );
     for entry in ["client_id=a)(b", "client_id=(a)\\1", "client_id=(?!a)b", "client_id=\\w{1000}{1000}"] {
-        assert!(why(entry).starts_with(&format!("Illegal client matching pattern: {entry} (")), "{}", why(entry));
+        assert!(
+            why(entry).starts_with(&format!("Illegal client matching pattern: {entry} (")),
+            "{}",
+            why(entry)
+        );
     }
 }

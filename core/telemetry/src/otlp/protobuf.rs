@@ -57,7 +57,8 @@ impl<'a> Fields<'a> {
     fn field(&mut self) -> Result<(u32, Field<'a>), Malformed> {
         let tag = self.varint()?;
         let number = tag >> 3;
-        let number = u32::try_from(number).ok().filter(|number| *number > 0).ok_or(Malformed::Number(number))?;
+        let number =
+            u32::try_from(number).ok().filter(|number| *number > 0).ok_or(Malformed::Number(number))?;
         let value = match tag & 7 {
             0 => Field::Varint(self.varint()?),
             1 => Field::Fixed64(u64::from_le_bytes(self.array()?)),
@@ -115,7 +116,8 @@ mod tests {
 
     #[test]
     fn fields_come_in_their_order() {
-        let message = [0x08, 0x96, 0x01, 0x12, 0x02, b'h', b'i', 0x1d, 1, 2, 3, 4, 0x21, 1, 0, 0, 0, 0, 0, 0, 0];
+        let message =
+            [0x08, 0x96, 0x01, 0x12, 0x02, b'h', b'i', 0x1d, 1, 2, 3, 4, 0x21, 1, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(
             all(&message),
             [
@@ -130,9 +132,15 @@ mod tests {
     #[test]
     fn bytes_that_are_no_message_are_refused_once() {
         assert_eq!(all(&[0x0a, 0x05, 1, 2]), [Err(Malformed::Short)]);
-        assert_eq!(all(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]), [Err(Malformed::Short)]);
+        assert_eq!(
+            all(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]),
+            [Err(Malformed::Short)]
+        );
         assert_eq!(all(&[0x80]), [Err(Malformed::Short)]);
-        assert_eq!(all(&[0x08, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1]), [Err(Malformed::Varint)]);
+        assert_eq!(
+            all(&[0x08, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1]),
+            [Err(Malformed::Varint)]
+        );
         assert_eq!(all(&[0x0b]), [Err(Malformed::WireType(3))]);
         assert_eq!(all(&[0x02, 0]), [Err(Malformed::Number(0))]);
         assert_eq!(all(&[0x09, 1, 2]), [Err(Malformed::Short)]);

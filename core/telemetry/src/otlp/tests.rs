@@ -47,7 +47,8 @@ fn attributes_have_four_kinds_and_others_are_skipped() {
     let with = |value: &[u8]| [field(1, b"k"), field(2, value)].concat();
     let double = [vec![4 << 3 | 1], 2.5f64.to_bits().to_le_bytes().to_vec()].concat();
     let array = field(5, &field(1, &field(1, b"x")));
-    let pairs = [with(&[2 << 3, 1]), with(&[3 << 3, 9]), with(&double), with(&array), pair("k", "t"), field(1, b"k")];
+    let pairs =
+        [with(&[2 << 3, 1]), with(&[3 << 3, 9]), with(&double), with(&array), pair("k", "t"), field(1, b"k")];
     let all: Vec<u8> = pairs.iter().flat_map(|pair| field(1, pair)).collect();
     let values: Vec<Attribute<'_>> =
         attributes(&all, 1).expect("attributes").iter().map(|(_, value)| *value).collect();
@@ -73,7 +74,12 @@ fn every_cut_message_is_refused_or_shorter() {
     let whole = read_all(&message).expect("OTLP").len();
     for end in 1..message.len() {
         // The whole is one field, so that a part of it is none.
-        assert_eq!(read_all(&message[..end]), Err(Malformed::Short), "cut at {end} of {}: {whole} items", message.len());
+        assert_eq!(
+            read_all(&message[..end]),
+            Err(Malformed::Short),
+            "cut at {end} of {}: {whole} items",
+            message.len()
+        );
     }
     assert_eq!(read_all(&[]), Ok(Vec::new()));
 }

@@ -108,7 +108,11 @@ fn differences_add_up_and_totals_replace() {
 #[test]
 fn gauge_that_is_no_longer_pushed_is_gone() {
     let mut rig = Rig::default();
-    rig.take(&[gauge("lag", 1.0, &[("partition", "0")]), gauge("lag", 1.0, &[("partition", "1")]), sum("d", 1.0, 1)]);
+    rig.take(&[
+        gauge("lag", 1.0, &[("partition", "0")]),
+        gauge("lag", 1.0, &[("partition", "1")]),
+        sum("d", 1.0, 1),
+    ]);
     rig.take(&[gauge("lag", 2.0, &[("partition", "1")])]);
     assert_eq!(rig.shown(), ["d_total{} 1", "lag{partition=1} 2"]);
     rig.take(&[]);
@@ -161,7 +165,11 @@ fn long_names_and_values_are_cut() {
     let sample = rig.store.samples().next().expect("a series");
     assert!(sample.series.name.len() <= PREFIX.len() + NAME_BYTES_MAX);
     assert_eq!(sample.series.labels.len(), LABELS_MAX);
-    assert!(sample.series.labels.iter().all(|(name, value)| {
-        name.len() <= NAME_BYTES_MAX && value.len() <= VALUE_BYTES_MAX
-    }));
+    assert!(
+        sample
+            .series
+            .labels
+            .iter()
+            .all(|(name, value)| { name.len() <= NAME_BYTES_MAX && value.len() <= VALUE_BYTES_MAX })
+    );
 }

@@ -95,7 +95,10 @@ fn subscription_with_an_unusable_match_is_named_once_and_matches_nobody() {
     let unusable = subscriptions.follow(&image.configs);
     assert_eq!(unusable.len(), 1);
     assert_eq!(&*unusable[0].subscription, "a");
-    assert!(unusable[0].why.starts_with("Illegal client matching pattern: client_id=(?!a)b ("), "{unusable:?}");
+    assert!(
+        unusable[0].why.starts_with("Illegal client matching pattern: client_id=(?!a)b ("),
+        "{unusable:?}"
+    );
     assert_eq!(subscriptions.follow(&image.configs), []);
     assert_eq!(asked(&subscriptions, &client("j", "1")).0, "");
 }

@@ -3,6 +3,7 @@
 use barnabas_base::Text;
 use barnabas_net::{ConnectionSlot, Detached, FrameReader};
 use barnabas_sasl::exchange::Authenticated;
+use barnabas_telemetry::Software;
 use std::net::SocketAddr;
 
 /// An accepted connection on its way to the worker that will serve it; with TLS, after the handshake.
@@ -20,6 +21,8 @@ pub struct NewConnection {
     pub patience: u32,
     /// Who has authenticated, if another worker served it before.
     pub login: Option<LoggedIn>,
+    /// As ApiVersions named it, if another worker served it before.
+    pub software: Option<Software>,
 }
 
 /// A client that has authenticated.

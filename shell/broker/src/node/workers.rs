@@ -1,5 +1,6 @@
 //! The workers of this node: their mailboxes, what they count, and the memory and sessions that they share.
 
+pub mod client_metrics;
 pub mod complaints;
 pub mod connection_places;
 pub mod connection_quotas;
@@ -17,6 +18,7 @@ use barnabas_config::Listener;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metrics::{Meter, Metering};
 use barnabas_net::Budget;
+use client_metrics::ClientMetrics;
 use complaints::Complaints;
 use connection_places::ConnectionPlaces;
 use connection_quotas::ConnectionQuotas;
@@ -51,6 +53,7 @@ pub struct Workers {
     share_sessions: Mutex<ShareSessions>,
     pub coordinator_memory: CoordinatorMemory,
     pub quotas: Quotas,
+    pub client_metrics: ClientMetrics,
     pub connection_quotas: ConnectionQuotas,
     pub connection_places: ConnectionPlaces,
     /// A client has asked this broker for a group since the start.
@@ -95,6 +98,7 @@ impl Workers {
             share_sessions: Mutex::new(ShareSessions::new(share_sessions_max)),
             coordinator_memory: CoordinatorMemory::default(),
             quotas: Quotas::new(config),
+            client_metrics: ClientMetrics::new(config),
             connection_quotas: ConnectionQuotas::new(config, listeners),
             connection_places,
             groups_are_wanted: AtomicBool::new(false),

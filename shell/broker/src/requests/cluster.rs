@@ -11,6 +11,7 @@ pub mod admin;
 mod auto_creation;
 pub mod log_dirs;
 mod metrics_in_band;
+pub mod telemetry;
 mod tls_changes;
 
 use crate::requests::call::{Answer, Call, Started, pieces, unencodable};
@@ -38,7 +39,11 @@ pub fn answer_api_versions(call: &Call, request: &ApiVersionsRequest) -> ApiVers
     let moment = call.moment();
     let kraft_version = call.session.node.peers.controller.kraft_version();
     let context = call.context(&moment);
-    k18_api_versions::answer(request, call.version, call.listener(), kraft_version, &context)
+    let response = k18_api_versions::answer(request, call.version, call.listener(), kraft_version, &context);
+    if call.version >= 3 && response.error_code == 0 {
+        call.session.names_software(&request.client_software_name, &request.client_software_version);
+    }
+    response
 }
 
 /// Topics that are missing are asked for in the broker's own name; the client asks again, as with Kafka.

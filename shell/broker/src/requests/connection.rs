@@ -117,8 +117,9 @@ pub async fn serve(session: Rc<Session>, mut stream: Stream, new: Handover) {
             let (peer, listener) = (session.peer, session.listener);
             let patience = session.patience.saturating_mul(4);
             let (certified, login) = (session.certified.clone(), session.handed_login());
-            let reader = Some(reader);
-            let new = NewConnection { stream, certified, peer, listener, slot, reader, patience, login };
+            let (reader, software) = (Some(reader), session.software());
+            let new =
+                NewConnection { stream, certified, peer, listener, slot, reader, patience, login, software };
             session.node.workers.mailboxes[worker].send(Command::Connection(new)).await;
         }
         Err(error) => tracing::debug!(peer = %session.peer, %error, "connection lost"),

@@ -27,6 +27,7 @@ use barnabas_metrics::clients::OTHER;
 use barnabas_metrics::{Passed, Recorder, Stamp, Track, Tracks};
 use barnabas_net::{Account, Claim};
 use barnabas_sasl::exchange::{Authenticated, SaslMechanism};
+use barnabas_telemetry::Software;
 use barnabas_wire::ApiKey;
 use open_transactions::OpenTransactions;
 use std::cell::{Cell, RefCell};
@@ -60,6 +61,8 @@ pub struct Session {
     pub listener: usize,
     /// Who has authenticated, on a listener with SASL.
     login: RefCell<Option<LoggedIn>>,
+    /// As its last ApiVersions request named it.
+    software: RefCell<Option<Software>>,
     /// When its session ends; `u64::MAX`: with the connection.
     over_ms: Cell<u64>,
     /// When something last moved, in milliseconds of the process's clock.
@@ -122,6 +125,7 @@ impl Session {
             listener: new.listener,
             over_ms: Cell::new(new.login.as_ref().map_or(u64::MAX, |login| login.over_ms)),
             login: RefCell::new(new.login.clone()),
+            software: RefCell::new(new.software.clone()),
             active_ms,
             closing: Cell::new(false),
             worker,
@@ -163,6 +167,16 @@ impl Session {
             self.node.workers.metering.client_left(left);
         }
         client
+    }
+
+    /// ApiVersions names the client's software.
+    pub(super) fn names_software(&self, name: &str, version: &str) {
+        self.software.replace(Some(Software::new(name, version)));
+    }
+
+    /// `None`: it has not named it.
+    pub(super) fn software(&self) -> Option<Software> {
+        self.software.borrow().clone()
     }
 
     /// The client behind the newest request.

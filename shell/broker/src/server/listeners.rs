@@ -120,8 +120,8 @@ fn deal(
     listener: usize,
     slot: ConnectionSlot,
 ) {
-    let (reader, login, patience) = (None, None, MOVE_PATIENCE);
-    let new = NewConnection { stream, certified, peer, listener, slot, reader, patience, login };
+    let (reader, login, software, patience) = (None, None, None, MOVE_PATIENCE);
+    let new = NewConnection { stream, certified, peer, listener, slot, reader, patience, login, software };
     if !node.workers.mailboxes[worker].try_send(Command::Connection(new)) {
         node.workers.meter.connections_refused.one();
         if !node.shutdown.is_wanted() {

@@ -19,6 +19,11 @@ often, else since it was last read, and at most an eighth too large; counts and 
 or a group is named (`/metrics?topic=NAME`, `/metrics?group=NAME`), client ids beyond 64 share a place, and of groups the 500 that are furthest behind have
 series of their own, so that a page stays some hundred kilobytes with any number of them.
 
+What clients push (KIP-714) follows the list: `barnabas_telemetry_` and the metric's name without `org.apache.kafka.`, a counter with `_total`, with
+the labels `client_id`, `client_instance_id` and those of the metric. Units are the client's. At most `telemetry.series.max` series are kept; those of a
+client go when nothing came from it for three push intervals. Name, type and meaning are the client's
+([KIP-714](https://cwiki.apache.org/confluence/display/KAFKA/KIP-714%3A+Client+metrics+and+observability)).
+
 What a request's time is cut into (`phase`), in the order of its way; of one request the phases add up to its whole time:
 
 | phase | what happens |
@@ -68,6 +73,7 @@ fn names_are_as_prometheus_wants_them() {
     for family in FAMILIES {
         let name = family.name;
         assert!(names.insert(name), "{name} twice");
+        assert!(!name.starts_with(crate::text::PUSHED), "{name} may be a client's");
         assert!(
             name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'),
             "{name}"

@@ -70,3 +70,25 @@ fn samples_of_a_metric_stand_together() {
     page.count("process_open_fds", &[], 1);
     page.count("barnabas_connections", &[], 1);
 }
+
+#[test]
+fn what_clients_pushed_has_a_type_for_each_name() {
+    let mut page = Page::default();
+    page.pushed("barnabas_telemetry_a_total", Kind::Counter, &[("client_id", "x")], 1.0);
+    page.pushed("barnabas_telemetry_a_total", Kind::Counter, &[("client_id", "y")], 2.5);
+    page.pushed("barnabas_telemetry_b", Kind::Gauge, &[("client_id", "x\"y")], f64::NAN);
+    let expected = "\
+# TYPE barnabas_telemetry_a_total counter
+barnabas_telemetry_a_total{client_id=\"x\"} 1
+barnabas_telemetry_a_total{client_id=\"y\"} 2.5
+# TYPE barnabas_telemetry_b gauge
+barnabas_telemetry_b{client_id=\"x\\\"y\"} NaN
+";
+    assert_eq!(page.into_text(), expected);
+}
+
+#[test]
+#[should_panic(expected = "is no client's")]
+fn pushed_metric_with_a_name_of_ours_is_a_bug() {
+    Page::default().pushed("barnabas_connections", Kind::Gauge, &[], 1.0);
+}

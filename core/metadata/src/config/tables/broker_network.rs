@@ -114,5 +114,5 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     int("socket.send.buffer.bytes", "102400").high()
         .doc("Send buffer of client connections; -1 leaves it to the system."),
     int("telemetry.max.bytes", "1048576").at_least(1).low()
-        .doc("Largest package of metrics that a client may push."),
+        .doc("Largest package of metrics that a client may push, compressed and as it is."),
 ];

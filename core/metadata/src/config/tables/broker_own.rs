@@ -191,4 +191,8 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               0.40 µs, lz4 0.28 and 0.43, snappy 0.27 and 0.45, zstd 0.23 and 0.75, gzip 0.80 and 1.33; `full` costs \
               the same as `structure`. An unreadable batch harms only the consumers of its own topic, so the default \
               is `header`."),
+    long("telemetry.series.max", "10000").between(0, 1_000_000).unit("series")
+        .doc("The most series that the node keeps of what clients push (KIP-714); about 300 bytes of memory each, and \
+              150 bytes of the metrics page. One client has a tenth of them at most. Further series are dropped and \
+              counted (`barnabas_client_metrics_points_dropped_total`)."),
 ];

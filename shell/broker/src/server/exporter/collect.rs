@@ -9,6 +9,7 @@ mod groups;
 mod quorum;
 mod requests;
 mod storage;
+mod telemetry;
 
 use super::lag::Lags;
 use crate::node::Node;
@@ -190,6 +191,7 @@ impl Collector {
         }
         requests::phases(&mut page, node, &now, detail.is_fine);
         requests::clients(&mut page, node, detail.is_fine);
+        telemetry::write(&mut page, node, !detail.is_fine);
         requests::links(&mut page, node);
         requests::workers(&mut page, node, detail.is_fine);
         storage::directories(&mut page, node, detail.is_fine);

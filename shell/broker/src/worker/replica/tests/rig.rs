@@ -595,7 +595,9 @@ async fn accept(node: Arc<Node>, acceptor: Acceptor) {
         next = (next + 1) % node.workers.count;
         let (stream, certified, reader) = (barnabas_net::Detached::plain(stream), None, None);
         let (patience, login, listener) = (MOVE_PATIENCE, None, 0);
-        let new = NewConnection { stream, certified, peer, listener, slot, reader, patience, login };
+        let software = None;
+        let new =
+            NewConnection { stream, certified, peer, listener, slot, reader, patience, login, software };
         assert!(node.workers.mailboxes[next].try_send(Command::Connection(new)));
     };
     acceptor.run(barnabas_net::Unlimited, take, |_, refused| panic!("{refused}")).await.expect("accepts");

@@ -52,6 +52,10 @@ compat-groups: ## KIP-848 groups, transactions, share groups: Java, librdkafka, 
 	@lab/compat/run --groups $(ARGS)
 	@lab/compat/wrong/run
 
+telemetry: ## Java, librdkafka and franz-go push their metrics (KIP-714); the metrics page shows them (a minute)
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/telemetry/run $(ARGS)
+
 compat-tools: ## kafka-consumer-groups, -groups, -share-groups, -streams-groups, -transactions: every answer beside Apache Kafka's, then Barnabas's own tools beside Apache's (9 minutes)
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/tools/run $(ARGS)
@@ -160,4 +164,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster binary dist dist-test install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage
+.PHONY: telemetry attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage

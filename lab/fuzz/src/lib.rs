@@ -9,6 +9,7 @@ mod files;
 pub mod limit;
 mod logins;
 mod messages;
+mod pushes;
 mod records;
 mod settings;
 
@@ -47,6 +48,9 @@ const SMALL: Bound = Bound::new(64 << 10, 64);
 const VALUE: Bound = Bound::new(64 << 10, 300);
 /// What the client holds of one frame, of what it sent without an answer, and of events.
 const CONVERSATION: Bound = Bound::new(1 << 20, 300);
+/// A push inflated to a megabyte in a vector that doubles, and its first hundred points: each has a name and eight labels
+/// of its own.
+const PUSH: Bound = Bound::new((4 << 20) + 100 * (8 << 10), 64);
 /// A log in memory with its files, indexes and pools.
 const LOG: Bound = Bound::new(16 << 20, 64);
 
@@ -65,6 +69,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("snappy", records::snappy, INFLATED),
     Target::new("lz4", records::lz4, INFLATED),
     Target::new("zstd", records::zstd, INFLATED),
+    Target::new("otlp", pushes::otlp, PUSH),
     Target::new("config_value", settings::config_value, SMALL),
     Target::new("sasl_exchange", logins::sasl_exchange, MESSAGE),
     Target::new("sasl_plain", logins::sasl_plain, SMALL),

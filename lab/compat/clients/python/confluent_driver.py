@@ -285,6 +285,8 @@ class Confluent(Client):
         more = self.protocol(command)
         if command.get("static"):
             more["group.instance.id"] = command["static"]
+        if command.get("client"):
+            more["client.id"] = command["client"]
         self.commit_polls = command.get("commit", "poll") == "poll"
         self.consumer = self.reader({**command, "reset": "earliest"}, **{**more, "enable.auto.offset.store": True})
         # An expression, to librdkafka, is a name that begins with ^.

@@ -16,6 +16,7 @@ mod audit_log;
 mod authorization;
 mod bad_input;
 mod cli;
+mod client_metrics;
 mod cluster;
 mod cluster_dead_letters;
 mod cluster_events;

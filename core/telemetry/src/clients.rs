@@ -189,8 +189,8 @@ impl ClientTable {
         Ok(entry.offer.clone())
     }
 
-    /// PushTelemetry, up to its metrics. Whether they are taken, [`Self::take`] is told afterwards, or
-    /// [`Self::refuse`].
+    /// PushTelemetry, up to its metrics. Afterwards [`Self::take`] gets them, or
+    /// [`Self::refuse`] the reason why they are not taken.
     ///
     /// # Errors
     /// In this order: INVALID_REQUEST without an instance id, and after a push that was the last one;

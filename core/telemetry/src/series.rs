@@ -7,8 +7,8 @@
 //! | monotonic sum of totals | a counter: the newest total |
 //! | histogram, exponential histogram, summary | dropped and counted; no known client pushes one |
 //!
-//! A name is `barnabas_telemetry_` and the metric's, without `org.apache.kafka.`, in lower case, `_` for what Prometheus
-//! has not; a counter ends in `_total`. The first series of a name decides what its kind is.
+//! A name is `barnabas_telemetry_` and the metric's, without `org.apache.kafka.`, in lower case, `_` for what
+//! Prometheus has not; a counter ends in `_total`. The first series of a name decides what its kind is.
 //!
 //! Always true:
 //! 1. a store has at most `client_series_max` series, all stores together at most `series_max`

@@ -48,8 +48,9 @@ const SMALL: Bound = Bound::new(64 << 10, 64);
 const VALUE: Bound = Bound::new(64 << 10, 300);
 /// What the client holds of one frame, of what it sent without an answer, and of events.
 const CONVERSATION: Bound = Bound::new(1 << 20, 300);
-/// A push inflated to a megabyte in a vector that doubles, and its first hundred points: each has a name and eight labels
-/// of its own.
+/// A push inflated to a megabyte in a vector that doubles, and its first hundred points, each with a name and eight
+/// labels of its own.
+const PUSH: Bound = Bound::new((4 << 20) + 100 * (8 << 10), 64);
 const PUSH: Bound = Bound::new((4 << 20) + 100 * (8 << 10), 64);
 /// A log in memory with its files, indexes and pools.
 const LOG: Bound = Bound::new(16 << 20, 64);

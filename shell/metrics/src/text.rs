@@ -67,8 +67,8 @@ impl Page {
         self.value(name, labels, value as f64);
     }
 
-    /// A counter or a gauge that a client pushed: `name` begins with [`PUSHED`] and stands in no list. The samples of one
-    /// name come one after the other.
+    /// A counter or a gauge that a client pushed: `name` begins with [`PUSHED`] and stands in no list. The samples of
+    /// one name come one after the other.
     pub fn pushed(&mut self, name: &str, kind: Kind, labels: Labels<'_>, value: f64) {
         assert!(name.starts_with(PUSHED), "{name} is no client's");
         if self.newest_pushed != name {

@@ -48,7 +48,7 @@ fn client(id: Uuid) -> Client {
 }
 
 #[test]
-fn push_right_after_the_subscription_is_in_time_and_then_one_in_each_interval() {
+fn push_is_in_time_after_a_get_and_then_each_interval() {
     let mut rig = Rig::new();
     let offer = rig.get(100).expect("the first");
     assert_eq!((offer.push_interval_ms, &*offer.metrics), (1000, &[Text::from("*")][..]));
@@ -66,7 +66,7 @@ fn push_right_after_the_subscription_is_in_time_and_then_one_in_each_interval() 
 }
 
 #[test]
-fn client_asks_once_in_an_interval_or_after_an_error_that_it_can_mend() {
+fn get_is_in_time_each_interval_or_after_some_errors() {
     let mut rig = Rig::new();
     rig.get(100).expect("the first");
     assert_eq!(rig.get(1099), Err(ErrorCode::ThrottlingQuotaExceeded));
@@ -108,7 +108,7 @@ fn checks_come_in_kafkas_order() {
 }
 
 #[test]
-fn changed_subscription_is_offered_at_once_and_the_old_id_refused() {
+fn changed_subscription_is_offered_at_once() {
     let mut rig = Rig::new();
     rig.get(0).expect("the first");
     let push = rig.sound();
@@ -124,7 +124,7 @@ fn changed_subscription_is_offered_at_once_and_the_old_id_refused() {
 }
 
 #[test]
-fn client_that_is_silent_for_three_intervals_is_forgotten_with_its_series() {
+fn silent_client_is_forgotten_with_its_series() {
     let mut rig = Rig::new();
     rig.get(0).expect("the first");
     let points = rig.points(&["a", "b"]);

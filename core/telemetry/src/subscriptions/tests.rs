@@ -34,7 +34,7 @@ fn asked(subscriptions: &Subscriptions, client: &Client) -> (String, i32) {
 }
 
 #[test]
-fn matching_subscriptions_are_joined_at_the_shortest_interval() {
+fn matching_subscriptions_join_at_the_shortest_interval() {
     let image = with(
         Image::default(),
         "a",
@@ -89,7 +89,7 @@ fn version_rises_with_each_change_and_with_nothing_else() {
 }
 
 #[test]
-fn subscription_with_an_unusable_match_is_named_once_and_matches_nobody() {
+fn unusable_match_is_named_once_and_matches_no_client() {
     let image = with(Image::default(), "a", &[("metrics", Some("x")), ("match", Some("client_id=(?!a)b"))]);
     let mut subscriptions = Subscriptions::default();
     let unusable = subscriptions.follow(&image.configs);

@@ -122,9 +122,11 @@ class Rig:
 
         def whole():
             of = self.of(client_id)
-            created = [value for found, _, value in of if found == CREATED]
+            # librdkafka counts connections from its first push on: 0, if it has them all by then.
+            is_counted = any(found == CREATED for found, _, _ in of)
+            is_measured = any(found.startswith("barnabas_telemetry_") and value > 0 for found, _, value in of)
             info = [labels for found, labels, _ in of if found == "barnabas_client_metrics_client_info"]
-            return (of, info[0]) if created and created[0] > 0 and info else None
+            return (of, info[0]) if is_counted and is_measured and info else None
 
         of, info = self.await_page(f"{CREATED} of {client_id}", whole)
         if info["software_name"] != software:

@@ -31,9 +31,9 @@ impl Software {
     /// Whether it aborts its process when none of the metrics that it is asked for is one of its own (librdkafka#4833,
     /// mended in 2.5.3).
     pub(crate) fn aborts_on_unknown_metrics(&self) -> bool {
-        // Bindings name librdkafka in their own version: 2.5.0-librdkafka-2.5.0.
+        // Bindings name librdkafka in their own version: 2.5.0-rdkafka-2.5.0, 2.5.0-librdkafka-2.5.0.
         let own = if &*self.name == "librdkafka" { Some(&*self.version) } else { None };
-        let version = own.or_else(|| self.version.split_once("librdkafka-").map(|(_, version)| version));
+        let version = own.or_else(|| self.version.split_once("rdkafka-").map(|(_, version)| version));
         let rest = version.and_then(|version| version.trim_start_matches('v').strip_prefix("2.5."));
         rest.is_some_and(|patch| {
             matches!(patch.as_bytes(), [b'0'..=b'2'] | [b'0'..=b'2', b'.' | b'-' | b'+', ..])
@@ -83,7 +83,7 @@ mod tests {
             ("librdkafka", "v2.5.0"),
             ("librdkafka", "2.5.0-RC1"),
             ("librdkafka", "2.5.2"),
-            ("confluent-kafka-python", "2.5.0-librdkafka-2.5.0"),
+            ("confluent-kafka-python", "2.5.0-rdkafka-2.5.0"),
             ("confluent-kafka-go", "2.5.0-librdkafka-2.5.0"),
         ] {
             assert!(aborts(name, version), "{name} {version}");
@@ -95,7 +95,7 @@ mod tests {
             ("librdkafka", "2.4.0"),
             ("librdkafka", "2.5.01"),
             ("apache-kafka-java", "2.5.0"),
-            ("confluent-kafka-python", "2.5.0-librdkafka-2.6.0"),
+            ("confluent-kafka-python", "2.5.0-rdkafka-2.6.0"),
             ("unknown", "unknown"),
         ] {
             assert!(!aborts(name, version), "{name} {version}");

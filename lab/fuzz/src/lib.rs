@@ -51,7 +51,6 @@ const CONVERSATION: Bound = Bound::new(1 << 20, 300);
 /// A push inflated to a megabyte in a vector that doubles, and its first hundred points, each with a name and eight
 /// labels of its own.
 const PUSH: Bound = Bound::new((4 << 20) + 100 * (8 << 10), 64);
-const PUSH: Bound = Bound::new((4 << 20) + 100 * (8 << 10), 64);
 /// A log in memory with its files, indexes and pools.
 const LOG: Bound = Bound::new(16 << 20, 64);
 

@@ -1,7 +1,8 @@
 //! The fields of a protobuf message, in the order in which they stand: number and value, nothing copied.
 //!
 //! Strict where it is about bounds: a length beyond the message, a varint beyond ten bytes, a group (wire types 3 and
-//! 4, which proto3 does not have) and field number 0 are refused. Fields that a reader does not know are its own to skip.
+//! 4, which proto3 does not have) and field number 0 are refused. Fields that a reader does not know are its own to
+//! skip.
 //!
 //! Source: protobuf.dev, Encoding.
 

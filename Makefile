@@ -2,14 +2,15 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 PREFIX ?= /usr/local
+CONSOLE ?= 127.0.0.1:8080
 target := $(or $(CARGO_TARGET_DIR),target)
 .DEFAULT_GOAL := help
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## build, start one node on loopback with data in ./barnabas-data
-	@exec $(CARGO) run --profile quick --locked -p barnabas -- server
+run: ## build, start one node on loopback with data in ./barnabas-data and its console on port 8080 (CONSOLE=127.0.0.1:8081; empty: none)
+	@exec $(CARGO) run --profile quick --locked -p barnabas -- server --override console.listener=$(CONSOLE)
 
 cluster: ## three nodes on loopback in a temporary directory, and how to watch one be killed
 	@$(CARGO) build --release --locked -p barnabas
@@ -132,6 +133,14 @@ golden: ## compare the codec with Apache's own classes, both ways
 	@lab/compat/golden/records/run
 	@core/quorum/tests/kafka/run
 
+http-test: ## the console's HTTP on a real node: each route and its answer, each route and a caller without rights, attacks (ARGS=--verbose; 2 minutes)
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/console/run $(ARGS)
+
+console-test: ## the console in headless Chromium: tasks by mouse and by keys, both themes, three widths, axe (ARGS="--pictures DIR")
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/console/page/run $(ARGS)
+
 bench: ## the lab, short set: workloads beside Apache Kafka, report and plots (half an hour; ARGS=--skip-done goes on)
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bench/run --set short $(ARGS)
@@ -164,4 +173,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster binary dist dist-test install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: telemetry attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage
+.PHONY: telemetry attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage http-test console-test

@@ -27,6 +27,7 @@ pub use connection::{Connection, Dial};
 pub use consumer::{Consumer, ConsumerConfig, FetchedBatch, Received, StartAt};
 pub use error::{ClientError, check};
 pub use group::{Group, GroupConfig};
+pub use murmur2::murmur2;
 pub use pipeline::{Counters, Delivery, Parsed, PipelineConfig, PipelinedProducer, Record, Spread, Taken};
 pub use producer::{Outgoing, Producer, ProducerConfig};
 pub use security::{Protocol, Security};

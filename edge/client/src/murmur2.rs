@@ -4,7 +4,7 @@
 ///
 /// # Source
 /// Austin Appleby's MurmurHash2, in the public domain; seed 0x9747b28c, Kafka `Utils.murmur2`.
-pub(crate) fn murmur2(key: &[u8]) -> i32 {
+pub fn murmur2(key: &[u8]) -> i32 {
     const FACTOR: u32 = 0x5bd1_e995;
     let mut hash = 0x9747_b28c_u32 ^ key.len() as u32;
     let mut words = key.chunks_exact(4);

@@ -1,6 +1,7 @@
 //! How a connection is protected and who logs in, by Kafka's client keys.
 //!
-//! The login itself is connection/login.rs; security/tls.rs makes TLS of the `ssl.*` keys.
+//! The login itself is connection/login.rs; security/tls.rs makes TLS of the `ssl.*` keys; security/callers.rs is for
+//! programs whose callers bring logins of their own.
 //!
 //! Keys: `security.protocol`, `ssl.*`, `sasl.mechanism`, `sasl.jaas.config`. PLAIN and SCRAM take `username` and
 //! `password`, from PlainLoginModule or ScramLoginModule alike, as Kafka's clients do. OAUTHBEARER takes
@@ -13,6 +14,7 @@
 //! # Source
 //! Kafka 4 `CommonClientConfigs`, `SaslConfigs`, `SslConfigs`, `JaasContext`; KIP-43, KIP-84, KIP-85.
 
+mod callers;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tls;

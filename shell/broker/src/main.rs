@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         Some(("storage", matches)) => controller::storage_tool::run(matches),
         Some(("security", matches)) => config::security_init::run(matches),
         Some(("config", matches)) => config::explain::run(matches),
+        Some(("console", matches)) => barnabas_console::run(matches),
         Some(("version", _)) => config::version::print(),
         Some(("completions", matches)) => {
             return barnabas_tools::completions(config::args::command(), matches);

@@ -30,6 +30,7 @@ use barnabas_metrics::endpoint;
 use barnabas_net::Acceptor;
 use clap::ArgMatches;
 use lifecycle::Lifecycle;
+use listeners::console::OwnConsole;
 use listeners::handshakes::Handshakes;
 use signals::{Signals, supervisor};
 use std::error::Error;
@@ -54,6 +55,7 @@ struct Running {
     lifecycle: Lifecycle,
     threads: Threads,
     metrics_listener: Option<TcpListener>,
+    console: Option<OwnConsole>,
     /// Where listeners with TLS shake hands.
     handshakes: Option<Handshakes>,
     signals: Signals,
@@ -111,7 +113,15 @@ fn random_bytes() -> [u8; 8] {
 
 async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure> {
     let Running {
-        node, acceptors, accepting: early, lifecycle, threads, metrics_listener, handshakes, ..
+        node,
+        acceptors,
+        accepting: early,
+        lifecycle,
+        threads,
+        metrics_listener,
+        console,
+        handshakes,
+        ..
     } = running;
     let mut signals = running.signals;
     // The start continues past a directory with an unreadable journal. If that directory has the metadata log, the
@@ -123,9 +133,10 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
         // Their first turn, in which they listen: what says that the node serves comes after it.
         tokio::task::yield_now().await;
         lifecycle.ready();
+        console.iter().for_each(OwnConsole::serves);
         supervisor::ready(&say_ready(&node));
         if is_first_try {
-            show_first_steps(&node);
+            show_first_steps(&node, console.as_ref());
         }
     }
     tokio::select! {
@@ -176,7 +187,7 @@ fn let_in(
 }
 
 /// What to try on a node that was started without a file: the address, and three commands that work as they stand.
-fn show_first_steps(node: &Node) {
+fn show_first_steps(node: &Node, console: Option<&OwnConsole>) {
     let Some((_, address)) = node.identity.listeners.first() else { return };
     let binary = std::env::args().next().unwrap_or_else(|| "barnabas".to_owned());
     let data: Vec<String> =
@@ -190,6 +201,9 @@ fn show_first_steps(node: &Node) {
     );
     // If standard output is closed, the lines are not needed.
     let _ = writeln!(std::io::stdout(), "{steps}");
+    if let Some(console) = console {
+        let _ = writeln!(std::io::stdout(), "The console is at http://{}\n", console.address());
+    }
 }
 
 /// Logs that the node serves, and on which addresses; what it logged but the time.

@@ -38,7 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-metrics", &["base", "wire", "coordinator", "clock"]),
     ("barnabas-client", &["base", "wire", "sasl", "net", "tls", "oauth"]),
     ("barnabas-tools", &["base", "wire", "metadata", "security", "sasl", "tls", "client"]),
-    ("barnabas-console", &["base", "wire", "client"]),
+    ("barnabas-console", &["base", "wire", "sasl", "client"]),
     ("barnabas-bridge", &["base", "wire", "clock", "sasl", "net", "tls", "amqp", "client"]),
     (
         "barnabas",

@@ -63,6 +63,7 @@ const BROKER: &[(&str, Status)] = &[
     ("connections.max.idle.ms", Applied),
     ("connections.max.reauth.ms", Applied),
     ("connections.per.ip.second.max", Applied),
+    ("console.*", Applied),
     ("controlled.shutdown.enable", Emulated("a stopping broker always moves its leaderships away first")),
     ("controller.listener.names", Applied),
     ("controller.performance.*", Ignored("the controller does not record slow events")),

@@ -17,6 +17,8 @@ const CONNECTIONS_MIN: u64 = 16;
 const POOL_FILES_MIN: u64 = 4;
 /// Standard streams, listeners, metrics connections, the metadata log, snapshots, moves, and the files of libraries.
 const PROCESS_FILES: u64 = 48 + SPARE as u64 + CONNECTIONS_MAX as u64;
+/// The console, where it listens: its clients, and a connection to a broker for each.
+const CONSOLE_FILES: u64 = 2 * barnabas_console::CONNECTIONS_MAX as u64;
 /// Each log directory: the ring of its journal, its lock, its file system, one that is being listed, small files.
 const DIRECTORY_FILES: u64 = 16;
 /// Each worker: its runtime's poll and wake-ups, one small file, one directory.
@@ -42,8 +44,16 @@ pub fn share_out(config: &BrokerConfig, workers: usize, directories: usize) -> R
     let limit = raise().min(LIMIT_MAX);
     let cleaners = u64::try_from(config.int("log.cleaner.threads")).unwrap_or(1);
     let (workers, directories) = (workers as u64, directories as u64);
-    let fixed =
-        PROCESS_FILES + directories * DIRECTORY_FILES + workers * WORKER_FILES + cleaners * CLEANER_FILES;
+    let console = if config.value(barnabas_console::KEY).is_some_and(|address| !address.is_empty()) {
+        CONSOLE_FILES
+    } else {
+        0
+    };
+    let fixed = PROCESS_FILES
+        + console
+        + directories * DIRECTORY_FILES
+        + workers * WORKER_FILES
+        + cleaners * CLEANER_FILES;
     let wanted = u64::try_from(config.long("log.open.files.max")).ok();
     let shares = divide(limit, fixed, workers * directories, wanted).map_err(|needed| {
         format!(

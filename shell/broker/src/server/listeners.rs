@@ -3,6 +3,7 @@
 //!
 //! Next: connection.rs, on the worker that a connection is dealt to.
 
+pub mod console;
 pub mod handshakes;
 pub mod insecure;
 pub mod peer_addresses;

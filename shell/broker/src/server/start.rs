@@ -5,6 +5,7 @@
 
 use super::identity::{begin, identify, look, open_directories, take};
 use super::lifecycle::{self, Lifecycle};
+use super::listeners::console::OwnConsole;
 use super::listeners::handshakes::{self, Handshakes};
 use super::listeners::{accept_early, bind, insecure, peer_addresses};
 use super::membership::{Joining, Member, wait_for_image};
@@ -71,6 +72,7 @@ pub fn start(
     insecure::check(&broker_config, &listeners, &tls)?;
     let metrics_listener = endpoint::bind(broker_config.value(endpoint::KEY))
         .map_err(|error| ConfigError::value(endpoint::KEY, error.to_string(), endpoint::EXAMPLE))?;
+    let console = OwnConsole::start(&broker_config, &listeners, |place| logins.listener(place))?;
     // Up to here the disk is as it was.
     let mut log_dirs = open_directories(config, &disk, places)?;
     let cluster_id = identify(config, &mut log_dirs, clock)?;
@@ -114,7 +116,10 @@ pub fn start(
         audit,
     }));
     in_force::say(&node, descriptors.connections);
-    run(config, node, member, inboxes, (acceptors, metrics_listener), (runtime, signals))
+    if let Some(console) = &console {
+        console.recovers(&node);
+    }
+    run(config, node, member, inboxes, (acceptors, metrics_listener, console), (runtime, signals))
 }
 
 /// Starts the threads, and waits in between until the node knows its cluster.
@@ -123,7 +128,7 @@ fn run(
     node: Arc<Node>,
     mut member: Member,
     inboxes: Vec<Inbox>,
-    (acceptors, metrics_listener): (Vec<Acceptor>, Option<TcpListener>),
+    (acceptors, metrics_listener, console): (Vec<Acceptor>, Option<TcpListener>, Option<OwnConsole>),
     (runtime, mut signals): (&Runtime, Signals),
 ) -> Result<Option<Running>, Failure> {
     node.audit.start()?;
@@ -181,6 +186,7 @@ fn run(
         lifecycle,
         threads,
         metrics_listener,
+        console,
         handshakes,
         signals,
     }))

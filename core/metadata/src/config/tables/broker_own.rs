@@ -48,6 +48,15 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               reconnect in the same second after a restart. `max.connection.creation.rate` bounds all addresses \
               together, by delaying connections. An address with the quota `connection_creation_rate` is bounded by that \
               quota instead."),
+    string("console.hosts", "").null().valid(Valid::NonEmpty)
+        .doc("The names by which the console is reached, separated by commas, without ports. A request whose Host header has \
+              another name is refused, so that no web page can reach the console under a name of its own (DNS rebinding). \
+              Addresses and `localhost` are always accepted."),
+    string("console.listener", "").null().valid(Valid::HostPort)
+        .doc("The address and port, such as 127.0.0.1:8080, at which the node answers HTTP: the console, Confluent's REST API v3, \
+              and `/livez`, `/readyz`, `/startupz` (docs/CONSOLE.md). Unset: no listener; `make run` sets it. Requests act as \
+              their callers: with logins on the node's listener by HTTP basic, else as ANONYMOUS. It has no TLS: an address \
+              off loopback is for a proxy with TLS, and is a WARN. The node needs a listener without TLS for it, on loopback for instance."),
     long("group.member.metadata.max.bytes", "1048576").between(1024, 1 << 30).unit("bytes").cluster_wide()
         .doc("The most bytes of metadata that one member of a classic group may send in JoinGroup, over all its \
               protocols. More is refused with GROUP_MAX_SIZE_REACHED. For consumer, share and streams groups the bound \

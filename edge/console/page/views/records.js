@@ -1,0 +1,98 @@
+// Records of a topic, from where the URL says. A record's bytes are drawn as text, never as HTML.
+
+import { Component, Load, Table, html, link } from "../base.js";
+import { bytes, count, shown, size, time } from "../format.js";
+
+const PREVIEW = 160;
+
+/** Null, empty, or the bytes: three different things. */
+function Part({ part, mode, isKey }) {
+  if (part === null) return html`<span class="mark quiet">${isKey ? "null" : "null: tombstone"}</span>`;
+  if (part.size === 0) return html`<span class="mark quiet">empty</span>`;
+  const data = bytes(part.base64);
+  const { kind, text } = shown(data, mode);
+  const cut = data.length < part.size ? html`<p class="warn">The first ${size(data.length)} of ${size(part.size)}</p>` : "";
+  const line = text.replace(/\s+/g, " ");
+  if (!cut && line.length <= PREVIEW && line === text) return html`<span class="plain">${text}</span>`;
+  return html`<details><summary>${line.slice(0, PREVIEW)}${line.length > PREVIEW ? "…" : ""}</summary>${cut}<pre aria-label=${kind}>${text}</pre></details>`;
+}
+
+const header = (mode) => ({ key, value }) => html`<div><${Part} part=${key} mode="text" isKey /> = <${Part} part=${value} mode=${mode} isKey /></div>`;
+
+function about(row) {
+  const marks = [row.control && `control: ${row.control}`, row.is_transactional && "transactional", row.codec !== "none" && row.codec];
+  return marks.filter(Boolean).map((mark) => html`<span class="mark quiet">${mark}</span> `);
+}
+
+const columns = (mode) => [
+  { key: "timestamp_ms", name: "Time", cell: (row) => html`${time(row.timestamp_ms)}${row.is_append_time ? html` <span class="mark quiet">append</span>` : ""}` },
+  { key: "partition", name: "Partition", is_number: true },
+  { key: "offset", name: "Offset", is_number: true, cell: (row) => String(row.offset) },
+  { name: "Key", cell: (row) => (row.control ? "–" : html`<${Part} part=${row.key} mode=${mode} isKey />`) },
+  { name: "Value", cell: (row) => (row.control ? "–" : html`<${Part} part=${row.value} mode=${mode} />`) },
+  { name: "Headers", cell: (row) => row.headers.map(header(mode)) },
+  { name: "Marks", cell: about },
+];
+
+/** From which text of the form an instant is meant: local time, as the input gives it. */
+const instant = (text) => String(new Date(text).getTime() || "");
+
+export class Records extends Component {
+  go(changes) {
+    const now = Object.fromEntries(this.props.query);
+    location.hash = link(["topics", this.props.topic, "records"], { ...now, ...changes });
+  }
+
+  form() {
+    const { query } = this.props;
+    const from = query.get("from") ?? "newest";
+    const pick = (name) => (event) => this.go({ [name]: event.target.value });
+    const option = (value, name) => html`<option value=${value}>${name}</option>`;
+    return html`<div class="tools">
+      <label>From<select value=${from} onChange=${pick("from")}>
+        ${option("newest", "newest")}${option("oldest", "oldest")}${option("offset", "offset")}${option("time", "time")}
+      </select></label>
+      ${from === "offset" && html`<label>Offset<input type="number" min="0" value=${query.get("offset") ?? "0"} onChange=${pick("offset")} /></label>`}
+      ${from === "time" && html`<label>Time<input type="datetime-local" step="1" onChange=${(event) => this.go({ time: instant(event.target.value) })} /></label>`}
+      <label>Partition<input type="number" min="0" placeholder="all" value=${query.get("partition") ?? ""} onChange=${pick("partition")} /></label>
+      <label>At most<select value=${query.get("limit") ?? "50"} onChange=${pick("limit")}>${["50", "100", "250", "500"].map((value) => option(value, value))}</select></label>
+      <label>Show as<select value=${query.get("as") ?? "auto"} onChange=${pick("as")}>
+        ${option("auto", "automatic")}${option("text", "text")}${option("json", "JSON")}${option("hex", "hex")}
+      </select></label>
+    </div>`;
+  }
+
+  /** The URL's own words, without how it is shown. */
+  path() {
+    const { query, topic } = this.props;
+    const asked = new URLSearchParams(query);
+    asked.delete("as");
+    if (asked.get("from") === "offset" && !asked.get("offset")) asked.set("offset", "0");
+    if (asked.get("from") === "time" && !asked.get("time")) asked.set("time", String(Date.now() - 900_000));
+    return `/topics/${encodeURIComponent(topic)}/records?${asked}`;
+  }
+
+  /** One partition can be read on from where this page ends. */
+  more(data) {
+    const [only] = data.partitions;
+    if (data.partitions.length !== 1 || !only || only.next >= only.end) return null;
+    const further = () => this.go({ from: "offset", offset: String(only.next), partition: String(only.partition) });
+    return html`<p><button onClick=${further}>Next records, from offset ${String(only.next)}</button></p>`;
+  }
+
+  draw(data, again) {
+    const mode = this.props.query.get("as") ?? "auto";
+    const troubles = data.partitions.filter((row) => row.trouble);
+    return html`<p class="quiet" role="status">${count(data.data.length)} records <button onClick=${again}>Read again</button></p>
+      ${troubles.map((row) => html`<div class="notice note">Partition ${row.partition} cannot be read further: ${row.trouble}</div>`)}
+      <${Table} caption="Records" rows=${data.data} columns=${columns(mode)} empty="No records from there on." />
+      ${this.more(data)}`;
+  }
+
+  render() {
+    const { topic } = this.props;
+    return html`<h1><a href=${link(["topics", topic])}>${topic}</a>: records</h1>
+      ${this.form()}
+      <${Load} path=${this.path()} draw=${(data, again) => this.draw(data, again)} />`;
+  }
+}

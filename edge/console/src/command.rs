@@ -1,0 +1,158 @@
+//! `barnabas console`: a process of its own, in front of any Kafka cluster.
+//!
+//! `--command-config` has the keys of Kafka's clients for protection: `security.protocol`, `ssl.*`, `sasl.mechanism`.
+//! It must not log in: what the console does, it does as its caller.
+
+use crate::listener::{self, Settings};
+use barnabas_client::{ClientError, ClusterConfig, Protocol, Security};
+use clap::{Arg, ArgMatches, Command};
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const REQUEST_WITHIN: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(15);
+const MECHANISMS: &[&str] = &["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"];
+
+/// Why `barnabas console` cannot start.
+type Failure = Box<dyn std::error::Error>;
+
+/// The subcommand and its flags.
+pub fn command() -> Command {
+    let value = |name: &'static str, of: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(of).help(help)
+    };
+    Command::new("console")
+        .about("Serves the web console, REST v3 and probes in front of a cluster.")
+        .arg(
+            value("bootstrap-server", "HOST:PORT", "A broker to begin with; several with commas")
+                .required(true),
+        )
+        .arg(value("listen", "HOST:PORT", "Where to listen for HTTP").default_value("127.0.0.1:8080"))
+        .arg(value(
+            "command-config",
+            "FILE",
+            "security.protocol, ssl.*, sasl.mechanism, as for Kafka's clients",
+        ))
+        .arg(value(
+            "hosts",
+            "NAME,…",
+            "Names by which the console is reached, besides addresses and localhost",
+        ))
+}
+
+/// Runs until a signal ends the process.
+///
+/// # Errors
+/// A file that cannot be read, a key that is wrong, an address that cannot be listened on.
+pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
+    let pairs = match matches.get_one::<String>("command-config") {
+        Some(path) => {
+            let file =
+                std::fs::read_to_string(path).map_err(|error| format!("{path} cannot be read: {error}"))?;
+            properties(&file)
+        }
+        None => Vec::new(),
+    };
+    let (security, mechanisms) = protection(&pairs)?;
+    let cluster = reached(text("bootstrap-server"), security);
+    let hosts = text("hosts").split(',').map(str::to_owned).collect();
+    let listener = listener::bind(text("listen")).map_err(|error| format!("--listen: {error}"))?;
+    let console = listener::start(listener, Settings { hosts, cluster, mechanisms, standing: None })?;
+    // Where standard output is closed, the line has no reader.
+    let _ = writeln!(std::io::stdout(), "The console is at http://{} (Ctrl-C stops it)", console.address());
+    console.wait();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How a console in a node reaches it: `protocol` is PLAINTEXT or SASL_PLAINTEXT.
+///
+/// # Errors
+/// Another protocol.
+pub fn cluster(bootstrap: &str, protocol: &str) -> Result<ClusterConfig, ClientError> {
+    Ok(reached(bootstrap, Security::without_login([("security.protocol", protocol)])?))
+}
+
+/// Short limits, since a browser waits.
+fn reached(bootstrap: &str, security: Security) -> ClusterConfig {
+    ClusterConfig {
+        request_timeout: REQUEST_WITHIN,
+        deadline: DEADLINE,
+        security,
+        ..ClusterConfig::new(bootstrap, "barnabas-console")
+    }
+}
+
+/// The protection without a login, and the mechanisms for callers' passwords.
+///
+/// # Errors
+/// A login of the console's own; a value that Kafka would refuse.
+fn protection(pairs: &[(String, String)]) -> Result<(Security, Vec<String>), Failure> {
+    let given = || pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    if let Some((key, _)) =
+        given().find(|(key, _)| key.starts_with("sasl.jaas") || key.starts_with("sasl.login"))
+    {
+        let why = "the console has no login of its own: each caller logs in as itself, by HTTP basic";
+        return Err(format!("{key}: {why}").into());
+    }
+    let security = Security::without_login(given())?;
+    let has_certificate = given().any(|(key, _)| key.starts_with("ssl.keystore."));
+    if security.protocol() == Protocol::Ssl && has_certificate {
+        let why = "every caller would have the rights of this certificate. Use security.protocol=SASL_SSL";
+        return Err(format!("ssl.keystore.*: {why}").into());
+    }
+    let named = given().rev().find(|pair| pair.0 == "sasl.mechanism").map(|pair| pair.1.trim().to_owned());
+    let mechanisms = match named {
+        Some(name) if MECHANISMS.contains(&name.as_str()) => vec![name],
+        Some(name) => {
+            return Err(format!("sasl.mechanism takes {}, not {name}", MECHANISMS.join(", ")).into());
+        }
+        None => MECHANISMS.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    Ok((security, mechanisms))
+}
+
+/// Lines `key=value`; comments begin with `#` or `!`. A backslash at the end goes on in the next line.
+fn properties(text: &str) -> Vec<(String, String)> {
+    let joined = text.replace("\\\r\n", "").replace("\\\n", "");
+    let lines =
+        joined.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '!']));
+    let pair = |line: &str| {
+        let (key, value) = line.split_once(['=', ':']).unwrap_or((line, ""));
+        (key.trim().to_owned(), value.trim().to_owned())
+    };
+    lines.map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<(Security, Vec<String>), String> {
+        protection(&properties(text)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn callers_log_in_and_the_console_does_not() {
+        let (security, mechanisms) =
+            read("# a file\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism = SCRAM-SHA-256\n")
+                .expect("sound");
+        assert_eq!(security.protocol(), Protocol::SaslPlaintext);
+        assert_eq!(mechanisms, ["SCRAM-SHA-256"]);
+        assert_eq!(read("").expect("sound").1, MECHANISMS);
+        for (text, words) in [
+            ("sasl.jaas.config=x required;", "each caller logs in"),
+            ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER", "not OAUTHBEARER"),
+            ("security.protocol=HTTP", "security.protocol takes"),
+        ] {
+            let refused = read(text).expect_err(text);
+            assert!(refused.contains(words), "{refused}");
+        }
+    }
+
+    #[test]
+    fn flags_are_sound() {
+        command().debug_assert();
+    }
+}

@@ -1,0 +1,222 @@
+//! What a route's handler gets, and what it gives.
+
+use super::percent;
+use super::problem::Problem;
+use crate::callers::Lease;
+use bytes::Bytes;
+use hyper::StatusCode;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// A request whose route is known and whose caller is logged in.
+#[derive(Debug)]
+pub struct Call {
+    /// The connection to the cluster, as the caller.
+    pub cluster: Lease,
+    pub at: Place,
+    pub body: Bytes,
+}
+
+/// Where a request went: the names in its path, its query, and how this listener is called from outside.
+#[derive(Debug, Clone, Default)]
+pub struct Place {
+    pub params: Vec<(&'static str, String)>,
+    pub query: Vec<(String, String)>,
+    /// `http://127.0.0.1:8080/v3`
+    pub base: String,
+}
+
+impl Place {
+    /// A name in the path: the route has it.
+    pub fn param(&self, name: &str) -> &str {
+        let found = self.params.iter().find(|pair| pair.0 == name);
+        &found.expect("invariant: a handler asks for names of its own pattern").1
+    }
+
+    /// # Errors
+    /// The name in the path is no number.
+    pub fn number(&self, name: &str) -> Result<i32, Problem> {
+        let word = self.param(name);
+        let wrong = || Problem::not_found(format!("{name} takes a number, not '{}'", word.escape_debug()));
+        word.parse().ok().filter(|number| *number >= 0).ok_or_else(wrong)
+    }
+
+    /// A value of the query that is not empty.
+    pub fn query(&self, name: &str) -> Option<&str> {
+        let found = self.query.iter().find(|pair| pair.0 == name).map(|pair| pair.1.as_str());
+        found.filter(|value| !value.is_empty())
+    }
+
+    /// `…/v3/clusters/{id}` and the segments behind it, each escaped.
+    pub fn url(&self, cluster: &str, segments: &[&str]) -> String {
+        let mut url = format!("{}/clusters/{}", self.base, percent::encode(cluster));
+        for segment in segments {
+            url.push('/');
+            url.push_str(&percent::encode(segment));
+        }
+        url
+    }
+
+    /// The pairs of a query, in order.
+    ///
+    /// # Errors
+    /// An escape that is none.
+    pub fn read_query(query: Option<&str>) -> Result<Vec<(String, String)>, Problem> {
+        let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        let read = |pair: &str| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((percent::decode(name, true)?, percent::decode(value, true)?))
+        };
+        pairs.map(|pair| read(pair).ok_or_else(|| Problem::bad("the query is not UTF-8"))).collect()
+    }
+}
+
+impl Call {
+    /// The body as a JSON object. Values stay as they were written.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn fields(&self) -> Result<Fields, Problem> {
+        Fields::read(&self.body)
+    }
+
+    /// What a link to another resource looks like.
+    pub fn related(&self, segments: &[&str]) -> Value {
+        json!({ "related": self.at.url(self.cluster.id(), segments) })
+    }
+
+    /// `metadata` of a resource: its own address, and its name.
+    pub fn metadata(&self, segments: &[&str], name: &str) -> Value {
+        let id = self.cluster.id();
+        let crn =
+            if name.is_empty() { format!("crn:///kafka={id}") } else { format!("crn:///kafka={id}/{name}") };
+        json!({ "self": self.at.url(id, segments), "resource_name": crn })
+    }
+
+    /// A list as Confluent's API gives it, whole.
+    pub fn list(&self, kind: &str, segments: &[&str], data: Vec<Value>) -> Answer {
+        let own = json!({ "self": self.at.url(self.cluster.id(), segments), "next": null });
+        Answer::json(json!({ "kind": kind, "metadata": own, "data": data }))
+    }
+}
+
+/// The fields of a JSON object, each as it was written.
+#[derive(Debug, Default)]
+pub struct Fields(BTreeMap<String, Box<RawValue>>);
+
+impl Fields {
+    /// # Errors
+    /// `text` is no JSON object.
+    pub fn read(text: &[u8]) -> Result<Self, Problem> {
+        let read: Result<BTreeMap<String, Box<RawValue>>, _> = serde_json::from_slice(text);
+        read.map(Self).map_err(|error| Problem::bad(format!("the body is not a JSON object: {error}")))
+    }
+
+    /// The text of a field that is there and not null.
+    pub fn raw(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|value| value.get()).filter(|text| *text != "null")
+    }
+
+    /// # Errors
+    /// The field is of another type.
+    pub fn text(&self, name: &str) -> Result<Option<String>, Problem> {
+        let read = |text: &str| {
+            serde_json::from_str(text).map_err(|_| Problem::bad(format!("{name} takes a text, not {text}")))
+        };
+        self.raw(name).map(read).transpose()
+    }
+
+    /// # Errors
+    /// The field is missing, or of another type.
+    pub fn needed_text(&self, name: &str) -> Result<String, Problem> {
+        self.text(name)?.ok_or_else(|| Problem::bad(format!("{name} is missing")))
+    }
+
+    /// # Errors
+    /// The field is no integer of this type.
+    pub fn number<T: TryFrom<i64>>(&self, name: &str) -> Result<Option<T>, Problem> {
+        let read = |text: &str| {
+            let number = text.parse::<i64>().ok().and_then(|number| T::try_from(number).ok());
+            number.ok_or_else(|| Problem::bad(format!("{name} takes a number, not {text}")))
+        };
+        self.raw(name).map(read).transpose()
+    }
+
+    /// # Errors
+    /// The field is neither true nor false.
+    pub fn is_true(&self, name: &str) -> Result<bool, Problem> {
+        match self.raw(name) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(text) => Err(Problem::bad(format!("{name} takes true or false, not {text}"))),
+        }
+    }
+
+    /// The objects of a list; none where it is absent.
+    ///
+    /// # Errors
+    /// The field is no list of objects.
+    pub fn objects(&self, name: &str) -> Result<Vec<Self>, Problem> {
+        let wrong = |text: &str| Problem::bad(format!("{name} takes a list of objects, not {text}"));
+        let Some(text) = self.raw(name) else { return Ok(Vec::new()) };
+        let rows: Result<Vec<BTreeMap<String, Box<RawValue>>>, _> = serde_json::from_str(text);
+        Ok(rows.map_err(|_| wrong(text))?.into_iter().map(Self).collect())
+    }
+
+    /// # Errors
+    /// The field is no list of integers.
+    pub fn numbers(&self, name: &str) -> Result<Vec<i32>, Problem> {
+        let wrong = |text: &str| Problem::bad(format!("{name} takes a list of numbers, not {text}"));
+        let Some(text) = self.raw(name) else { return Ok(Vec::new()) };
+        serde_json::from_str(text).map_err(|_| wrong(text))
+    }
+}
+
+/// What a handler gives.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub document: Option<Value>,
+    pub location: Option<String>,
+}
+
+impl Answer {
+    pub fn json(document: Value) -> Self {
+        Self { status: StatusCode::OK, document: Some(document), location: None }
+    }
+
+    pub fn created(location: String, document: Option<Value>) -> Self {
+        Self { status: StatusCode::CREATED, document, location: Some(location) }
+    }
+
+    pub fn nothing() -> Self {
+        Self { status: StatusCode::NO_CONTENT, document: None, location: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_stay_as_written() {
+        let read = Fields::read(br#"{"a":1e400,"b":"\u00e9","c":null,"d":true,"n":9223372036854775807}"#)
+            .expect("sound");
+        assert_eq!(read.raw("a"), Some("1e400"));
+        assert_eq!(read.text("b").expect("a text").as_deref(), Some("é"));
+        assert_eq!(read.raw("c"), None);
+        assert!(read.is_true("d").expect("a bool"));
+        assert_eq!(read.number::<i64>("n").expect("a number"), Some(i64::MAX));
+        assert!(read.number::<i32>("n").is_err() && read.text("a").is_err() && read.is_true("b").is_err());
+        assert!(Fields::read(b"[]").is_err() && Fields::read(b"").is_err());
+    }
+
+    #[test]
+    fn queries_are_read() {
+        let pairs = Place::read_query(Some("a=b%20c&d&e=1=2")).expect("sound");
+        let expected = [("a", "b c"), ("d", ""), ("e", "1=2")];
+        assert!(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).eq(expected));
+        assert!(Place::read_query(Some("a=%ff")).is_err());
+    }
+}

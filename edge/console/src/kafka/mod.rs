@@ -1,0 +1,26 @@
+//! What the routes ask of the cluster, in requests of Kafka's protocol: shared by `/v3` and `/api/v1`.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `metadata` | which brokers, topics and partitions are there; may a topic be created |
+//! | `configs` | which configurations has a resource, and where do they come from |
+//! | `groups` | which groups are there, who is in one and what does each member read |
+//! | `offsets` | where do partitions begin and end, what has a group committed |
+//! | `acls` | which ACLs are there |
+//! | `fetch` | which records are stored from an offset on |
+//! | `log_dirs` | how many bytes do partitions take, and how many are left |
+//! | `quorum` | who leads the metadata quorum, who follows |
+//! | `produce` | which offset has a record got |
+
+pub mod acls;
+pub mod configs;
+pub mod fetch;
+pub mod groups;
+pub mod log_dirs;
+pub mod metadata;
+pub mod offsets;
+pub mod produce;
+pub mod quorum;
+
+/// A topic's partition.
+pub type Partition = (String, i32);

@@ -1,0 +1,39 @@
+//! HTTP in front of a cluster: probes, Confluent's REST API v3, an API of our own and the console's page. It reaches
+//! brokers through the Kafka protocol alone, so it runs inside a node (`console.listener`) and beside any cluster
+//! (`barnabas console`).
+//!
+//! | module | answers |
+//! |---|---|
+//! | `listener` | which requests come in, how many at a time, and who answers them |
+//! | `http` | what is refused before a route runs; how answers and errors are written |
+//! | `callers` | the connection to the cluster as the caller |
+//! | `probes` | does the process live, may it get traffic |
+//! | `api` | `/api/v1`: what the page shows |
+//! | `v3` | Confluent's REST API v3 |
+//! | `page` | the console's page |
+//! | `kafka` | the requests that the routes send |
+//! | `command` | `barnabas console` |
+//!
+//! Invariants:
+//! 1. A request for data or a change goes to the broker as its caller: the broker's authorizer decides, and what it
+//!    refuses is refused here with Kafka's error name.
+//! 2. Everything is bounded: connections, heads, bodies, times, connections to brokers.
+//! 3. It runs on a thread of its own, never on a worker.
+
+mod api;
+mod callers;
+mod command;
+mod http;
+mod kafka;
+mod listener;
+mod page;
+mod probes;
+mod v3;
+
+pub use command::{cluster, command, run};
+pub use listener::{BindError, CONNECTIONS_MAX, Console, Settings, bind, start};
+pub use probes::{Check, Standing};
+
+/// The key of the node's settings.
+pub const KEY: &str = "console.listener";
+pub const EXAMPLE: &str = "console.listener=127.0.0.1:8080";

@@ -1,0 +1,338 @@
+//! The HTTP listener: a thread with a runtime of its own, a bounded number of connections, and the way of each request
+//! to its route.
+//!
+//! | limit | value |
+//! |---|---|
+//! | connections | [`CONNECTIONS_MAX`]; others wait in the listener's backlog |
+//! | a request's head | 16 KiB, 100 headers, 10 s; also how long a connection may be idle |
+//! | a request's body | 1 MiB, 30 s; produced records: 2 MiB each, 60 s between two pieces |
+//! | an answer | [`ANSWER_WITHIN`] until it begins; a client that takes nothing for 30 s is closed |
+
+use crate::api;
+use crate::callers::Callers;
+use crate::http::body::{self, Outgoing};
+use crate::http::call::{Answer, Call, Place};
+use crate::http::gate::{self, Hosts};
+use crate::http::problem::Problem;
+use crate::http::routes::{self, Found, Run};
+use crate::http::slow::Timed;
+use crate::page;
+use crate::probes::{Probes, Standing};
+use crate::v3;
+use barnabas_client::ClusterConfig;
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::timeout;
+
+/// Connections of clients at a time.
+pub const CONNECTIONS_MAX: usize = 128;
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+const HEADERS_MAX: usize = 100;
+const HEAD_WITHIN: Duration = Duration::from_secs(10);
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+const SWEEP_EVERY: Duration = Duration::from_secs(10);
+
+/// What a console needs to know.
+pub struct Settings {
+    /// Names by which it is reached, besides addresses and `localhost`.
+    pub hosts: Vec<String>,
+    /// Without a login: each caller has its own.
+    pub cluster: ClusterConfig,
+    /// SASL mechanisms in the order in which they are tried.
+    pub mechanisms: Vec<String>,
+    /// What the node says of itself, where the console is in one.
+    pub standing: Option<Standing>,
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings").field("hosts", &self.hosts).finish_non_exhaustive()
+    }
+}
+
+/// Why there is no listener: for the operator, beside the key or the flag.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BindError(String);
+
+/// A console that runs until this is dropped.
+#[derive(Debug)]
+pub struct Console {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Console {
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits for the end of the thread, which does not come by itself.
+    pub fn wait(mut self) {
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been reported by its own thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            // The thread may have ended.
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Everything that requests share.
+#[derive(Debug)]
+struct Shared {
+    hosts: Hosts,
+    callers: Arc<Callers>,
+    probes: Probes,
+}
+
+/// Listens on `address` (`host:port`).
+///
+/// # Errors
+/// It is no address, or cannot be listened on.
+pub fn bind(address: &str) -> Result<std::net::TcpListener, BindError> {
+    let refused = |problem: String| BindError(problem);
+    let resolved = address.to_socket_addrs().map_err(|error| refused(format!("'{address}': {error}")))?;
+    let mut addresses: Vec<SocketAddr> = resolved.collect();
+    addresses.sort_by_key(SocketAddr::is_ipv6);
+    let Some(first) = addresses.first() else { return Err(refused(format!("'{address}' has no address"))) };
+    std::net::TcpListener::bind(first)
+        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+        .map_err(|error| refused(format!("cannot listen on {first}: {error}")))
+}
+
+/// Starts the console's thread.
+///
+/// # Errors
+/// The system gives no thread, or no event queue.
+pub fn start(listener: std::net::TcpListener, settings: Settings) -> std::io::Result<Console> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let listener = {
+        let _entered = runtime.enter();
+        TcpListener::from_std(listener)?
+    };
+    let address = listener.local_addr()?;
+    tracing::info!("console on http://{address}");
+    if !address.ip().is_loopback() {
+        tracing::warn!(
+            "the console listens on {address} without TLS: passwords travel readable. \
+             Put a proxy with TLS in front, or listen on 127.0.0.1"
+        );
+    }
+    let shared = Arc::new(Shared {
+        hosts: Hosts::new(settings.hosts.iter().map(String::as_str)),
+        callers: Arc::new(Callers::new(settings.cluster, settings.mechanisms)),
+        probes: Probes::new(settings.standing),
+    });
+    let (stop, stopped) = oneshot::channel();
+    let work = move || {
+        runtime.block_on(async {
+            tokio::select! {
+                () = serve(listener, &shared) => {}
+                _ = stopped => {}
+            }
+        });
+        runtime.shutdown_background();
+    };
+    let thread = std::thread::Builder::new().name("console".to_owned()).spawn(work)?;
+    Ok(Console { address, stop: Some(stop), thread: Some(thread) })
+}
+
+async fn serve(listener: TcpListener, shared: &Arc<Shared>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut sweep = tokio::time::interval(SWEEP_EVERY);
+    loop {
+        let place = loop {
+            tokio::select! {
+                place = places.clone().acquire_owned() => break place,
+                _ = sweep.tick() => shared.callers.sweep(),
+            }
+        };
+        let Ok(place) = place else { return };
+        let accepted = loop {
+            tokio::select! {
+                accepted = listener.accept() => break accepted,
+                _ = sweep.tick() => shared.callers.sweep(),
+            }
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let shared = shared.clone();
+                tokio::spawn(async move {
+                    converse(stream, shared).await;
+                    drop(place);
+                });
+            }
+            // Mostly a want of descriptors: trying at once would spin.
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+async fn converse(stream: TcpStream, shared: Arc<Shared>) {
+    // Without it answers are slower and right.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| {
+        let shared = shared.clone();
+        async move { Ok::<_, Infallible>(answer(&shared, request).await) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WITHIN)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .serve_connection(TokioIo::new(Timed::new(stream)), service)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection to the console ended");
+    }
+}
+
+async fn answer(shared: &Shared, request: Request<Incoming>) -> Response<Outgoing> {
+    let (path, query) =
+        (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
+    if matches!(*request.method(), Method::GET | Method::HEAD)
+        && let Some((status, text)) = shared.probes.answer(&path, &query, &shared.callers).await
+    {
+        return guarded(plain(status, text));
+    }
+    // The files are the same for everyone and say nothing of a cluster; a foreign host gets none all the same.
+    if matches!(*request.method(), Method::GET | Method::HEAD)
+        && shared.hosts.check(request.headers()).is_ok()
+        && let Some(file) = page::answer(&path, request.headers())
+    {
+        return guarded(file);
+    }
+    let is_confluent = own_path(&path).starts_with("/v3");
+    let (parts, incoming) = request.into_parts();
+    let mut body = Some(incoming);
+    let answered = match timeout(ANSWER_WITHIN, routed(shared, &parts, &mut body, &path)).await {
+        Ok(answered) => answered,
+        Err(_) => Err(Problem::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            format!("not answered within {} s", ANSWER_WITHIN.as_secs()),
+        )),
+    };
+    if let (Err(_), Some(body)) = (&answered, &mut body) {
+        body::drain(body).await;
+    }
+    guarded(answered.unwrap_or_else(|problem| refuse(&problem, is_confluent)))
+}
+
+/// The path behind the prefix that Confluent's API has inside a broker.
+fn own_path(path: &str) -> &str {
+    path.strip_prefix("/kafka").filter(|rest| rest.starts_with("/v3/")).unwrap_or(path)
+}
+
+async fn routed(
+    shared: &Shared,
+    request: &Parts,
+    body: &mut Option<Incoming>,
+    path: &str,
+) -> Result<Response<Outgoing>, Problem> {
+    let host = shared.hosts.check(&request.headers)?;
+    let own = own_path(path);
+    let found = routes::find([v3::ROUTES, v3::STREAMS, api::ROUTES], request.method.as_str(), own)?;
+    gate::check_change(&request.method, &request.headers, &host)?;
+    let at = Place {
+        query: Place::read_query(request.uri.query())?,
+        base: base(request, &host, &path[..path.len() - own.len()]),
+        params: Vec::new(),
+    };
+    let caller = gate::caller(&request.headers)?;
+    let cluster = shared.callers.lease(caller).await?;
+    let Found { route, params } = found;
+    let at = Place { params, ..at };
+    match route.run {
+        Run::Records => v3::records::stream(cluster, at, body).await,
+        Run::Whole(handler) => {
+            let body = match body {
+                Some(body) => body::read(body).await?,
+                None => Bytes::new(),
+            };
+            let mut call = Call { cluster, at, body };
+            let answered = handler(&mut call).await;
+            call.cluster.keep();
+            answered.map(write)
+        }
+    }
+}
+
+/// How links begin: as the caller has addressed this listener, through a proxy with TLS or not.
+fn base(request: &Parts, host: &str, prefix: &str) -> String {
+    let is_secure = request.headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
+    let scheme = if is_secure { "https" } else { "http" };
+    format!("{scheme}://{host}{prefix}/v3")
+}
+
+fn write(answer: Answer) -> Response<Outgoing> {
+    let body = answer.document.map(|document| Bytes::from(document.to_string()));
+    let mut response = Response::new(Outgoing::Whole(body));
+    *response.status_mut() = answer.status;
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    if let Some(location) = answer.location.and_then(|location| HeaderValue::from_str(&location).ok()) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
+}
+
+fn plain(status: StatusCode, text: String) -> Response<Outgoing> {
+    let mut response = Response::new(Outgoing::Whole(Some(Bytes::from(text))));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// Confluent's clients decode errors by the content type `application/json` alone.
+fn refuse(problem: &Problem, is_confluent: bool) -> Response<Outgoing> {
+    let text = problem.document(is_confluent).to_string();
+    let mut response = plain(problem.status, text);
+    let kind = if is_confluent { "application/json" } else { "application/problem+json" };
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    if problem.status == StatusCode::UNAUTHORIZED {
+        let challenge = HeaderValue::from_static("Basic realm=\"Kafka\", charset=\"UTF-8\"");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// What every answer says to browsers.
+fn guarded(mut response: Response<Outgoing>) -> Response<Outgoing> {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("cache-control", "no-store"),
+        ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
+    ] {
+        headers.entry(HeaderName::from_static(name)).or_insert(HeaderValue::from_static(value));
+    }
+    response
+}

@@ -1,0 +1,138 @@
+//! The console inside a node (`console.listener`): edge/console on a listener and a thread of its own, which reaches
+//! this node through one of its own Kafka listeners, as any client does.
+//!
+//! It starts before the logs are recovered, so that `/livez` answers meanwhile; `/readyz` says what lacks.
+
+use crate::config::sasl::SaslListener;
+use crate::node::Node;
+use crate::server::Failure;
+use barnabas_base::BrokerEpoch;
+use barnabas_config::{ConfigError, Listener, SecurityProtocol};
+use barnabas_console::{Check, Console, EXAMPLE, KEY, Settings, Standing};
+use barnabas_metadata::config::BrokerConfig;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+const HOSTS: &str = "console.hosts";
+
+/// A console that runs until this is dropped.
+#[derive(Debug)]
+pub struct OwnConsole {
+    console: Console,
+    standing: Arc<Known>,
+}
+
+/// What is known of the node so far.
+#[derive(Debug, Default)]
+struct Known {
+    node: OnceLock<Arc<Node>>,
+    serves: AtomicBool,
+}
+
+impl OwnConsole {
+    /// Listens and answers from now on, if `console.listener` names an address.
+    ///
+    /// # Errors
+    /// The address cannot be listened on; the node has no listener that the console can use.
+    pub fn start(
+        config: &BrokerConfig,
+        listeners: &[(Listener, SocketAddr)],
+        sasl: impl Fn(usize) -> Option<Arc<SaslListener>>,
+    ) -> Result<Option<Self>, Failure> {
+        let Some(address) = config.value(KEY).filter(|address| !address.is_empty()) else { return Ok(None) };
+        let refused = |problem: String| ConfigError::value(KEY, problem, EXAMPLE);
+        let (place, target) = target(listeners).map_err(|why| refused(why.to_owned()))?;
+        let (listener, bound) = &listeners[place];
+        let mechanisms = sasl(place).map(|sasl| mechanisms(&sasl)).unwrap_or_default();
+        if listener.protocol == SecurityProtocol::SaslPlaintext && mechanisms.is_empty() {
+            return Err(refused(
+                "logins by HTTP basic need PLAIN or SCRAM in sasl.enabled.mechanisms".to_owned(),
+            )
+            .into());
+        }
+        let standing = Arc::new(Known::default());
+        let settings = Settings {
+            hosts: config.value(HOSTS).unwrap_or_default().split(',').map(str::to_owned).collect(),
+            cluster: barnabas_console::cluster(&reachable(*bound).to_string(), target)?,
+            mechanisms,
+            standing: Some(checks(standing.clone())),
+        };
+        let socket = barnabas_console::bind(address).map_err(|error| refused(error.to_string()))?;
+        Ok(Some(Self { console: barnabas_console::start(socket, settings)?, standing }))
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.console.address()
+    }
+
+    /// The node is there; its logs are still being recovered.
+    pub fn recovers(&self, node: &Arc<Node>) {
+        // Set once: a process has one node.
+        let _ = self.standing.node.set(node.clone());
+    }
+
+    /// Clients are let in.
+    pub fn serves(&self) {
+        self.standing.serves.store(true, Ordering::Release);
+    }
+}
+
+/// The first listener for clients without TLS, else for brokers; and its protocol, in the client's words.
+fn target(listeners: &[(Listener, SocketAddr)]) -> Result<(usize, &'static str), &'static str> {
+    let mut places: Vec<usize> =
+        (0..listeners.len()).filter(|place| !listeners[*place].0.is_controller).collect();
+    if places.is_empty() {
+        return Err("this node is a controller alone: set it on a broker, or run `barnabas console`");
+    }
+    places.sort_by_key(|place| listeners[*place].0.is_reserved);
+    let usable = places.into_iter().find_map(|place| match listeners[place].0.protocol {
+        SecurityProtocol::Plaintext => Some((place, "PLAINTEXT")),
+        SecurityProtocol::SaslPlaintext => Some((place, "SASL_PLAINTEXT")),
+        SecurityProtocol::Ssl | SecurityProtocol::SaslSsl => None,
+    });
+    usable.ok_or(
+        "all listeners of this node have TLS, and the console in a node needs one without it, on loopback for \
+         instance. `barnabas console --command-config` reaches listeners with TLS",
+    )
+}
+
+/// What this process connects to where the listener is bound to every address.
+fn reachable(bound: SocketAddr) -> SocketAddr {
+    match bound {
+        SocketAddr::V4(address) if address.ip().is_unspecified() => {
+            (Ipv4Addr::LOCALHOST, address.port()).into()
+        }
+        SocketAddr::V6(address) if address.ip().is_unspecified() => {
+            (Ipv6Addr::LOCALHOST, address.port()).into()
+        }
+        other => other,
+    }
+}
+
+fn mechanisms(sasl: &SaslListener) -> Vec<String> {
+    let names = sasl.offers.iter().map(|offer| offer.mechanism.name());
+    names.filter(|name| *name != "OAUTHBEARER").map(str::to_owned).collect()
+}
+
+fn checks(known: Arc<Known>) -> Standing {
+    Arc::new(move || {
+        let Some(node) = known.node.get() else { return vec![lacks("recovered", "the node starts")] };
+        let image = node.cluster.image.load();
+        let broker = image.cluster.broker(node.identity.broker_id);
+        let is_registered = node.identity.broker_epoch() != BrokerEpoch::NONE;
+        let is_unfenced = broker.is_some_and(|broker| !broker.fenced);
+        let check =
+            |name, is_well: bool, words: &str| Check { name, trouble: (!is_well).then(|| words.to_owned()) };
+        vec![
+            check("recovered", known.serves.load(Ordering::Acquire), "the node recovers its logs"),
+            check("registered", is_registered, "the controller has not registered this broker"),
+            check("unfenced", is_unfenced, "the controller has fenced this broker"),
+            check("stays", !node.shutdown.is_wanted(), "the node stops"),
+        ]
+    })
+}
+
+fn lacks(name: &'static str, words: &str) -> Check {
+    Check { name, trouble: Some(words.to_owned()) }
+}

@@ -133,7 +133,7 @@ golden: ## compare the codec with Apache's own classes, both ways
 	@lab/compat/golden/records/run
 	@core/quorum/tests/kafka/run
 
-http-test: ## the console's HTTP on a real node: each route and its answer, each route and a caller without rights, attacks (ARGS=--verbose; 2 minutes)
+http-test: ## the console's HTTP on a real node: each route and its answer, each route and a caller without rights, attacks (ARGS="--apache --verbose": against Apache Kafka too; 3 minutes)
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/console/run $(ARGS)
 

@@ -1,6 +1,6 @@
 """`make http-test`: the console's HTTP against a real node. The last line counts.
 
---binary PATH: the program (target/release/barnabas). --verbose: every row. --quick: without what waits for time-outs.
+--apache: against Apache Kafka too. --binary PATH: the program (target/release/barnabas). --verbose: every row. --quick: without what waits for time-outs.
 """
 
 import argparse
@@ -8,11 +8,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from compat import fetch
 from harness.process import spawn
 
 from . import attacks, gate, routes
 from .ask import Table, ask
-from .nodes import OwnProcess, WithConsole, WithLogins, who
+from .nodes import Beside, OwnProcess, WithConsole, WithLogins, who
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -65,6 +66,27 @@ def plain(table, directory, binary, is_quick):
     return node
 
 
+def apache(table, directory, binary):
+    """The same rows against Apache Kafka, from a process of its own."""
+    version, classpath = fetch.kafka()
+    node = Beside(directory / "apache", binary, version, classpath).start()
+    own = OwnProcess(directory, binary, node.address).start()
+    node.console_port = port = own.port
+    cluster = cluster_of(port)
+    base = f"/v3/clusters/{cluster}"
+    routes.probes(table, port)
+    routes.clusters(table, port, cluster)
+    routes.topics(table, port, base)
+    routes.configs(table, port, base)
+    routes.produce(table, port, base, node)
+    reader = member(node)
+    routes.groups(table, port, base, "readers")
+    routes.api(table, port, "readers")
+    reader.kill()
+    own.stop()
+    node.stop()
+
+
 def secured(table, directory, binary):
     node = WithLogins(directory / "secured", binary).start()
     admin, port = who("admin"), node.console_port
@@ -91,10 +113,13 @@ def main():
     flags.add_argument("--binary", default=ROOT / "target/release/barnabas")
     flags.add_argument("--verbose", action="store_true")
     flags.add_argument("--quick", action="store_true")
+    flags.add_argument("--apache", action="store_true")
     given = flags.parse_args()
     table = Table(given.verbose)
     with tempfile.TemporaryDirectory(prefix="barnabas-console.") as directory:
         nodes = [plain(table, Path(directory), Path(given.binary).resolve(), given.quick), secured(table, Path(directory), Path(given.binary).resolve())]
+        if given.apache:
+            apache(table, Path(directory), Path(given.binary).resolve())
         for node in nodes:
             # A login that is refused is one of the rows.
             lines = [line for line in node.log.read_text().splitlines() if " ERROR " in line or "panicked" in line]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from harness.ports import free_port
 from harness.process import NodeProcess
-from harness.server import HOST, Barnabas
+from harness.server import HOST, Apache, Barnabas
 
 from .ask import ask
 
@@ -43,6 +43,20 @@ class WithConsole(Barnabas):
         if ran.returncode != 0:
             raise RuntimeError(f"{name} {words}: {ran.stdout}{ran.stderr}")
         return ran.stdout
+
+
+class Beside(Apache):
+    """Apache Kafka, with `barnabas console` in a process beside it."""
+
+    def __init__(self, directory, binary, version, classpath):
+        super().__init__(directory, version, classpath)
+        self.binary, self.console_port = str(binary), None
+
+    def new_ports(self):
+        super().new_ports()
+        self.proxied = []
+
+    tool = WithConsole.tool
 
 
 class WithLogins(WithConsole):

@@ -66,7 +66,8 @@ pub async fn partition(
     found.ok_or_else(|| ClientError::refused(format!("partition {name}-{index}"), code, None))
 }
 
-/// What a new topic is to be, in the request's own type.
+/// Creates a topic, given in the request's own type. Returns how many partitions and replicas it has; −1 where an old broker
+/// does not say.
 ///
 /// # Errors
 /// The cluster's refusal: `TOPIC_ALREADY_EXISTS`, `INVALID_CONFIG` …
@@ -74,7 +75,7 @@ pub async fn create_topic(
     cluster: &mut Cluster,
     topic: CreatableTopic,
     validate_only: bool,
-) -> Result<(), ClientError> {
+) -> Result<(i32, i16), ClientError> {
     let what = format!("topic {}", &*topic.name);
     let request = CreateTopicsRequest {
         topics: vec![topic],
@@ -86,11 +87,12 @@ pub async fn create_topic(
     loop {
         let asked = cluster.ask_controller(|_| request.clone()).await;
         let created = asked.and_then(|answer| match answer.topics.first() {
-            Some(told) => check(what.clone(), told.error_code, told.error_message.as_deref()),
+            Some(told) => check(what.clone(), told.error_code, told.error_message.as_deref())
+                .map(|()| (told.num_partitions, told.replication_factor)),
             None => Err(ClientError::Invalid("the answer names no topic".to_owned())),
         });
         match created {
-            Ok(()) => return Ok(()),
+            Ok(counts) => return Ok(counts),
             // A request that was lost may have been carried out.
             Err(error) if error.code() == Some(ErrorCode::NotController) => tries.after(error).await?,
             Err(error) => return Err(error),

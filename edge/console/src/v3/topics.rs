@@ -56,16 +56,11 @@ pub async fn create(call: &mut Call) -> Result<Answer, Problem> {
     let topic = new_topic(&fields)?;
     let validate_only = fields.is_true("validate_only")?;
     let name = topic.name.to_string();
-    let asked = (usize::try_from(topic.num_partitions).ok(), usize::try_from(topic.replication_factor).ok());
-    metadata::create_topic(&mut call.cluster, topic, validate_only).await?;
+    // From the answer itself: brokers may not know of the topic yet, and the caller may not describe it.
+    let (partitions, replicas) = metadata::create_topic(&mut call.cluster, topic, validate_only).await?;
+    let counts = (usize::try_from(partitions).unwrap_or(0), usize::try_from(replicas).unwrap_or(0));
     let location = call.at.url(call.cluster.id(), &["topics", &name]);
-    // A caller who may create a topic may not describe it; the metadata may also not be everywhere yet.
-    let made = if validate_only { None } else { metadata::topic(&mut call.cluster, &name).await.ok() };
-    let document = match made {
-        Some(topic) => document(call, &topic),
-        None => written(call, &name, false, (asked.0.unwrap_or(0), asked.1.unwrap_or(0))),
-    };
-    Ok(Answer::created(location, Some(document)))
+    Ok(Answer::created(location, Some(written(call, &name, false, counts))))
 }
 
 fn new_topic(fields: &Fields) -> Result<CreatableTopic, Problem> {
@@ -99,9 +94,12 @@ pub async fn enlarge(call: &mut Call) -> Result<Answer, Problem> {
     let name = call.at.param("topic").to_owned();
     let missing = || Problem::bad("partitions_count is missing");
     let count = call.fields()?.number("partitions_count")?.ok_or_else(missing)?;
-    Admin::new(&mut call.cluster).create_partitions(&name, count, None).await?;
     let topic = metadata::topic(&mut call.cluster, &name).await?;
-    Ok(Answer::json(document(call, &topic)))
+    Admin::new(&mut call.cluster).create_partitions(&name, count, None).await?;
+    // The broker that is asked may not know of the new partitions yet.
+    let replicas = topic.partitions.first().map_or(0, |row| row.replica_nodes.len());
+    let counts = (usize::try_from(count).unwrap_or(0), replicas);
+    Ok(Answer::json(written(call, &name, topic.is_internal, counts)))
 }
 
 pub async fn delete(call: &mut Call) -> Result<Answer, Problem> {

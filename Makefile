@@ -10,7 +10,7 @@ help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## build, start one node on loopback with data in ./barnabas-data and its console on port 8080 (CONSOLE=127.0.0.1:8081; empty: none)
-	@exec $(CARGO) run --profile quick --locked -p barnabas -- server --override console.listener=$(CONSOLE)
+	@exec $(CARGO) run --profile quick --locked -p barnabas -- server $(if $(CONSOLE),--override console.listener=$(CONSOLE))
 
 cluster: ## three nodes on loopback in a temporary directory, and how to watch one be killed
 	@$(CARGO) build --release --locked -p barnabas

@@ -9,6 +9,9 @@ pub enum ToolError {
     /// Printed already.
     #[error("it failed")]
     Reported,
+    /// Printed already; the exit code says what it was.
+    #[error("exit code {0}")]
+    Code(u8),
     /// Printed as it is, since scripts look for Kafka's words.
     #[error("{0}")]
     Plain(String),

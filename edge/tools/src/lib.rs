@@ -34,7 +34,7 @@ use cluster::{
 use command_line::install_links;
 use groups::{consumer_groups, groups_tool, share_groups};
 use partitions::{delete_records, dump_log, get_offsets, reassign_partitions, transactions};
-use perf::hotspots;
+use perf::{doctor, hotspots};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -120,6 +120,12 @@ pub const TOOLS: &[Tool] = &[
         about: "Delete the records of partitions below offsets",
         flags: delete_records::flags,
         run: delete_records::run,
+    },
+    Tool {
+        name: "doctor",
+        about: "Find what is wrong with a cluster, with figures, and the command that mends it",
+        flags: doctor::flags,
+        run: doctor::run,
     },
     Tool {
         name: "dump-log",
@@ -269,6 +275,7 @@ fn exit_code(name: &str, done: Result<(), ToolError>) -> ExitCode {
         Err(ToolError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         // As a shell shows what a signal ended.
         Err(ToolError::Stopped(signal)) => ExitCode::from(128 + signal),
+        Err(ToolError::Code(code)) => ExitCode::from(code),
         Err(ToolError::Reported) => ExitCode::FAILURE,
         Err(ToolError::Plain(words)) => {
             tell(&words);

@@ -30,6 +30,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-sasl", &["base", "wire", "certificates"]),
     ("barnabas-amqp", &["base"]),
     ("barnabas-api", &["base", "wire", "metadata", "security", "telemetry"]),
+    ("barnabas-findings", &[]),
+    ("barnabas-api", &["base", "wire", "metadata", "security"]),
     ("barnabas-clock", &["base"]),
     ("barnabas-disk", &["base", "clock", "storage"]),
     ("barnabas-tls", &["base", "certificates", "clock"]),
@@ -40,6 +42,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-tools", &["base", "wire", "metadata", "security", "sasl", "tls", "client"]),
     ("barnabas-console", &["base", "wire", "sasl", "client"]),
     ("barnabas-bridge", &["base", "wire", "clock", "sasl", "net", "tls", "amqp", "client"]),
+    ("barnabas-doctor", &["base", "wire", "security", "findings", "client"]),
+    ("barnabas-tools", &["base", "wire", "metadata", "security", "sasl", "tls", "client", "doctor"]),
+    ("barnabas-console", &["base", "wire", "client"]),
+    ("barnabas-bridge", &["base", "wire", "client"]),
     (
         "barnabas",
         &[

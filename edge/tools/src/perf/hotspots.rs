@@ -7,31 +7,26 @@
 //!
 //! | file | answers |
 //! |---|---|
-//! | `hotspots/scrape.rs` | what does the text say |
+//! | `edge/doctor/src/scrape.rs` | what does the text say |
 //! | `hotspots/figures.rs` | what happened between two of them |
 //! | `hotspots/verdict.rs` | what is the bottleneck |
 //! | `hotspots/report.rs` | how is that shown |
 
 mod figures;
 mod report;
-mod scrape;
 mod units;
 mod verdict;
 
 use crate::command_line::args::{number, text, value};
 use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};
 use crate::{ToolError, block_on, say};
-use barnabas_base::{BrokerId, ErrorCode};
+use barnabas_base::BrokerId;
 use barnabas_client::Cluster;
-use barnabas_wire::messages::DescribeConfigsRequest;
-use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;
+use barnabas_doctor::{NoPage, Scrape, metrics_page};
 use clap::{Arg, ArgMatches};
 use figures::Figures;
-use scrape::Scrape;
 use std::time::Duration;
 
-/// What Barnabas calls its metrics among the resources that have configurations.
-const RESOURCE: i8 = 98;
 const INTERVAL_S: f64 = 5.0;
 
 pub fn flags() -> Vec<Arg> {
@@ -74,23 +69,13 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
 
 /// A node's metrics now.
 async fn look(cluster: &mut Cluster, node: i32) -> Result<Scrape, ToolError> {
-    let resource = DescribeConfigsResource { resource_type: RESOURCE, ..Default::default() };
-    let request = DescribeConfigsRequest { resources: vec![resource], ..Default::default() };
-    let answer = cluster.ask(BrokerId(node), &request).await?;
-    let Some(result) = answer.results.into_iter().next() else {
-        return Err(ToolError::Usage(format!("node {node} answers nothing")));
-    };
-    let code = ErrorCode::from_code(result.error_code);
-    let page: String = result.configs.iter().filter_map(|config| config.value.as_deref()).collect();
-    match (code, page) {
-        (ErrorCode::None, page) if !page.is_empty() => Ok(Scrape::parse(&page)),
-        (ErrorCode::None | ErrorCode::InvalidRequest, _) => Err(ToolError::Usage(format!(
+    match metrics_page(cluster, BrokerId(node)).await {
+        Ok(page) => Ok(page),
+        Err(NoPage::Client(error)) => Err(error.into()),
+        Err(NoPage::NotBarnabas(_)) => Err(ToolError::Usage(format!(
             "node {node} does not tell where its time goes: it is no Barnabas, or an older one"
         ))),
-        (code, _) => {
-            let why = result.error_message.as_deref().unwrap_or(code.name()).to_owned();
-            Err(ToolError::Usage(format!("node {node}: {why}")))
-        }
+        Err(refused) => Err(ToolError::Usage(refused.to_string())),
     }
 }
 

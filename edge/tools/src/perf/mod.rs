@@ -1,4 +1,4 @@
-//! The tools that measure: Kafka's load tools with what the three of them share, and `hotspots`.
+//! The tools that measure: Kafka's load tools with what the three of them share, `doctor` and `hotspots`.
 //!
 //! | file | answers |
 //! |---|---|
@@ -7,11 +7,13 @@
 //! | `report` | what was sent and how long it took, in the lines of Kafka's tool |
 //! | `consumer` | `consumer-perf-test` |
 //! | `e2e` | `e2e-latency` |
+//! | `doctor` | `doctor` |
 //! | `hotspots` | `hotspots` |
 //! | `java` | how Java writes numbers and dates |
 //! | `histogram` | latencies in full: JSON and HDR files |
 
 pub mod consumer;
+pub mod doctor;
 pub mod e2e;
 mod histogram;
 pub mod hotspots;

@@ -1,6 +1,6 @@
 //! What happened in a node between two pages of its metrics.
 
-use super::scrape::Scrape;
+use barnabas_doctor::Scrape;
 
 /// Times of one kind: how many, how long together, and how they are spread.
 #[derive(Debug, Default, Clone, PartialEq)]

@@ -3,9 +3,9 @@
 
 use super::figures::Figures;
 use super::report::report;
-use super::scrape::Scrape;
 use super::units::{bytes, duration};
 use super::verdict::verdict;
+use barnabas_doctor::Scrape;
 use std::path::Path;
 
 #[test]

@@ -21,7 +21,7 @@ use barnabas_wire::messages::describe_configs_response::{
 };
 use barnabas_wire::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 
-/// The resource type. edge/tools/src/perf/hotspots.rs knows the number too.
+/// The resource type. edge/doctor/src/metrics_page.rs knows the number too.
 pub const RESOURCE: i8 = 98;
 /// A piece of the page: below what a string may hold.
 const PIECE_BYTES: usize = 32_000;

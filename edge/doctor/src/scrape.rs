@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 /// One page of metrics.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Scrape {
     /// By metric, then in the order of the page.
     samples: BTreeMap<String, Vec<Sample>>,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     pub labels: Vec<(String, String)>,
     pub value: f64,

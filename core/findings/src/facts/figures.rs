@@ -1,0 +1,80 @@
+//! A node's own figures: its metrics page, as gauges now and as differences between the two looks.
+
+/// Of one node. Fields without `_total` are gauges or the increase between the two looks.
+#[derive(Debug, Clone, Default)]
+pub struct Figures {
+    /// Between the node's two pages.
+    pub seconds: f64,
+    pub cpu_seconds: f64,
+    pub runqueue_seconds: f64,
+    pub open_fds: f64,
+    pub max_fds: f64,
+    pub connections: f64,
+    pub accepted: f64,
+    pub request_memory: f64,
+    pub request_memory_limit: f64,
+    pub produce_requests: f64,
+    pub batch_records: Histogram,
+    pub batch_bytes: Histogram,
+    pub requests: f64,
+    pub throttled_requests: f64,
+    pub failed_logins: f64,
+    pub isr_shrinks: f64,
+    pub isr_expands: f64,
+    /// Since the start of the node.
+    pub unclean_elections_total: f64,
+    pub uncleanable_partitions: f64,
+    pub damage_found_total: f64,
+    pub dirs: Vec<DirFigures>,
+    pub clients: Vec<Client>,
+    /// Where a certificate is used and whose it is, and when it expires in seconds since 1970.
+    pub certificates: Vec<(String, f64)>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct DirFigures {
+    pub path: String,
+    pub refuses_producers: bool,
+    /// Seconds of the journal's synced writes.
+    pub journal_writes: Histogram,
+}
+
+/// Requests of one client id between the two looks, by API.
+#[derive(Debug, Clone, Default)]
+pub struct Client {
+    pub id: String,
+    pub requests: Vec<(String, f64)>,
+}
+
+impl Client {
+    pub fn of(&self, api: &str) -> f64 {
+        self.requests.iter().filter(|(name, _)| name == api).map(|(_, count)| count).sum()
+    }
+}
+
+/// Each bound with how many observations were not above it, in order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Histogram(pub Vec<(f64, f64)>);
+
+impl Histogram {
+    pub fn count(&self) -> f64 {
+        self.0.last().map_or(0.0, |(_, count)| *count)
+    }
+
+    /// The bound of the bucket that the `share` of the observations lies in; `None` where there are none, or where it
+    /// lies above the last bound.
+    pub fn quantile(&self, share: f64) -> Option<f64> {
+        let wanted = self.count() * share;
+        if wanted <= 0.0 {
+            return None;
+        }
+        self.0.iter().find(|(_, count)| *count >= wanted).map(|(bound, _)| *bound).filter(|b| b.is_finite())
+    }
+
+    /// What was observed since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let old = |bound: f64| before.0.iter().rfind(|(known, _)| *known <= bound).map_or(0.0, |(_, n)| *n);
+        Self(self.0.iter().map(|(bound, count)| (*bound, (count - old(*bound)).max(0.0))).collect())
+    }
+}

@@ -1,0 +1,35 @@
+//! Which findings do these facts give: the rules of `barnabas doctor`.
+//!
+//! Pure: facts in ([`Facts`]), findings out ([`Report`]). It knows no protocol, socket, file or clock; edge/doctor looks
+//! at the cluster and prints. docs/DOCTOR.md is written from [`RULES`].
+//!
+//! Always true:
+//! 1. a rule that lacks a fact says so ([`Gap`]); a missing fact never counts as "no finding"
+//! 2. a finding names its subject, its figure, and a command or a step that mends it
+//! 3. ids are stable: a silence of last year still means the same rule
+
+mod facts;
+mod report;
+mod rules;
+mod silence;
+
+pub use facts::{
+    Acl, Client, Committed, Config, Configs, Dir, DirFigures, Facts, Features, Figures, Group, GroupKind,
+    Histogram, Member, Node, Offsets, Partition, Quorum, Quota, Replica, Room, Scram, Seen, Source, Topic,
+    Transaction, Unseen, Voter,
+};
+pub use report::{Finding, Gap, Report, Severity};
+pub use rules::{Limit, Limits, RULES, Rule, UnknownLimit, find};
+pub use silence::{Silence, SilenceError, Silences};
+
+/// Judges the facts by all rules.
+pub fn examine(facts: &Facts, limits: &Limits) -> Report {
+    let mut report = Report::default();
+    for rule in RULES {
+        let limit = limits.of(rule);
+        report.begin(rule);
+        (rule.judge)(facts, limit, &mut report);
+    }
+    report.sort();
+    report
+}

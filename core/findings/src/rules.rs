@@ -1,0 +1,149 @@
+//! The table of rules. Ids are those of the reference list; docs/DOCTOR.md shows each.
+//!
+//! | file | rules |
+//! |---|---|
+//! | `rules/cluster.rs` | C: quorum, leaders, placement, features, settings |
+//! | `rules/replicas.rs` | C, T: replicas, racks and minimum of topics |
+//! | `rules/topics.rs` | T: what a topic's settings and records say |
+//! | `rules/groups.rs` | G: consumer groups |
+//! | `rules/clients.rs` | W: what clients do |
+//! | `rules/nodes.rs` | O, D, N: the machine, disks and network of a node |
+//! | `rules/security.rs` | S: who may do what, and how they prove it |
+
+mod clients;
+mod cluster;
+mod groups;
+mod nodes;
+mod replicas;
+mod security;
+mod topics;
+mod words;
+
+use crate::facts::Facts;
+use crate::report::{Report, Severity};
+use std::collections::BTreeMap;
+
+/// A rule: how it judges, and what its page says.
+#[derive(Clone, Copy)]
+pub struct Rule {
+    pub id: &'static str,
+    /// What it finds, as a noun.
+    pub name: &'static str,
+    /// Of most of its findings.
+    pub severity: Severity,
+    /// Where the figure comes from.
+    pub evidence: &'static str,
+    /// When it is a finding. `{}` stands for the limit.
+    pub threshold: &'static str,
+    pub limit: Option<Limit>,
+    /// Why it matters and what to do.
+    pub advice: &'static str,
+    /// The command that mends it, as a pattern; empty where there is none.
+    pub command: &'static str,
+    pub judge: fn(&Facts, f64, &mut Report),
+}
+
+impl std::fmt::Debug for Rule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.id)
+    }
+}
+
+impl Rule {
+    /// The threshold with the rule's own limit in it.
+    pub fn threshold_text(&self) -> String {
+        let limit = self.limit.map_or(String::new(), |limit| limit.default.to_string());
+        self.threshold.replace("{}", &limit)
+    }
+}
+
+/// The number at which a rule begins to find.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limit {
+    pub default: f64,
+    pub unit: &'static str,
+}
+
+const fn limit(default: f64, unit: &'static str) -> Option<Limit> {
+    Some(Limit { default, unit })
+}
+
+/// All rules, in the order in which they are judged.
+pub const RULES: &[Rule] = &[
+    cluster::VOTERS,
+    cluster::VOTER_LAG,
+    cluster::PREFERRED,
+    cluster::UNEQUAL,
+    replicas::ONE_RACK,
+    replicas::UNDER_REPLICATED,
+    cluster::ISR_FLAPS,
+    cluster::UNCLEAN,
+    cluster::FEATURES,
+    cluster::THROTTLE,
+    cluster::FENCED,
+    cluster::SETTINGS_DIFFER,
+    replicas::INTERNAL_SINGLE,
+    nodes::CPU,
+    nodes::REQUEST_MEMORY,
+    nodes::DESCRIPTORS,
+    nodes::SYNC,
+    nodes::ROOM,
+    nodes::SHARED_DEVICE,
+    nodes::OFFLINE_DIR,
+    nodes::UNCLEANABLE,
+    nodes::SLOWEST_DISK,
+    nodes::UNREACHABLE,
+    nodes::CHURN,
+    nodes::CONNECTIONS,
+    replicas::SINGLE,
+    replicas::MINIMUM,
+    topics::UNCLEAN_ALLOWED,
+    topics::UNUSED,
+    topics::LARGE_RECORDS,
+    topics::TINY_SEGMENTS,
+    topics::FUTURE,
+    topics::FOR_EVER,
+    clients::SMALL_BATCHES,
+    clients::COMMITS,
+    clients::METADATA,
+    clients::OLD_TRANSACTION,
+    clients::QUOTA,
+    clients::NAMELESS,
+    groups::STUCK,
+    groups::LOSING,
+    groups::IDLE_MEMBERS,
+    groups::OUT_OF_RANGE,
+    groups::EAGER,
+    security::OPEN,
+    security::CERTIFICATES,
+    security::WEAK_SCRAM,
+    security::FAILED_LOGINS,
+];
+
+/// The rule of this id, in any case of its letters.
+pub fn find(id: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.id.eq_ignore_ascii_case(id))
+}
+
+/// Limits that differ from the rules' own.
+#[derive(Debug, Clone, Default)]
+pub struct Limits(BTreeMap<&'static str, f64>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownLimit;
+
+impl Limits {
+    /// # Errors
+    /// There is no such rule, or it has no limit.
+    pub fn set(&mut self, id: &str, value: f64) -> Result<(), UnknownLimit> {
+        let rule = find(id).filter(|rule| rule.limit.is_some()).ok_or(UnknownLimit)?;
+        self.0.insert(rule.id, value);
+        Ok(())
+    }
+
+    /// The limit of a rule; 0 where it has none.
+    pub fn of(&self, rule: &Rule) -> f64 {
+        let default = rule.limit.map_or(0.0, |limit| limit.default);
+        self.0.get(rule.id).copied().unwrap_or(default)
+    }
+}

@@ -1,0 +1,164 @@
+//! The facts of a healthy cluster: three brokers that are controllers too, one topic, one group.
+
+use crate::facts::{
+    Committed, Config, Configs, Dir, DirFigures, Facts, Features, Figures, Group, GroupKind, Histogram, Member,
+    Node, Offsets, Partition, Quorum, Replica, Room, Source, Topic, Voter,
+};
+
+pub const NOW_MS: i64 = 1_800_000_000_000;
+
+pub fn healthy() -> Facts {
+    let voter = |id: i32| Voter { id, directory: format!("dir-{id}"), behind_ms: Some(0) };
+    Facts {
+        connect: "--bootstrap-server h:1".to_owned(),
+        now_ms: NOW_MS,
+        seconds: 10.0,
+        nodes: (1..=3).map(node).collect(),
+        topics: Ok(vec![topic("orders", 3)]),
+        groups: Ok(vec![group()]),
+        quorum: Ok(Quorum { leader: 1, voters: (1..=3).map(voter).collect(), observers: Vec::new() }),
+        reassigning: Ok(Vec::new()),
+        quotas: Ok(Vec::new()),
+        acls: Ok(Vec::new()),
+        scram: Ok(Vec::new()),
+        transactions: Ok(Vec::new()),
+    }
+}
+
+fn configs(rows: &[(&str, &str)], source: Source) -> Configs {
+    let row = |(key, value): &(&str, &str)| {
+        ((*key).to_owned(), Config { value: Some((*value).to_owned()), source })
+    };
+    rows.iter().map(row).collect()
+}
+
+pub fn node(id: i32) -> Node {
+    let levels = [("metadata.version".to_owned(), 25)];
+    let rows = [
+        ("process.roles", "broker,controller"),
+        ("listeners", "PLAINTEXT://127.0.0.1:9092"),
+        ("max.connections", "1000"),
+        ("num.partitions", "3"),
+    ];
+    let replica = Replica { topic: "orders".to_owned(), partition: 0, bytes: 1_000_000 };
+    Node {
+        id,
+        host: "10.0.0.1".to_owned(),
+        port: 9092,
+        rack: Some(format!("r{id}")),
+        is_fenced: false,
+        reached: Ok(()),
+        configs: Ok(configs(&rows, Source::Static)),
+        features: Ok(Features { finalized: levels.clone().into(), supported: levels.into() }),
+        dirs: Ok(vec![Dir {
+            path: "/data".to_owned(),
+            error: None,
+            bytes: Some(Room { total: 1000, usable: 500 }),
+            replicas: vec![replica],
+        }]),
+        figures: Ok(figures()),
+    }
+}
+
+fn figures() -> Figures {
+    Figures {
+        seconds: 10.0,
+        cpu_seconds: 2.0,
+        runqueue_seconds: 0.1,
+        open_fds: 100.0,
+        max_fds: 1000.0,
+        connections: 10.0,
+        request_memory: 1.0,
+        request_memory_limit: 100.0,
+        requests: 1000.0,
+        produce_requests: 2000.0,
+        batch_records: Histogram(vec![(4.0, 10.0), (64.0, 2000.0)]),
+        dirs: vec![DirFigures {
+            path: "/data".to_owned(),
+            refuses_producers: false,
+            journal_writes: Histogram(vec![(0.005, 500.0), (1.0, 500.0)]),
+        }],
+        ..Figures::default()
+    }
+}
+
+pub fn topic(name: &str, partitions: i32) -> Topic {
+    let rows = [
+        ("cleanup.policy", "delete"),
+        ("max.message.bytes", "1048588"),
+        ("message.timestamp.type", "CreateTime"),
+        ("min.insync.replicas", "2"),
+        ("retention.bytes", "-1"),
+        ("retention.ms", "604800000"),
+        ("segment.bytes", "1073741824"),
+        ("segment.ms", "604800000"),
+        ("unclean.leader.election.enable", "false"),
+    ];
+    let partition = |index: i32| Partition {
+        index,
+        leader: Some(1 + index % 3),
+        replicas: (0..3).map(|at| 1 + (index + at) % 3).collect(),
+        isr: vec![1, 2, 3],
+        was_under_replicated: false,
+        offsets: Ok(Offsets { start: 0, end: 1000, end_before: 900, newest_ms: Ok(Some(NOW_MS - 10)) }),
+    };
+    Topic {
+        name: name.to_owned(),
+        is_internal: false,
+        partitions: (0..partitions).map(partition).collect(),
+        configs: Ok(configs(&rows, Source::Topic)),
+    }
+}
+
+fn group() -> Group {
+    let row = |partition: i32| Committed {
+        topic: "orders".to_owned(),
+        partition,
+        offset: 990,
+        offset_before: 900,
+        oldest_unread_ms: Ok(Some(NOW_MS - 1000)),
+    };
+    Group {
+        name: "billing".to_owned(),
+        kind: GroupKind::Classic,
+        state: "Stable".to_owned(),
+        assignor: "range".to_owned(),
+        members: Ok((0..3).map(|at| member(&format!("m{at}"), Some(at))).collect()),
+        committed: Ok((0..3).map(row).collect()),
+    }
+}
+
+pub fn member(id: &str, partition: Option<i32>) -> Member {
+    Member {
+        id: id.to_owned(),
+        client_id: "app".to_owned(),
+        host: "/10.0.0.9".to_owned(),
+        assigned: partition.map(|partition| ("orders".to_owned(), partition)).into_iter().collect(),
+    }
+}
+
+pub fn topic_of<'a>(facts: &'a mut Facts, name: &str) -> &'a mut Topic {
+    let topics = facts.topics.as_mut().expect("topics");
+    topics.iter_mut().find(|topic| topic.name == name).expect("a topic")
+}
+
+pub fn partition<'a>(facts: &'a mut Facts, name: &str, index: i32) -> &'a mut Partition {
+    &mut topic_of(facts, name).partitions[index as usize]
+}
+
+pub fn set(facts: &mut Facts, name: &str, key: &str, value: &str) {
+    let config = Config { value: Some(value.to_owned()), source: Source::Topic };
+    topic_of(facts, name).configs.as_mut().expect("configs").insert(key.to_owned(), config);
+}
+
+pub fn figures_of(facts: &mut Facts, node: usize) -> &mut Figures {
+    facts.nodes[node].figures.as_mut().expect("figures")
+}
+
+pub fn configs_of(facts: &mut Facts, node: usize) -> &mut Configs {
+    facts.nodes[node].configs.as_mut().expect("configs")
+}
+
+pub fn group_of(facts: &mut Facts) -> &mut Group {
+    &mut facts.groups.as_mut().expect("groups")[0]
+}

@@ -1,0 +1,71 @@
+//! docs/DOCTOR.md: every rule that is judged. `UPDATE_PAGES=1` writes the page.
+
+#![allow(clippy::disallowed_methods, reason = "a test that writes a page")]
+
+use barnabas_findings::{RULES, Rule};
+use std::path::Path;
+
+const HEAD: &str = "\
+# The doctor
+
+<!-- Written by core/findings/tests/doctor_page.rs from core/findings/src/rules.rs. -->
+
+`barnabas doctor --bootstrap-server HOST:PORT` looks at a cluster twice, some seconds apart (`--interval`), and prints what is wrong: the figure, why it matters, and the command that mends it.
+It reads only. It works on one node, on a cluster, and on Apache Kafka clusters through Kafka's protocol. What it could not see is listed as \"not seen\" and never counts as fine:
+the figures of a node's metrics come from Barnabas nodes alone, and an answer that the user may not have is missing too.
+
+| flag | effect |
+|---|---|
+| `--interval SECONDS` | time between the two looks (10) |
+| `--json` | findings, gaps and silences as one JSON object |
+| `--fail-on info\\|warning\\|critical` | exit code 2 if there is a finding of this severity or a higher one; 1 stays for a doctor that could not look |
+| `--silence FILE` | known findings, a line each: `ID[:SUBJECT] DATE REASON`. They are not shown and do not count until the day has passed. In a subject a blank is written as a hyphen: `T1:topic-scratch 2027-01-31 rebuilt each night` |
+| `--threshold ID=NUMBER` | another limit for a finding that has one; may be repeated |
+| `--command-config FILE` | the client's settings: TLS, login, timeouts, as for every tool |
+
+`barnabas doctor explain ID` prints a finding's entry of this page, `barnabas doctor explain` the list.
+
+Severities: *critical* costs data or availability now, *warning* will cost data, time or money, *info* works and could be better.
+
+";
+
+fn entry(rule: &Rule) -> String {
+    let command = if rule.command.is_empty() { "–".to_owned() } else { format!("`{}`", rule.command) };
+    let limit = rule.limit.map_or(String::new(), |_| " (`--threshold`)".to_owned());
+    format!(
+        "## {} {}\n\n{}\n\n| | |\n|---|---|\n| severity | {} |\n| found when | {}{limit} |\n| evidence | {} |\n| command | {} |\n\n",
+        rule.id,
+        rule.name,
+        rule.advice,
+        rule.severity.name(),
+        rule.threshold_text(),
+        rule.evidence,
+        command.replace('|', "\\|"),
+    )
+}
+
+fn page() -> String {
+    let list =
+        RULES.iter().map(|rule| format!("| {} | {} | {} |\n", rule.id, rule.name, rule.severity.name()));
+    let list: String = list.collect();
+    let entries: String = RULES.iter().map(entry).collect();
+    format!(
+        "{HEAD}{} findings:\n\n| id | finding | severity |\n|---|---|---|\n{list}\n{}",
+        RULES.len(),
+        entries.trim_end()
+    ) + "\n"
+}
+
+#[test]
+fn page_is_as_the_rules_say() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/DOCTOR.md");
+    let page = page();
+    if std::env::var_os("UPDATE_PAGES").is_some() {
+        std::fs::write(&path, &page).expect("docs/DOCTOR.md can be written");
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/DOCTOR.md differs from the rules: UPDATE_PAGES=1 cargo test -p barnabas-findings page_is_as_the_rules_say"
+    );
+}

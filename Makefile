@@ -62,6 +62,10 @@ compat-tools: ## kafka-consumer-groups, -groups, -share-groups, -streams-groups,
 	@lab/compat/tools/run $(ARGS)
 	@lab/compat/tools/run --native $(ARGS)
 
+doctor-test: ## barnabas doctor: a healthy cluster under load has no finding; planted faults are found, mended by the printed command, gone (15 minutes; MINUTES=10)
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/doctor/run --minutes $(or $(MINUTES),10) $(ARGS)
+
 compat-security: ## logins, tokens, ACLs (API × operation × resource × pattern × permission) and their tools, beside Apache Kafka (ARGS="--only logins")
 	@$(CARGO) build --release --locked -p barnabas -p barnabas-issuer
 	@lab/compat/security/run $(ARGS)
@@ -173,4 +177,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster binary dist dist-test install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: telemetry attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage http-test console-test
+.PHONY: telemetry attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage http-test console-test doctor-test

@@ -12,6 +12,7 @@ mod facts;
 mod report;
 mod rules;
 mod silence;
+mod size;
 
 pub use facts::{
     Acl, Client, Committed, Config, Configs, Dir, DirFigures, Facts, Features, Figures, Group, GroupKind,
@@ -21,6 +22,7 @@ pub use facts::{
 pub use report::{Finding, Gap, Report, Severity};
 pub use rules::{Limit, Limits, RULES, Rule, UnknownLimit, find};
 pub use silence::{Silence, SilenceError, Silences};
+pub use size::{Load, Size, TooLarge, size};
 
 /// Judges the facts by all rules.
 pub fn examine(facts: &Facts, limits: &Limits) -> Report {

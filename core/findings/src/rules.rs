@@ -17,7 +17,7 @@ mod nodes;
 mod replicas;
 mod security;
 mod topics;
-mod words;
+pub(crate) mod words;
 
 use crate::facts::Facts;
 use crate::report::{Report, Severity};
@@ -147,3 +147,6 @@ impl Limits {
         self.0.get(rule.id).copied().unwrap_or(default)
     }
 }
+
+#[cfg(test)]
+mod tests;

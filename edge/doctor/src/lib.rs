@@ -6,13 +6,16 @@
 //! |---|---|
 //! | `look.rs`, `look/` | what does the cluster look like, now and some seconds later |
 //! | `scrape.rs`, `metrics_page.rs` | what does a node's metrics page say |
+//! | `bench_disk.rs` | what does a synced write cost on this device |
 //! | `print.rs` | how is a report shown, as text and as JSON |
 
+mod bench_disk;
 mod look;
 mod metrics_page;
 mod print;
 mod scrape;
 
+pub use bench_disk::{DiskBench, Writes, bench_disk};
 pub use look::{Looking, look};
 pub use metrics_page::{NoPage, metrics_page};
 pub use print::{Shown, explanation, json, list, text};

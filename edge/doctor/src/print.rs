@@ -159,3 +159,6 @@ pub fn list() -> String {
     let line = |rule: &Rule| format!("{:<4} {:<8} {}", rule.id, rule.severity.name(), rule.name);
     RULES.iter().map(line).collect::<Vec<_>>().join("\n")
 }
+
+#[cfg(test)]
+mod tests;

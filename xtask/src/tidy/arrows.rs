@@ -31,7 +31,6 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-amqp", &["base"]),
     ("barnabas-api", &["base", "wire", "metadata", "security", "telemetry"]),
     ("barnabas-findings", &[]),
-    ("barnabas-api", &["base", "wire", "metadata", "security"]),
     ("barnabas-clock", &["base"]),
     ("barnabas-disk", &["base", "clock", "storage"]),
     ("barnabas-tls", &["base", "certificates", "clock"]),
@@ -43,7 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-console", &["base", "wire", "sasl", "client"]),
     ("barnabas-bridge", &["base", "wire", "clock", "sasl", "net", "tls", "amqp", "client"]),
     ("barnabas-doctor", &["base", "wire", "security", "findings", "client"]),
-    ("barnabas-tools", &["base", "wire", "metadata", "security", "sasl", "tls", "client", "doctor"]),
+    ("barnabas-tools", &["base", "wire", "metadata", "security", "sasl", "tls", "client", "doctor", "findings"]),
     ("barnabas-console", &["base", "wire", "client"]),
     ("barnabas-bridge", &["base", "wire", "client"]),
     (

@@ -99,8 +99,7 @@ pub const UNDER_REPLICATED: Rule = Rule {
             let is_alive = facts.alive().any(|known| known.id == node);
             let why = if is_alive { "it runs and lags" } else { "it is down or fenced" };
             let words = count(partitions.len(), "partition");
-            let sentence =
-                format!("node {node} is missing from the ISR of {words} ({}): {why}", several(&partitions));
+            let sentence = format!("missing from the ISR of {words} ({}): {why}", several(&partitions));
             report.find(format!("node {node}"), sentence, Vec::new());
         }
     },

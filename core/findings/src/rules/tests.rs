@@ -4,9 +4,9 @@ mod build;
 mod cases;
 
 use super::{Limits, RULES, find};
+use crate::examine;
 use crate::facts::{Facts, Unseen};
 use crate::report::Finding;
-use crate::examine;
 use build::healthy;
 use std::collections::BTreeSet;
 

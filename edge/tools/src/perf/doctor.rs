@@ -1,6 +1,8 @@
 //! `doctor`: what is wrong with a cluster, with figures, and the command that mends it. Ours; docs/DOCTOR.md.
 //!
-//! core/findings judges, edge/doctor looks and prints; here are the flags.
+//! core/findings judges, edge/doctor looks and prints; here are the flags. `doctor/size.rs`: `size`, `bench-disk`.
+
+mod size;
 
 use crate::command_line::args::{number, switch, text, texts, value, values};
 use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};
@@ -18,25 +20,31 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const FOUND: u8 = 2;
 
 pub fn flags() -> Vec<Arg> {
-    vec![
-        Arg::new("action").value_name("explain").help("explain: show what a finding means, or list all"),
-        Arg::new("id").value_name("ID").help("With explain: the finding"),
+    let mut flags = vec![
+        Arg::new("action")
+            .value_name("explain|size|bench-disk")
+            .help("Instead of looking at a cluster: what a finding means; how large a cluster must be; what a disk can do"),
+        Arg::new("subject").value_name("ID|directory").help("With explain: the finding. With bench-disk: the directory"),
         bootstrap_server(),
         command_config(),
-        value("interval", "seconds", "Between the two looks (default: 10)"),
+        value("interval", "seconds", "Between the two looks (default: 10). With bench-disk: for each size (default: 3)"),
         switch("json", "Print one JSON object"),
         value("fail-on", "severity", "Exit with code 2 for findings of info, warning or critical and above")
             .value_parser(["info", "warning", "critical"]),
         value("silence", "path", "A file of known findings: ID[:SUBJECT] DATE REASON in each line"),
         values("threshold", "id=number", "Another limit for a finding; may be repeated"),
-    ]
+    ];
+    flags.extend(size::flags());
+    flags
 }
 
 pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
     match text(matches, "action") {
         None => examine_cluster(matches),
-        Some("explain") => explain(text(matches, "id")),
-        Some(other) => Err(ToolError::Usage(format!("'{other}' is not explain"))),
+        Some("explain") => explain(text(matches, "subject")),
+        Some("size") => size::run_size(matches),
+        Some("bench-disk") => size::run_bench_disk(matches),
+        Some(other) => Err(ToolError::Usage(format!("'{other}' is none of explain, size, bench-disk"))),
     }
 }
 

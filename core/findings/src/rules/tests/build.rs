@@ -1,8 +1,8 @@
 //! The facts of a healthy cluster: three brokers that are controllers too, one topic, one group.
 
 use crate::facts::{
-    Committed, Config, Configs, Dir, DirFigures, Facts, Features, Figures, Group, GroupKind, Histogram, Member,
-    Node, Offsets, Partition, Quorum, Replica, Room, Source, Topic, Voter,
+    Committed, Config, Configs, Dir, DirFigures, Facts, Features, Figures, Group, GroupKind, Histogram,
+    Member, Node, Offsets, Partition, Quorum, Replica, Room, Source, Topic, Voter,
 };
 
 pub const NOW_MS: i64 = 1_800_000_000_000;

@@ -1,0 +1,67 @@
+"""Faults of one node: an older format, directories, addresses, ACLs. Each is planted by a restart with other settings, where no command plants it."""
+
+import os
+import subprocess
+
+from faults import Fault
+from rig import Node, Rig
+
+AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer", "super.users": "User:ANONYMOUS"}
+DISK_MIB = 700
+
+
+def restarted(rig, **changes):
+    node = rig.nodes[1]
+    node.stop()
+    for key, value in changes.items():
+        node.overrides.pop(key, None) if value is None else node.overrides.update({key: value})
+    node.start()
+
+
+def with_settings(settings):
+    return lambda rig, fault: restarted(rig, **settings)
+
+
+def everyone_reads(rig, fault):
+    rig.tool("acls", "--add", "--allow-principal", "User:*", "--operation", "Read", "--topic", "*")
+
+
+def fill(disk):
+    def plant(rig, fault):
+        free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+        with open(disk / "filler", "wb") as filler:
+            os.posix_fallocate(filler.fileno(), 0, free - DISK_MIB * 2**20 // 10)
+    return plant
+
+
+def mounted(disk):
+    """Whether a small file system is there; that takes root."""
+    disk.mkdir(parents=True)
+    return subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "barnabas-doctor", str(disk)], capture_output=True).returncode == 0
+
+
+def run(test, directory, binary):
+    directory.mkdir()
+    disk = directory / "disk"
+    has_disk = mounted(disk)
+    node = Node(directory / "node", binary, {"log.dirs": str(disk / "data")}, release="4.0")
+    node.data = disk / "data"
+    rig = Rig({1: node}, binary, directory)
+    first, second = str(node.data), str(disk / "second")
+    advertised = {"advertised.listeners": "PLAINTEXT://127.0.0.1:1"}
+    try:
+        node.start()
+        test.round(rig, [lambda: Fault("C9", "cluster", lambda rig, fault: None)])
+        if has_disk:
+            test.round(rig, [lambda: Fault("D9", "node 1", fill(disk), lambda rig, fault: (disk / "filler").unlink(), "the large file removed")])
+        else:
+            test.say("D9 is left out: no small file system can be mounted here")
+        test.round(rig, [
+            lambda: Fault("D11", "node 1", with_settings({"log.dirs": f"{first},{second}"}), with_settings({"log.dirs": first}), "log.dirs with one directory"),
+        ])
+        test.round(rig, [lambda: Fault("N6", "node 1", with_settings(advertised), with_settings({"advertised.listeners": None}), "advertised.listeners set right")])
+        test.round(rig, [lambda: Fault("S1", "acl topic *", lambda rig, fault: (restarted(rig, **AUTHORIZER), everyone_reads(rig, fault)))])
+    finally:
+        node.stop()
+        if has_disk:
+            subprocess.run(["umount", str(disk)], check=False)

@@ -1,0 +1,51 @@
+"""Records and transactions that no client library makes: a record dated as the caller wants, a transaction that stays open."""
+
+import struct
+import time
+
+from compat.raw import varint
+from harness.ask import ask, crc32c, data, text
+
+PRODUCE, INIT_PRODUCER_ID, ADD_PARTITIONS = 0, 22, 24
+
+
+def dated_batch(value, timestamp):
+    record = b"\0" + varint(0) + varint(0) + varint(-1) + varint(len(value)) + value + varint(0)
+    record = varint(len(record)) + record
+    tail = struct.pack(">hiqqqhii", 0, 0, timestamp, timestamp, -1, -1, -1, 1) + record
+    return struct.pack(">qiibI", 0, 4 + 1 + 4 + len(tail), -1, 2, crc32c(tail)) + tail
+
+
+def write(ports, topic, age_s, count=1):
+    """`count` records, dated `age_s` seconds ago, into partition 0, at whichever broker leads it."""
+    batch = dated_batch(b"x" * 100, int((time.time() - age_s) * 1000))
+    body = struct.pack(">hhi", -1, -1, 30_000) + struct.pack(">i", 1) + text(topic) + struct.pack(">ii", 1, 0) + data(batch)
+    for _ in range(count):
+        for _ in range(50):
+            codes = [struct.unpack_from(">h", ask(port, PRODUCE, 7, body, client="doctor-test"), 4 + 2 + len(topic) + 4 + 4)[0] for port in ports]
+            if 0 in codes:
+                break
+            time.sleep(0.1)
+        else:
+            raise RuntimeError(f"no broker takes a record for {topic}: errors {codes}")
+        # Every leader took it: only one of them can.
+        if codes.count(0) != 1:
+            raise RuntimeError(f"{codes.count(0)} brokers took the record for {topic}")
+
+
+def open_transaction(ports, transactional_id, topic):
+    """A transaction with one partition that its producer leaves open."""
+    codes = []
+    for _ in range(50):
+        for port in ports:
+            answer = ask(port, INIT_PRODUCER_ID, 1, text(transactional_id) + struct.pack(">i", 600_000), client="doctor-test")
+            code, producer, epoch = struct.unpack_from(">hqh", answer, 4)
+            if code == 0:
+                body = text(transactional_id) + struct.pack(">qh", producer, epoch) + struct.pack(">i", 1) + text(topic) + struct.pack(">ii", 1, 0)
+                answer = ask(port, ADD_PARTITIONS, 0, body, client="doctor-test")
+                code, = struct.unpack_from(">h", answer, 4 + 4 + 2 + len(topic) + 4 + 4)
+                if code == 0:
+                    return
+            codes.append(code)
+        time.sleep(0.2)
+    raise RuntimeError(f"no broker begins the transaction {transactional_id}: errors {codes[-3:]}")

@@ -9,6 +9,7 @@ the doctor still finds there is a false alarm too.
 
 import argparse
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -67,7 +68,10 @@ class Test:
         if not faults:
             return
         for fault in faults:
-            fault.plant(rig, fault)
+            try:
+                fault.plant(rig, fault)
+            except (RuntimeError, OSError, subprocess.SubprocessError) as trouble:
+                self.say(f"  {fault.id} could not be planted: {trouble}")
         self.say(f"planted: {' '.join(fault.id for fault in faults)}")
         found = self.until(rig, lambda told: all(match(fault, told) for fault in faults), collect=faults)
         rows = {fault.id: [fault, found.get(fault.id), False] for fault in faults}
@@ -92,7 +96,7 @@ class Test:
                 rig.shell(command, fault.replacements)
             if fault.mend:
                 fault.mend(rig, fault)
-        except RuntimeError as trouble:
+        except (RuntimeError, OSError, subprocess.SubprocessError) as trouble:
             self.say(f"  {fault.id}: {trouble}")
 
     def until(self, rig, is_so, collect):

@@ -1,5 +1,6 @@
 """The faults: how each is planted, and what mends it where the printed commands are not the whole cure."""
 
+import resource
 import socket
 import subprocess
 import time
@@ -190,11 +191,14 @@ def crowd(rig, fault):
 def few_descriptors(rig, fault):
     pid = rig.nodes[2].pid
     now = len(list(Path(f"/proc/{pid}/fd").iterdir()))
-    subprocess.run(["prlimit", "--pid", str(pid), f"--nofile={now + 12}:1048576"], check=True)
+    subprocess.run(["prlimit", "--pid", str(pid), f"--nofile={now + 12}:"], check=True)
 
 
 def more_descriptors(rig, fault):
-    subprocess.run(["prlimit", "--pid", str(rig.nodes[2].pid), "--nofile=1048576:1048576"], check=True)
+    pid = rig.nodes[2].pid
+    # The most that the process may have; more takes a right that a rig lacks.
+    _, most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    subprocess.run(["prlimit", "--pid", str(pid), f"--nofile={most}:"], check=True)
 
 
 def kill_three(rig, fault):
@@ -236,7 +240,7 @@ TOGETHER = [
     lambda: Fault("W11", "transaction payments", end_transaction),
     lambda: Fault("S4", "user anna", configured("users", "anna", "SCRAM-SHA-512=[iterations=4096,password=secret]"), replacements=PASSWORD),
     lambda: Fault("N8", "node 1", crowd),
-    lambda: Fault("O6", "node 2", few_descriptors, more_descriptors, "prlimit --nofile=1048576:1048576"),
+    lambda: Fault("O6", "node 2", few_descriptors, more_descriptors, "prlimit --nofile"),
     lambda: Fault("W1", "node 2", small_batches, larger_batches, "linger.ms=50"),
     lambda: Fault("W8", "client committer", commits, lambda rig, fault: fault.stop(), "the client stopped"),
     lambda: Fault("W9", "client restless", metadata_storm, lambda rig, fault: fault.stop(), "the client stopped"),

@@ -6,7 +6,7 @@ import time
 from compat.raw import varint
 from harness.ask import ask, crc32c, data, text
 
-PRODUCE, INIT_PRODUCER_ID, ADD_PARTITIONS = 0, 22, 24
+PRODUCE, FIND_COORDINATOR, INIT_PRODUCER_ID, ADD_PARTITIONS = 0, 10, 22, 24
 
 
 def dated_batch(value, timestamp):
@@ -38,6 +38,8 @@ def open_transaction(ports, transactional_id, topic):
     codes = []
     for _ in range(50):
         for port in ports:
+            # This makes the coordinators' topic.
+            ask(port, FIND_COORDINATOR, 1, text(transactional_id) + b"\1", client="doctor-test")
             answer = ask(port, INIT_PRODUCER_ID, 1, text(transactional_id) + struct.pack(">i", 600_000), client="doctor-test")
             code, producer, epoch = struct.unpack_from(">hqh", answer, 4)
             if code == 0:

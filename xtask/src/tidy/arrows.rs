@@ -38,13 +38,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-net", &["base", "clock", "wire", "sasl", "tls"]),
     ("barnabas-metrics", &["base", "wire", "coordinator", "clock"]),
     ("barnabas-client", &["base", "wire", "sasl", "net", "tls", "oauth"]),
-    ("barnabas-tools", &["base", "wire", "metadata", "security", "sasl", "tls", "client"]),
     ("barnabas-console", &["base", "wire", "sasl", "client"]),
     ("barnabas-bridge", &["base", "wire", "clock", "sasl", "net", "tls", "amqp", "client"]),
     ("barnabas-doctor", &["base", "wire", "security", "findings", "client"]),
     ("barnabas-tools", &["base", "wire", "metadata", "security", "sasl", "tls", "client", "doctor", "findings"]),
-    ("barnabas-console", &["base", "wire", "client"]),
-    ("barnabas-bridge", &["base", "wire", "client"]),
     (
         "barnabas",
         &[

@@ -62,6 +62,8 @@ fn requests() -> Vec<RequestBody> {
         DescribeProducersRequest::default().into(),
         DescribeTransactionsRequest::default().into(),
         ListTransactionsRequest::default().into(),
+        GetTelemetrySubscriptionsRequest::default().into(),
+        PushTelemetryRequest::default().into(),
         ListConfigResourcesRequest::default().into(),
         DescribeTopicPartitionsRequest::default().into(),
     ];

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import alone
 from compat.cli import find_binary
-from faults import DOWN, PLACEMENT, TOGETHER
+from faults import DOWN, LEADERS, PLACEMENT, TOGETHER
 from rig import Load, Rig, trio
 
 # The machine belongs to other programs as well, and the bars are about the doctor: what it says of processors and disk is shown, not judged.
@@ -138,7 +138,7 @@ def on_three(test, directory, binary, minutes):
     time.sleep(3)
     try:
         test.healthy(rig, minutes * 60)
-        for makers in (TOGETHER, PLACEMENT, DOWN):
+        for makers in (TOGETHER, LEADERS, PLACEMENT, DOWN):
             test.round(rig, makers)
         # A leader that came back leads again after the election of preferred leaders.
         rig.tool("leader-election", "--election-type", "preferred", "--all-topic-partitions")

@@ -16,8 +16,11 @@ pub struct Figures {
     pub produce_requests: f64,
     pub batch_records: Histogram,
     pub batch_bytes: Histogram,
-    pub requests: f64,
+    /// Requests by API.
+    pub apis: Vec<(String, f64)>,
     pub throttled_requests: f64,
+    /// For which connections were muted, all of them together.
+    pub throttle_seconds: f64,
     pub failed_logins: f64,
     pub isr_shrinks: f64,
     pub isr_expands: f64,
@@ -39,7 +42,7 @@ pub struct DirFigures {
     pub journal_writes: Histogram,
 }
 
-/// Requests of one client id between the two looks, by API.
+/// Requests of one client id between the two looks: `Produce`, `Fetch` and `other`.
 #[derive(Debug, Clone, Default)]
 pub struct Client {
     pub id: String,
@@ -47,8 +50,8 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn of(&self, api: &str) -> f64 {
-        self.requests.iter().filter(|(name, _)| name == api).map(|(_, count)| count).sum()
+    pub fn of(&self, kind: &str) -> f64 {
+        self.requests.iter().filter(|(name, _)| name == kind).map(|(_, count)| count).sum()
     }
 }
 

@@ -1,8 +1,8 @@
 //! W: what clients do to the nodes.
 
-use super::words::{count, percent, quoted, several, span, tool};
+use super::words::{count, quoted, several, span, tool};
 use super::{Rule, limit};
-use crate::facts::{Client, Facts, Figures, Node};
+use crate::facts::{Facts, Figures, Node};
 use crate::report::{Report, Severity};
 
 /// The doctor's own client id.
@@ -38,8 +38,8 @@ pub const COMMITS: Rule = Rule {
     id: "W8",
     name: "A client that commits all the time",
     severity: Severity::Warning,
-    evidence: "metrics: OffsetCommit requests by client id",
-    threshold: "more than {} a second",
+    evidence: "metrics: OffsetCommit requests of a node, and requests by client id that are neither Produce nor Fetch",
+    threshold: "more than {} a second of both, and the first at least half of the second",
     limit: limit(10.0, "a second"),
     advice: "A commit is a synced write on every replica of __consumer_offsets. Commit by time or once a poll, not once a record.",
     command: "",
@@ -50,9 +50,9 @@ pub const METADATA: Rule = Rule {
     id: "W9",
     name: "A client that asks for metadata all the time",
     severity: Severity::Warning,
-    evidence: "metrics: Metadata requests by client id",
-    threshold: "more than {} a second",
-    limit: limit(1.0, "a second"),
+    evidence: "metrics: Metadata requests of a node, and requests by client id that are neither Produce nor Fetch",
+    threshold: "more than {} a second of both, and the first at least half of the second",
+    limit: limit(10.0, "a second"),
     advice: "A client that asks so often opens a new client for each record, asks for topics that do not exist, or has a metadata.max.age.ms of seconds. Keep one client open and reuse it.",
     command: "",
     judge: |facts, limit, report| by_client(facts, report, "Metadata", limit),
@@ -114,22 +114,20 @@ pub const QUOTA: Rule = Rule {
     id: "W12",
     name: "Clients throttled by a quota",
     severity: Severity::Warning,
-    evidence: "metrics: throttled requests; DescribeClientQuotas",
-    threshold: "more than {} % of a node's requests",
+    evidence: "metrics: time for which connections were muted; DescribeClientQuotas",
+    threshold: "connections were muted for more than {} % of the time",
     limit: limit(10.0, "%"),
     advice: "A throttled client waits with its connection muted. Raise the quota that it meets, or remove it; spread the client over more brokers, since quotas count by broker.",
     command: "barnabas configs … --alter --entity-type clients --entity-name NAME --delete-config producer_byte_rate",
     judge: |facts, limit, report| {
         each(facts, report, |node, figures, report| {
-            let share = figures.throttled_requests / figures.requests.max(1.0);
+            let share = figures.throttle_seconds / figures.seconds;
             if share * 100.0 <= limit {
                 return;
             }
             let sentence = format!(
-                "{:.0} of {:.0} requests ({}) were throttled by a quota",
-                figures.throttled_requests,
-                figures.requests,
-                percent(share)
+                "{:.0} requests were over a quota, and their connections muted for {:.1} s of {:.1} s",
+                figures.throttled_requests, figures.throttle_seconds, figures.seconds
             );
             let commands = quota_commands(facts, report);
             report.find(format!("node {}", node.id), sentence, commands);
@@ -158,13 +156,19 @@ fn quota_commands(facts: &Facts, report: &mut Report) -> Vec<String> {
     of_clients.map(line).collect()
 }
 
+/// The page counts APIs by node, and clients by Produce, Fetch and other: a client whose other requests are about as
+/// many as the node's of this API sends them.
 fn by_client(facts: &Facts, report: &mut Report, api: &str, limit: f64) {
     each(facts, report, |node, figures, report| {
-        let is_theirs = |client: &&Client| client.id != OURS;
-        for client in figures.clients.iter().filter(is_theirs) {
-            let rate = client.of(api) / figures.seconds;
-            if rate > limit {
-                let sentence = format!("{rate:.1} {api} requests a second to node {}", node.id);
+        let of_api = figures.apis.iter().filter(|(name, _)| name == api).map(|(_, count)| count);
+        let all = of_api.sum::<f64>() / figures.seconds;
+        for client in figures.clients.iter().filter(|client| client.id != OURS) {
+            let rate = client.of("other") / figures.seconds;
+            if rate > limit && all > limit && all >= rate / 2.0 {
+                let sentence = format!(
+                    "{rate:.1} requests a second to node {}, neither Produce nor Fetch, and the node gets {all:.1} {api} requests a second",
+                    node.id
+                );
                 report.find(format!("client {}", client.id), sentence, Vec::new());
             }
         }

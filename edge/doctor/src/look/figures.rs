@@ -69,8 +69,9 @@ fn figures(before: &Scrape, after: &Scrape) -> Figures {
         produce_requests: rise("kafka_server_brokertopicmetrics_totalproducerequests_total"),
         batch_records: histogram("barnabas_batch_records", &[], before, after),
         batch_bytes: histogram("barnabas_batch_bytes", &[], before, after),
-        requests: rise("barnabas_client_requests_total"),
+        apis: apis(before, after),
         throttled_requests: rise("barnabas_quota_throttled_requests_total"),
+        throttle_seconds: rise("barnabas_quota_throttle_seconds_total"),
         failed_logins: of("barnabas_authentications_total", &[("result", "failure")]),
         isr_shrinks: rise("kafka_server_replicamanager_isrshrinks_total"),
         isr_expands: rise("kafka_server_replicamanager_isrexpands_total"),
@@ -85,6 +86,16 @@ fn figures(before: &Scrape, after: &Scrape) -> Figures {
 
 fn histogram(name: &str, labels: &[(&str, &str)], before: &Scrape, after: &Scrape) -> Histogram {
     Histogram(after.buckets(name, labels)).since(&Histogram(before.buckets(name, labels)))
+}
+
+fn apis(before: &Scrape, after: &Scrape) -> Vec<(String, f64)> {
+    const NAME: &str = "kafka_network_requestmetrics_requests_total";
+    let api = |api: String| {
+        let labels = [("request", api.as_str())];
+        let rise = after.sum(NAME, &labels) - before.sum(NAME, &labels);
+        (api.clone(), rise.max(0.0))
+    };
+    after.values(NAME, "request").into_iter().map(api).collect()
 }
 
 fn clients(before: &Scrape, after: &Scrape) -> Vec<Client> {
@@ -107,7 +118,7 @@ mod tests {
         let page = |uptime: u32, metadata: u32, below: u32, all: u32| {
             Scrape::parse(&format!(
                 "barnabas_uptime_seconds {uptime}\nprocess_open_fds 80\n\
-                 barnabas_client_requests_total{{client_id=\"a\",request=\"Metadata\"}} {metadata}\n\
+                 barnabas_client_requests_total{{client_id=\"a\",request=\"other\"}} {metadata}\n\
                  barnabas_log_directory_total_bytes{{log_directory=\"/d\"}} 9\n\
                  barnabas_journal_write_seconds_bucket{{log_directory=\"/d\",le=\"0.01\"}} {below}\n\
                  barnabas_journal_write_seconds_bucket{{log_directory=\"/d\",le=\"+Inf\"}} {all}\n"
@@ -115,7 +126,7 @@ mod tests {
         };
         let figures = figures(&page(100, 3, 5, 7), &page(110, 23, 6, 17));
         assert_eq!((figures.seconds, figures.open_fds), (10.0, 80.0));
-        assert_eq!(figures.clients[0].of("Metadata"), 20.0);
+        assert_eq!(figures.clients[0].of("other"), 20.0);
         assert_eq!(figures.dirs[0].journal_writes, Histogram(vec![(0.01, 1.0), (f64::INFINITY, 10.0)]));
         assert_eq!(figures.dirs[0].journal_writes.quantile(0.1), Some(0.01));
         assert_eq!(figures.dirs[0].journal_writes.quantile(0.5), None);

@@ -70,7 +70,6 @@ fn figures() -> Figures {
         connections: 10.0,
         request_memory: 1.0,
         request_memory_limit: 100.0,
-        requests: 1000.0,
         produce_requests: 2000.0,
         batch_records: Histogram(vec![(4.0, 10.0), (64.0, 2000.0)]),
         dirs: vec![DirFigures {

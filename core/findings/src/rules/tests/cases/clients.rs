@@ -4,13 +4,14 @@ use super::Case;
 use crate::facts::{Acl, Client, Config, Facts, Histogram, Quota, Scram, Source, Transaction};
 use crate::rules::tests::build::{NOW_MS, configs_of, figures_of};
 
-fn requests(facts: &mut Facts, id: &str, api: &str, number: f64) {
-    let requests = vec![(api.to_owned(), number)];
+fn requests(facts: &mut Facts, id: &str, kind: &str, number: f64) {
+    let requests = vec![(kind.to_owned(), number)];
     figures_of(facts, 0).clients.push(Client { id: id.to_owned(), requests });
 }
 
 fn throttle(facts: &mut Facts) {
-    figures_of(facts, 0).throttled_requests = 250.0;
+    let figures = figures_of(facts, 0);
+    (figures.throttled_requests, figures.throttle_seconds) = (250.0, 8.0);
     let entity = vec![("client-id".to_owned(), Some("loud".to_owned()))];
     facts.quotas = Ok(vec![Quota { entity, key: "producer_byte_rate".to_owned(), value: 1000.0 }]);
 }
@@ -44,19 +45,27 @@ pub const CASES: &[Case] = &[
     Case {
         id: "W8",
         plant: |facts| {
-            requests(facts, "eager", "OffsetCommit", 200.0);
-            requests(facts, "calm", "OffsetCommit", 20.0);
+            figures_of(facts, 0).apis = vec![("OffsetCommit".to_owned(), 220.0)];
+            requests(facts, "eager", "other", 210.0);
+            requests(facts, "calm", "other", 20.0);
+            requests(facts, "eager", "Fetch", 900.0);
         },
-        sentences: &["client eager: 20.0 OffsetCommit requests a second to node 1"],
+        sentences: &[
+            "client eager: 21.0 requests a second to node 1, neither Produce nor Fetch, and the node gets 22.0 OffsetCommit requests a second",
+        ],
         commands: &[],
     },
     Case {
         id: "W9",
         plant: |facts| {
-            requests(facts, "restless", "Metadata", 30.0);
-            requests(facts, "barnabas-doctor", "Metadata", 30.0);
+            figures_of(facts, 0).apis = vec![("Metadata".to_owned(), 300.0)];
+            requests(facts, "restless", "other", 300.0);
+            requests(facts, "heartbeats", "other", 900.0);
+            requests(facts, "barnabas-doctor", "other", 300.0);
         },
-        sentences: &["client restless: 3.0 Metadata requests a second to node 1"],
+        sentences: &[
+            "client restless: 30.0 requests a second to node 1, neither Produce nor Fetch, and the node gets 30.0 Metadata requests a second",
+        ],
         commands: &[],
     },
     Case {
@@ -78,7 +87,9 @@ pub const CASES: &[Case] = &[
     Case {
         id: "W12",
         plant: throttle,
-        sentences: &["node 1: 250 of 1000 requests (25 %) were throttled by a quota"],
+        sentences: &[
+            "node 1: 250 requests were over a quota, and their connections muted for 8.0 s of 10.0 s",
+        ],
         commands: &[
             "barnabas configs --bootstrap-server h:1 --alter --entity-type clients --entity-name loud --delete-config producer_byte_rate",
         ],

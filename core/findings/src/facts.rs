@@ -184,8 +184,8 @@ pub struct Quorum {
 pub struct Voter {
     pub id: i32,
     pub directory: String,
-    /// Since it last had all that the leader had; `None`: unknown.
-    pub behind_ms: Option<i64>,
+    /// Since it last had all that the leader had; `Ok(None)`: not since this leader was elected.
+    pub behind_ms: Seen<Option<i64>>,
 }
 
 /// A client quota.

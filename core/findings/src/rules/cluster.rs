@@ -78,21 +78,23 @@ pub const VOTER_LAG: Rule = Rule {
     name: "A voter lags behind the quorum's leader",
     severity: Severity::Warning,
     evidence: "DescribeQuorum: when a voter last had all that the leader had",
-    threshold: "more than {} s ago",
+    threshold: "more than {} s ago, or not since the leader was elected",
     limit: limit(10.0, "s"),
     advice: "A voter that lags does not count when another fails. Look at that node: is it running, is its disk slow, is its network cut? Start it again where it is down.",
     command: "",
     judge: |facts, limit, report| {
         let Some(quorum) = report.seen(&facts.quorum) else { return };
         for voter in quorum.voters.iter().filter(|voter| voter.id != quorum.leader) {
-            match voter.behind_ms {
-                Some(ms) if ms as f64 > limit * 1000.0 => {
-                    let sentence = format!("voter {} last caught up {} ago", voter.id, span(ms as f64));
-                    report.find(format!("node {}", voter.id), sentence, Vec::new());
+            let sentence = match report.seen(&voter.behind_ms) {
+                Some(Some(ms)) if *ms as f64 > limit * 1000.0 => {
+                    format!("voter {} last caught up {} ago", voter.id, span(*ms as f64))
                 }
-                Some(_) => {}
-                None => report.not_seen(&format!("when voter {} last caught up is unknown", voter.id)),
-            }
+                Some(None) => {
+                    format!("voter {} has not caught up since node {} leads", voter.id, quorum.leader)
+                }
+                _ => continue,
+            };
+            report.find(format!("node {}", voter.id), sentence, Vec::new());
         }
     },
 };

@@ -31,8 +31,12 @@ pub async fn quorum(asker: &mut Asker) -> Seen<Quorum> {
     let voter = |state: &ReplicaState| Voter {
         id: state.replica_id,
         directory: state.replica_directory_id.to_string(),
-        behind_ms: (newest >= 0 && state.last_caught_up_timestamp >= 0)
-            .then(|| (newest - state.last_caught_up_timestamp).max(0)),
+        behind_ms: match (newest, state.last_caught_up_timestamp) {
+            // DescribeQuorum 0 has no times.
+            (..0, _) => Err(Unseen(format!("{what}: no times were told"))),
+            (_, ..0) => Ok(None),
+            (newest, last) => Ok(Some((newest - last).max(0))),
+        },
     };
     Ok(Quorum {
         leader: partition.leader_id,

@@ -6,7 +6,7 @@ use barnabas_findings::{Limits, Quorum, Unseen, Voter, examine};
 /// A quorum of two, and nothing else that was seen.
 fn facts() -> Facts {
     let missing = || Unseen("it was not allowed".to_owned());
-    let voter = |id: i32| Voter { id, directory: format!("dir-{id}"), behind_ms: Some(0) };
+    let voter = |id: i32| Voter { id, directory: format!("dir-{id}"), behind_ms: Ok(Some(0)) };
     Facts {
         connect: "--bootstrap-server h:1".to_owned(),
         now_ms: 1_800_000_000_000,

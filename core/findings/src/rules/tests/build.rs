@@ -8,7 +8,7 @@ use crate::facts::{
 pub const NOW_MS: i64 = 1_800_000_000_000;
 
 pub fn healthy() -> Facts {
-    let voter = |id: i32| Voter { id, directory: format!("dir-{id}"), behind_ms: Some(0) };
+    let voter = |id: i32| Voter { id, directory: format!("dir-{id}"), behind_ms: Ok(Some(0)) };
     Facts {
         connect: "--bootstrap-server h:1".to_owned(),
         now_ms: NOW_MS,

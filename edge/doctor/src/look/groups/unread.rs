@@ -84,7 +84,7 @@ async fn date(asker: &mut Asker, (topic, partition): &Place, offset: i64) -> See
     let request = |version: i16| {
         let mut of = FetchTopic { partitions: vec![row.clone()], ..Default::default() };
         if version >= IDS_SINCE {
-            of.topic_id = id.into();
+            of.topic_id = id;
         } else {
             of.topic = topic.as_str().into();
         }

@@ -17,8 +17,14 @@ pub const CASES: &[Case] = &[
     },
     Case {
         id: "C2",
-        plant: |facts| facts.quorum.as_mut().expect("a quorum").voters[1].behind_ms = Some(12_000),
-        sentences: &["node 2: voter 2 last caught up 12 s ago"],
+        plant: |facts| {
+            let voters = &mut facts.quorum.as_mut().expect("a quorum").voters;
+            (voters[1].behind_ms, voters[2].behind_ms) = (Ok(Some(12_000)), Ok(None));
+        },
+        sentences: &[
+            "node 2: voter 2 last caught up 12 s ago",
+            "node 3: voter 3 has not caught up since node 1 leads",
+        ],
         commands: &[],
     },
     Case {

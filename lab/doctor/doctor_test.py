@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import alone
+import apache
 from compat.cli import find_binary
 from faults import DOWN, LEADERS, PLACEMENT, TOGETHER
 from rig import Load, Rig, trio
@@ -62,8 +63,8 @@ class Test:
                 self.alarms.append(line)
                 self.say(f"  FALSE ALARM {line}")
 
-    def round(self, rig, makers):
-        """Plants, finds, mends."""
+    def round(self, rig, makers, make=""):
+        """Plants, finds, mends. `make` is what the table adds to the subject."""
         faults = [fault for fault in (make() for make in makers) if not self.wanted or fault.id in self.wanted]
         if not faults:
             return
@@ -74,8 +75,8 @@ class Test:
                 self.say(f"  {fault.id} could not be planted: {trouble}")
         self.say(f"planted: {' '.join(fault.id for fault in faults)}")
         found = self.until(rig, lambda told: all(match(fault, told) for fault in faults), collect=faults)
-        rows = {fault.id: [fault, found.get(fault.id), False] for fault in faults}
-        for fault, finding, _ in rows.values():
+        rows = {fault.id: [fault, found.get(fault.id), False, make] for fault in faults}
+        for fault, finding, *_ in rows.values():
             if finding is None:
                 self.say(f"  NOT FOUND {fault.id} {fault.subject}")
                 continue
@@ -114,9 +115,9 @@ class Test:
 
     def table(self):
         print("\n| id | subject | what the doctor said | mended by | gone |\n|---|---|---|---|---|")
-        for fault, finding, gone in sorted(self.rows, key=lambda row: row[0].id):
-            by = fault.step or (f"`{finding['commands'][0][:100]}`" if finding and finding["commands"] else "–")
-            print(f"| {fault.id} | {fault.subject} | {finding['sentence'] if finding else '**not found**'} | {by} | {'yes' if gone else '**no**'} |")
+        for fault, finding, gone, make in sorted(self.rows, key=lambda row: row[0].id):
+            by = fault.step or ("`" + finding["commands"][0][:100].replace("|", "\\|") + "`" if finding and finding["commands"] else "–")
+            print(f"| {fault.id} | {fault.subject}{make} | {finding['sentence'] if finding else '**not found**'} | {by} | {'yes' if gone else '**no**'} |")
 
     def verdict(self):
         found, mended = sum(row[1] is not None for row in self.rows), sum(row[2] for row in self.rows)
@@ -157,6 +158,8 @@ def main(words):
     try:
         on_three(test, directory / "three", binary, 1 / 6 if options.quick else options.minutes)
         alone.run(test, directory / "alone", binary)
+        if not options.quick:
+            apache.run(test, directory / "apache", binary)
     finally:
         if options.keep:
             print(f"kept: {directory}")

@@ -38,7 +38,7 @@ class Fault:
 
 def topic(name, *flags, partitions=1):
     def plant(rig, fault):
-        rig.tool("topics", "--create", "--topic", name, "--partitions", str(partitions), "--replication-factor", "3", *flags)
+        rig.tool("topics", "--create", "--topic", name, "--partitions", str(partitions), "--replication-factor", str(rig.replicas), *flags)
     return plant
 
 

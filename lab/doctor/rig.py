@@ -43,6 +43,8 @@ class Rig:
     def __init__(self, nodes, binary, directory):
         self.nodes, self.binary, self.directory = nodes, str(binary), directory
         self.thresholds, self.silences = [], []
+        # Of the topics that faults make.
+        self.replicas = min(3, len(nodes))
         self.log = open(directory / "tools.log", "ab")
 
     @property

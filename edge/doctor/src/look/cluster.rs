@@ -78,6 +78,9 @@ pub async fn quotas(asker: &mut Asker) -> Seen<Vec<Quota>> {
 pub async fn acls(asker: &mut Asker) -> Seen<Vec<Acl>> {
     let request = DescribeAclsRequest {
         resource_type_filter: ANY,
+        resource_name_filter: None,
+        principal_filter: None,
+        host_filter: None,
         pattern_type_filter: ANY,
         operation: ANY,
         permission_type: ANY,

@@ -99,6 +99,7 @@ async fn features(asker: &mut Asker, node: i32) -> Seen<Features> {
 async fn configs(asker: &mut Asker, node: i32) -> Seen<Configs> {
     let resource = DescribeConfigsResource {
         resource_type: BROKER,
+        configuration_keys: None,
         resource_name: node.to_string().into(),
         ..Default::default()
     };

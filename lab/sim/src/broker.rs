@@ -7,6 +7,7 @@
 mod asked;
 pub(crate) mod coordinators;
 mod damage;
+mod event;
 mod fetch;
 mod learn;
 mod serve;
@@ -22,16 +23,17 @@ use barnabas_coordinator::TransactionVersion;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_partition::{Acked, Acks, Cut, FetcherId, Fetchers, IsrRequests, Origin, ReplicaKey};
-use barnabas_replica::{Replica, TxnVerification};
+use barnabas_replica::{Replica, TxnVerification, registered};
 use barnabas_storage::MemoryDisk;
 
 use crate::batch::{Batch, Contents};
 use crate::counts::Faults;
-use crate::host::{Failure, Handing, HostTime, News, Readable, ReplicaHost, Waiter};
+use crate::host::{Handing, HostTime, News, ReplicaHost, Waiter};
 use crate::mistake::Mistake;
 use crate::network::{Answer, Letter, Message, Place, Reply};
 use crate::random::Random;
 use coordinators::Coordinators;
+pub(crate) use event::Event;
 use slips::Slips;
 
 /// `replica.lag.time.max.ms`, in a world that lives faster.
@@ -41,70 +43,6 @@ const PATIENCE: DurationMs = DurationMs(50);
 /// How long an append waits to be safe.
 const APPEND_PATIENCE: DurationMs = DurationMs(100);
 
-/// What happened that invariants must hear of.
-#[derive(Debug)]
-pub(crate) enum Event {
-    /// `None`: what was acknowledged is not in the log.
-    Acked {
-        key: ReplicaKey,
-        base: Offset,
-        batch: Option<Batch>,
-    },
-    HighWatermark {
-        key: ReplicaKey,
-        to: Offset,
-        leads: bool,
-        read: Readable,
-    },
-    /// What a reader of committed records was sent, and whether it passes over it.
-    LastStable {
-        key: ReplicaKey,
-        to: Offset,
-        read: Vec<(Batch, bool)>,
-    },
-    Cut {
-        key: ReplicaKey,
-        to: Offset,
-        high_watermark: Offset,
-    },
-    Leads {
-        key: ReplicaKey,
-        log: Readable,
-    },
-    Opened {
-        key: ReplicaKey,
-        start: Offset,
-        log: Readable,
-    },
-    Durable {
-        key: ReplicaKey,
-        batches: Vec<Batch>,
-    },
-    WillCut {
-        key: ReplicaKey,
-        cut: Cut,
-    },
-    /// Damaged batches were overwritten with the leader's.
-    Mended {
-        key: ReplicaKey,
-    },
-    GaveUp {
-        key: ReplicaKey,
-        to: Offset,
-    },
-    /// `is_gone`: its files are, too.
-    Left {
-        key: ReplicaKey,
-        is_gone: bool,
-    },
-    /// It cannot be opened.
-    Offline {
-        key: ReplicaKey,
-        why: String,
-    },
-    Failed(Failure),
-}
-
 /// What a broker has called durable of one log: all of it is found again after whatever stop.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DurableLog {
@@ -113,6 +51,12 @@ pub(crate) struct DurableLog {
 }
 
 impl DurableLog {
+    /// What lies below was deleted.
+    fn start_at(&mut self, start: Offset) {
+        self.start = self.start.max(start);
+        self.log.retain(|batch| batch.end() > start);
+    }
+
     fn has(&self, batch: &Batch) -> bool {
         let at = self.log.partition_point(|other| other.base < batch.base);
         self.log.get(at) == Some(batch) || batch.end() <= self.start
@@ -132,6 +76,8 @@ pub(crate) struct Broker {
     pub id: BrokerId,
     pub disk: MemoryDisk,
     pub durable: BTreeMap<ReplicaKey, DurableLog>,
+    /// Up to here DeleteRecords was answered: no start brings that back.
+    pub deleted: BTreeMap<ReplicaKey, Offset>,
     pub process: Option<Process>,
     /// Its disk was lost, and it has not said so yet.
     pub is_hollow: bool,
@@ -161,6 +107,7 @@ pub(crate) struct Process {
     pub life: BrokerEpoch,
     /// The metadata that it knows, and its number.
     pub image: Arc<Image>,
+    former: Arc<Image>,
     pub seen: usize,
     /// That is all that was committed by then.
     pub known_by: MonotonicMs,
@@ -214,6 +161,7 @@ impl Broker {
             id,
             disk: MemoryDisk::new(),
             durable: BTreeMap::new(),
+            deleted: BTreeMap::new(),
             process: None,
             is_hollow: false,
             has_lost_disk: false,
@@ -239,6 +187,7 @@ impl Broker {
             id: self.id,
             life,
             image: Arc::default(),
+            former: Arc::default(),
             seen: 0,
             known_by: MonotonicMs(0),
             config,
@@ -276,6 +225,7 @@ impl Broker {
         self.process = None;
         self.disk = MemoryDisk::new();
         self.durable.clear();
+        self.deleted.clear();
         self.damaged.clear();
         self.before_cut.clear();
         (self.is_hollow, self.has_lost_disk, self.wants_disk) = (true, true, false);
@@ -318,7 +268,12 @@ impl Broker {
                 let end = durable.log.last().map_or(durable.start, Batch::end);
                 durable.log.extend(batches.iter().filter(|batch| batch.base >= end).cloned());
             }
+            Event::Started { key, start } => self.durable.entry(*key).or_default().start_at(*start),
+            Event::Deleted { key, start } => drop(self.deleted.insert(*key, *start)),
             Event::WillCut { key, cut } => {
+                if matches!(cut, Cut::StartAt(_)) {
+                    self.deleted.remove(key);
+                }
                 let durable = self.durable.entry(*key).or_default();
                 if self.damaged.contains(key) {
                     self.before_cut.insert(*key, durable.log.clone());
@@ -339,6 +294,7 @@ impl Broker {
             }
             Event::Left { key, is_gone } => {
                 self.durable.remove(key);
+                self.deleted.remove(key);
                 self.before_cut.remove(key);
                 if *is_gone {
                     self.damaged.remove(key);
@@ -374,6 +330,21 @@ impl Broker {
             }
             Message::Told { number, answer } => process.was_told(number, answer, around),
             Message::AlterPartition { .. } | Message::Produced { .. } => {}
+        }
+        process.finish_turn(around);
+    }
+
+    /// DeleteRecords of one partition: up to the high watermark, or less than that by some `parts` of eight.
+    pub fn delete_records(&mut self, key: ReplicaKey, parts: i64, around: &mut Around<'_>) {
+        let Some(process) = &mut self.process else { return };
+        let Some(replica) = process.host.replica(key) else { return };
+        if replica.truncation.is_some() || replica.partition.is_failed() {
+            return;
+        }
+        let (start, high) = (replica.partition.log_start(), replica.partition.high_watermark());
+        let upto = high.plus(-(high.get() - start.get()) * parts / 8);
+        if let Some(start) = process.host.delete_records(key, upto, around.now) {
+            around.events.push(Event::Deleted { key, start });
         }
         process.finish_turn(around);
     }
@@ -462,6 +433,7 @@ impl Process {
                     around.events.push(Event::HighWatermark { key, to, leads, read });
                 }
                 News::Opened { key, start, log } => around.events.push(Event::Opened { key, start, log }),
+                News::Started { key, start } => around.events.push(Event::Started { key, start }),
                 News::Durable { key, batches } => around.events.push(Event::Durable { key, batches }),
                 News::LastStable { key, to, read } => around.events.push(Event::LastStable { key, to, read }),
                 News::WillCut { key, cut } => around.events.push(Event::WillCut { key, cut }),
@@ -481,7 +453,13 @@ impl Process {
                 News::AlterIsr(key) => {
                     let replica = self.host.replica(key);
                     if let Some(change) = replica.and_then(|replica| replica.partition.isr_change()) {
+                        let in_sync = change.in_sync.clone();
                         self.questions.ask(key, change.clone());
+                        // In the turn in which the image changes, a partition may go by the one before.
+                        let images = [&self.image, &self.former];
+                        let lives = |id: BrokerId| images.map(|image| (id, registered(image, id)));
+                        let known = in_sync.iter().flat_map(|(id, _)| lives(*id)).collect();
+                        around.events.push(Event::AsksFor { key, in_sync, known });
                     }
                 }
                 News::FollowOn(key) => self.settle(key, around),

@@ -1,5 +1,7 @@
 //! Idempotent producers that never give up: one for each partition.
 
+pub(crate) mod transactional;
+
 use std::collections::VecDeque;
 
 use barnabas_base::{ErrorCode, MonotonicMs, Offset, ProducerEpoch, ProducerId, Sequence};

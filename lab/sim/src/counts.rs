@@ -24,10 +24,13 @@ pub enum Fault {
     FailedSync,
     /// Bytes of a segment were changed.
     Damage,
+    DeletedRecords,
+    /// Retention took segments.
+    DeletedSegments,
 }
 
 impl Fault {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::Crash,
         Self::LostDisk,
         Self::FencedAlive,
@@ -45,6 +48,8 @@ impl Fault {
         Self::PostponedWriteBack,
         Self::FailedSync,
         Self::Damage,
+        Self::DeletedRecords,
+        Self::DeletedSegments,
     ];
 
     const fn word(self) -> &'static str {
@@ -66,6 +71,8 @@ impl Fault {
             Self::PostponedWriteBack => "postponed_write_backs",
             Self::FailedSync => "failed_syncs",
             Self::Damage => "damaged",
+            Self::DeletedRecords => "deleted_records",
+            Self::DeletedSegments => "deleted_segments",
         }
     }
 }
@@ -81,12 +88,14 @@ pub enum Invariant {
     DurableIsKept,
     MetadataIsSound,
     DamagedStaysOut,
+    StartsAreSafe,
+    FetchesFit,
     Transactions,
     AtRest,
 }
 
 impl Invariant {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::ExposedIsSafe,
         Self::BatchesOnce,
         Self::LogsMatch,
@@ -95,6 +104,8 @@ impl Invariant {
         Self::DurableIsKept,
         Self::MetadataIsSound,
         Self::DamagedStaysOut,
+        Self::StartsAreSafe,
+        Self::FetchesFit,
         Self::Transactions,
         Self::AtRest,
     ];
@@ -109,6 +120,8 @@ impl Invariant {
             Self::DurableIsKept => "durable_is_kept",
             Self::MetadataIsSound => "metadata_is_sound",
             Self::DamagedStaysOut => "damaged_stays_out",
+            Self::StartsAreSafe => "starts_are_safe",
+            Self::FetchesFit => "fetches_fit",
             Self::Transactions => "transactions",
             Self::AtRest => "at_rest",
         }

@@ -79,6 +79,11 @@ pub(crate) enum News {
         start: Offset,
         log: Readable,
     },
+    /// What lies below `start` was deleted.
+    Started {
+        key: ReplicaKey,
+        start: Offset,
+    },
     /// These batches count as durable from now on.
     Durable {
         key: ReplicaKey,
@@ -135,6 +140,8 @@ pub(crate) enum News {
 pub(crate) struct Hosted {
     pub replica: Replica,
     waiting: VecDeque<(Ticket, Waiter)>,
+    /// From here on there are records, as was reported.
+    seen_start: Offset,
     /// Up to here was reported as durable, as shown, and as stable.
     seen_durable: Offset,
     seen_high: Offset,
@@ -232,6 +239,8 @@ pub(crate) struct ReplicaHost {
     opened: u64,
     tickets: u64,
     room_is_short: bool,
+    /// Segments are deleted by age and size.
+    pub retains: bool,
     /// A mistake that is planted.
     pub shows_everything: bool,
     /// The directory takes no more writes.

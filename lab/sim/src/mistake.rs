@@ -57,8 +57,6 @@ pub enum Mistake {
     LeadsBelowTheMinimum,
     /// A follower does not say of which epoch its last record is.
     AsksWithoutEpochs,
-    /// A start does not read what producers have written.
-    ForgetsProducers,
     /// Producers are answered when the leader has written.
     AnswersAtOnce,
     /// A follower's log is not cut where logs part.
@@ -102,9 +100,8 @@ pub enum Mistake {
 
 impl Mistake {
     /// Those that a day of transactions notices.
-    pub const OF_TRANSACTIONS: [Self; 16] = [
+    pub const OF_TRANSACTIONS: [Self; 15] = [
         Self::LoadsTheUnsafe,
-        Self::ForgetsProducers,
         Self::MarksAnyEpoch,
         Self::MarksForOldCoordinators,
         Self::MarksEarly,
@@ -162,7 +159,7 @@ impl Mistake {
     ];
 
     /// Those that a day of brokers notices.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 31] = [
         Self::SkipsTheSync,
         Self::SkipsTheSegmentSync,
         Self::ChecksBeforeTheSync,
@@ -190,7 +187,6 @@ impl Mistake {
         Self::AdmitsTheDamaged,
         Self::LeadsBelowTheMinimum,
         Self::AsksWithoutEpochs,
-        Self::ForgetsProducers,
         Self::AnswersAtOnce,
         Self::IgnoresCuts,
         Self::ServesAnyEpoch,

@@ -172,6 +172,8 @@ pub(crate) struct Network {
     pub faults: Faults,
     /// Questions arrive twice.
     pub repeats: bool,
+    /// Half of the markers are late.
+    pub marks_are_late: bool,
 }
 
 /// The longest that a message is on its way, and that a marker is, which may outlive its coordinator.
@@ -200,7 +202,11 @@ impl Network {
 
     fn post(&mut self, random: &mut Random, now: MonotonicMs, letter: Letter) {
         let is_mark = matches!(letter.message, Message::Ask { question: Question::Mark { .. }, .. });
-        let (one_in, late_ms) = if is_mark { (5, MARK_LATE_MS) } else { (20, LATE_MS) };
+        let (one_in, late_ms) = match is_mark {
+            true if self.marks_are_late => (2, MARK_LATE_MS),
+            true => (5, MARK_LATE_MS),
+            false => (20, LATE_MS),
+        };
         let is_late = !self.is_calm && random.one_in(one_in);
         if is_late {
             self.faults.note(Fault::LateMessage);

@@ -1,5 +1,6 @@
 //! The world: time, what goes wrong in it, and whom it concerns.
 
+pub mod hunt;
 mod nemesis;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use barnabas_wire::ResponseBody;
 
 use crate::broker::{Around, Broker, Event};
 use crate::clients::Client;
+use crate::clients::transactional::{TxnClient, attempt_asking};
 use crate::controller::{Host, config};
 use crate::counts::{Checks, Faults};
 use crate::host::{Failure, ReplicaHost};
@@ -20,7 +22,6 @@ use crate::invariants::{Judge, View, Violation};
 use crate::mistake::Mistake;
 use crate::network::{Answer, Letter, Message, Network, Place, Question};
 use crate::random::Random;
-use crate::transactional::{TxnClient, attempt_asking};
 
 const TOPICS: &[&str] = &["a", "b"];
 /// The first is written to.
@@ -62,6 +63,12 @@ enum Climate {
     Damage,
     /// Brokers learn of new metadata late.
     StaleMetadata,
+    /// Segments are deleted by age and size, and records by DeleteRecords, while disks fill.
+    Retention,
+    /// Leaders change while replicas are repaired.
+    Elections,
+    /// Transaction coordinators change while their markers are on their way.
+    MovingCoordinators,
 }
 
 #[allow(missing_debug_implementations, reason = "the controller in it has none")]
@@ -101,12 +108,14 @@ impl World {
 
     /// A world of idempotent producers.
     pub fn new(seed: u64) -> Self {
-        let mut world = Self::of_topics(seed, TOPICS);
-        world.climate = match seed % 4 {
-            1 => Climate::Damage,
-            3 => Climate::StaleMetadata,
+        let climate = match seed % 8 {
+            1 | 5 => Climate::Damage,
+            3 | 7 => Climate::StaleMetadata,
+            4 => Climate::Retention,
+            6 => Climate::Elections,
             _ => Climate::Mixed,
         };
+        let mut world = Self::of_topics(seed, TOPICS, climate);
         let image = Arc::clone(world.host.image());
         for topic in image.topics.by_ids() {
             for partition in (0..PARTITIONS).map(PartitionIndex) {
@@ -119,7 +128,12 @@ impl World {
 
     /// A world of transactions.
     pub fn of_transactions(seed: u64, version: TransactionVersion) -> Self {
-        let mut world = Self::of_topics(seed, TOPICS_OF_TRANSACTIONS);
+        let climate = match seed % 8 {
+            1 | 6 | 7 => Climate::MovingCoordinators,
+            _ => Climate::Mixed,
+        };
+        let mut world = Self::of_topics(seed, TOPICS_OF_TRANSACTIONS, climate);
+        world.network.marks_are_late = climate == Climate::MovingCoordinators;
         let topic = world.host.image().topics.by_name(TOPICS_OF_TRANSACTIONS[0]);
         let topic = topic.map(|topic| topic.id).expect("invariant: it was made");
         let name = Text::from(TOPICS_OF_TRANSACTIONS[0]);
@@ -133,7 +147,7 @@ impl World {
         world
     }
 
-    fn of_topics(seed: u64, topics: &'static [&'static str]) -> Self {
+    fn of_topics(seed: u64, topics: &'static [&'static str], climate: Climate) -> Self {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x00c1_a57e);
         let count = 3 + random.below(3);
         let mut host = Host::new(random.draw());
@@ -144,6 +158,7 @@ impl World {
         for broker in &mut brokers {
             let mut replicas =
                 ReplicaHost::start(&broker.disk, broker.id, None).expect("invariant: the disk is empty");
+            replicas.retains = climate == Climate::Retention;
             let life =
                 host.register(broker.id, None, now).expect("invariant: nobody is there before the first");
             replicas.note_life(life).expect("invariant: the disk is whole");
@@ -169,7 +184,7 @@ impl World {
             simulated_ms: 0,
         };
         Self {
-            climate: Climate::Mixed,
+            climate,
             random,
             now,
             brokers,
@@ -364,6 +379,7 @@ impl World {
             }
             Err(Failure::Lost(why)) => return Err(format!("{id} cannot start: {why}")),
         };
+        host.retains = self.climate == Climate::Retention;
         let kept = match self.mistake {
             Some(Mistake::ClaimsToKnow) => self.host.image().cluster.broker(id).map(|known| known.epoch),
             _ => host.kept_life(),
@@ -428,7 +444,13 @@ impl World {
                 (0, Offset::ZERO)
             }
             Event::Opened { start, .. } => (7, *start),
+            Event::Started { start, .. } => (8, *start),
             Event::Failed(_)
+            | Event::Served { .. }
+            | Event::Heard { .. }
+            | Event::Took { .. }
+            | Event::AsksFor { .. }
+            | Event::Deleted { .. }
             | Event::Left { .. }
             | Event::Durable { .. }
             | Event::WillCut { .. }

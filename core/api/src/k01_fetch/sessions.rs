@@ -385,6 +385,12 @@ impl Session {
         let place = self.place_of(&wanted.topic, wanted.data.partition);
         match place.and_then(|place| self.partitions.get_mut(&place)) {
             Some(cached) => {
+                // A follower says what it knows: where that is less than the last answer said, it did not take that
+                // over (it is repaired, or another leader's answer came first), and hears it once more.
+                if self.is_follower {
+                    cached.high_watermark = cached.high_watermark.min(wanted.data.high_watermark);
+                    cached.log_start = cached.log_start.min(wanted.data.log_start_offset);
+                }
                 let unknown_tagged_fields = TaggedFields::default();
                 cached.data = FetchPartition { unknown_tagged_fields, ..wanted.data.clone() };
             }

@@ -328,6 +328,31 @@ fn a_session_answers_only_what_is_new() {
     assert_eq!(said(&fifth), [(0, 0), (1, 0)], "after an error everything is news");
 }
 
+/// A follower that is repaired drops what the leader says of its high watermark and log start.
+#[test]
+fn follower_that_knows_less_hears_it_again() {
+    let fixture = Fixture::new();
+    let mut sessions = sessions();
+    let knows = |id, epoch, high_watermark, log_start_offset| {
+        let mut topics = orders(18, &[0]);
+        let partition = &mut topics[0].partitions[0];
+        (partition.high_watermark, partition.log_start_offset) = (high_watermark, log_start_offset);
+        let replica_state = ReplicaState { replica_id: 3, replica_epoch: 1, ..ReplicaState::default() };
+        FetchRequest { replica_state, ..in_session(id, epoch, topics) }
+    };
+    let quiet = read(&Bytes::new(), 20);
+    let mut ask = |request| {
+        let answer = fetch(&fixture, &mut sessions, request, 18, &quiet);
+        (answer.session_id, said(&answer))
+    };
+    let (id, first) = ask(knows(0, 0, 0, 3));
+    assert_eq!(first, [(0, 0)]);
+    assert!(ask(knows(id, 1, 20, 3)).1.is_empty(), "it knows all of it");
+    assert_eq!(ask(knows(id, 2, 12, 3)).1, [(0, 0)], "another high watermark");
+    assert_eq!(ask(knows(id, 3, 20, 0)).1, [(0, 0)], "another log start");
+    assert!(ask(knows(id, 4, 20, 3)).1.is_empty());
+}
+
 #[test]
 fn throttled_answer_leaves_the_session_as_it_was() {
     let fixture = Fixture::new();

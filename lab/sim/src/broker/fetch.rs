@@ -10,7 +10,7 @@ use barnabas_partition::{
 use barnabas_replica::NotApplied;
 use barnabas_wire::messages::{AlterPartitionResponse, FetchResponse};
 
-use super::{Around, Open, PATIENCE, Process};
+use super::{Around, Event, Open, PATIENCE, Process};
 use crate::controller::CLUSTER;
 use crate::mistake::Mistake;
 use crate::network::{ALTER_PARTITION, FETCH, Message, Place};
@@ -70,9 +70,13 @@ impl Process {
         around: &mut Around<'_>,
     ) {
         let Place::Broker(leader) = from else { return };
-        let is_it = |(_, open): &(&FetcherId, &Open)| open.number == number;
+        let believes_all = around.is(Mistake::BelievesLateAnswers);
+        let is_it =
+            |(at, open): &(&FetcherId, &Open)| open.number == number || (believes_all && at.leader == leader);
         let Some(at) = self.fetches.iter().find(is_it).map(|(at, _)| *at) else { return };
-        self.fetches.remove(&at);
+        if let Some(open) = self.fetches.remove(&at) {
+            around.events.push(Event::Heard { from: leader, number, last: open.number });
+        }
         let (error, session) = (ErrorCode::from_code(response.error_code), response.session_id);
         let mut words = Vec::new();
         let mut answers = BTreeMap::new();
@@ -118,6 +122,10 @@ impl Process {
         let may_take = replica.partition.may_take(asked, replica.log.epochs());
         if !may_take && !around.is(Mistake::BelievesLateAnswers) {
             return self.settle(key, around);
+        }
+        if matches!(todo, Todo::Append | Todo::Marks | Todo::Cut { .. }) {
+            let position = replica.partition.fetch_position(replica.log.epochs());
+            around.events.push(Event::Took { key, asked: *asked, position });
         }
         match todo {
             Todo::Append if replica.partition.asks_again_from().is_some() => {

@@ -19,7 +19,8 @@ impl Broker {
     /// Learns the state of that number.
     pub fn learn(&mut self, number: usize, image: &Arc<Image>, around: &mut Around<'_>) {
         let Some(process) = &mut self.process else { return };
-        (process.seen, process.image) = (number, Arc::clone(image));
+        process.former = std::mem::replace(&mut process.image, Arc::clone(image));
+        process.seen = number;
         if !process.has_begun {
             if let Err(failure) = process.host.recover(image, &mut around.time()) {
                 around.events.push(Event::Failed(failure));

@@ -9,7 +9,7 @@ use barnabas_partition::{FollowerFetch, FollowerRead, Isolation, ReplicaKey};
 use barnabas_replica::{ReadRequest, RequestError, registered};
 use barnabas_wire::messages::{FetchRequest, FetchResponse};
 
-use super::{Around, Process};
+use super::{Around, Event, Process};
 use crate::controller::CLUSTER;
 use crate::mistake::Mistake;
 use crate::network::FETCH;
@@ -88,6 +88,12 @@ impl Process {
                 (Err(refusal), _) => Outcome::Refused(refusal.code()),
             }
         });
+        if matches!(outcome, Some(Outcome::Read(_) | Outcome::Diverging { .. }))
+            && let Some(replica) = self.host.replica(key)
+        {
+            let (asked, epoch) = (part.leader_epoch, replica.partition.leader_epoch());
+            around.events.push(Event::Served { key, asked, epoch });
+        }
         self.slip_after_fetch(key, &fetch, around);
         self.hear(around);
         outcome.unwrap_or(Outcome::Refused(ErrorCode::NotLeaderOrFollower))

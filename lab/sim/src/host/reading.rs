@@ -13,6 +13,8 @@ use crate::random::Random;
 #[derive(Debug, Clone)]
 pub(crate) struct Readable {
     pub batches: Vec<Batch>,
+    /// The log begins here.
+    pub start: Offset,
     /// The part ends here.
     pub end: Offset,
     /// Nothing of it is damaged.
@@ -22,9 +24,10 @@ pub(crate) struct Readable {
 impl ReplicaHost {
     /// The batches from `from` up to `upto`, durable or not.
     pub fn batches(&mut self, key: ReplicaKey, from: Offset, upto: Offset) -> Readable {
-        let mut found = Readable { batches: Vec::new(), end: upto, is_whole: true };
+        let mut found = Readable { batches: Vec::new(), start: Offset::ZERO, end: upto, is_whole: true };
         let Some(hosted) = self.replicas.get_mut(&key) else { return found };
         let log = &mut hosted.replica.log;
+        found.start = log.start();
         let (mut at, upto) = (from.max(log.start()), upto.min(log.end()));
         while at < upto {
             let read = log.read(&mut self.files, at, 1 << 20, upto, true).ok();
@@ -94,7 +97,10 @@ impl ReplicaHost {
         if partition.is_failed() {
             return;
         }
-        let (end, leads) = (log.end(), partition.is_leader());
+        let (start, end, leads) = (log.start(), log.end(), partition.is_leader());
+        if start > hosted.seen_start {
+            self.news.push_back(News::Started { key, start });
+        }
         let (durable, high, stable) = (
             partition.durable_end().min(end),
             partition.high_watermark().min(end),
@@ -118,6 +124,7 @@ impl ReplicaHost {
             self.news.push_back(News::LastStable { key, to: stable, read });
         }
         if let Some(hosted) = self.replicas.get_mut(&key) {
+            hosted.seen_start = start;
             hosted.seen_durable = hosted.seen_durable.max(durable);
             hosted.seen_high = hosted.seen_high.max(high);
             hosted.seen_stable = hosted.seen_stable.max(stable);

@@ -35,11 +35,12 @@ use crate::mistake::Mistake;
 pub(super) const ROOT: &str = "/data";
 const FILES_OPEN: usize = 12;
 
-fn config() -> LogConfig {
+fn config(retains: bool) -> LogConfig {
     LogConfig {
-        segment_bytes: 8 << 10,
+        segment_bytes: if retains { 4 << 10 } else { 8 << 10 },
         index_interval_bytes: 512,
-        retention_ms: DurationMs(-1),
+        retention_ms: DurationMs(if retains { 500 } else { -1 }),
+        retention_bytes: if retains { 12 << 10 } else { -1 },
         file_delete_delay_ms: DurationMs(50),
         ..LogConfig::default()
     }
@@ -78,7 +79,7 @@ impl ReplicaHost {
             id,
             disk: disk.clone(),
             dir,
-            config: Arc::new(config()),
+            config: Arc::new(config(false)),
             files: FilePool::new(shared, FILES_OPEN),
             memory: TailMemory::default(),
             entries: Vec::new(),
@@ -98,6 +99,7 @@ impl ReplicaHost {
             opened: 0,
             tickets: 0,
             room_is_short: false,
+            retains: false,
             shows_everything: mistake == Some(Mistake::ShowsEverything),
             failed: None,
         })
@@ -241,7 +243,7 @@ impl ReplicaHost {
             number: self.opened + 1,
             directory: 0,
             place,
-            config: Arc::clone(&self.config),
+            config: Arc::new(config(self.retains)),
             checkpointed,
             producers_max: u32::MAX,
             unreplayed: unreplayed.as_deref(),
@@ -298,6 +300,7 @@ impl ReplicaHost {
         let hosted = Hosted {
             replica,
             waiting: VecDeque::new(),
+            seen_start: start,
             seen_durable: end,
             seen_high: start,
             seen_stable,

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use barnabas_base::{LeaderEpoch, MonotonicMs, Offset, TimestampMs, TopicPartition, Uuid};
 use barnabas_partition::ReplicaKey;
-use barnabas_replica::{Checkpoint, RequestError};
+use barnabas_replica::{Checkpoint, Replica, RequestError};
 use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
 use barnabas_storage::scrub::{KnownEpochs, Scrubbed, SegmentScrub, segments};
 use barnabas_storage::{Disk, StorageError, remove_dir};
 
 use super::{Failure, HostTime, News, ReplicaHost};
+use crate::counts::Fault;
 use crate::mistake::Mistake;
 use crate::random::Random;
 
@@ -21,6 +22,9 @@ impl ReplicaHost {
     pub(super) fn keep_house(&mut self, time: &mut HostTime<'_>) {
         if time.random.one_in(8) {
             self.look_for_room();
+        }
+        if self.retains && time.random.one_in(if self.room_is_short { 8 } else { 24 }) {
+            self.retain(time);
         }
         if time.random.one_in(30) {
             self.write_checkpoints(time);
@@ -33,6 +37,45 @@ impl ReplicaHost {
         }
         if self.deletions.iter().any(|(due, _)| due.0 <= time.now.0 as i64) {
             self.delete_due(time.now);
+        }
+    }
+
+    /// Deletes what is too old or too much, as shell/broker's housekeeping.
+    fn retain(&mut self, time: &mut HostTime<'_>) {
+        let is_short = self.room_is_short;
+        for key in self.replicas.keys().copied().collect::<Vec<_>>() {
+            let is_ready = |replica: &Replica| replica.truncation.is_none() && !replica.partition.is_failed();
+            if !self.replica(key).is_some_and(is_ready) {
+                continue;
+            }
+            match self.step(key, time.now, |replica, around| replica.retain(is_short, around)) {
+                Some(Ok(Some(delete))) => {
+                    time.faults.note(Fault::DeletedSegments);
+                    self.deletions.extend(delete.files.into_iter().map(|file| (delete.due, file)));
+                }
+                Some(Ok(None)) | None => {}
+                Some(Err(error)) if error.is_passing() => self.room_is_short = true,
+                Some(Err(StorageError::Damaged { offset, .. })) => {
+                    self.news.push_back(News::Damaged(key, offset));
+                }
+                Some(Err(error)) => return self.fail(Failure::from(error)),
+            }
+        }
+    }
+
+    /// DeleteRecords. What the log begins with is in the checkpoints before the answer. `None`: it was refused.
+    pub fn delete_records(&mut self, key: ReplicaKey, upto: Offset, now: MonotonicMs) -> Option<Offset> {
+        let done = self.step(key, now, |replica, around| replica.delete_records(Some(upto), around))?;
+        let start = done.ok()?;
+        let name = self.replica(key)?.log.place().topic_partition.clone();
+        self.dir.raise_log_start(name, Some(start));
+        match self.dir.write_checkpoints() {
+            Ok(()) => Some(start),
+            Err(error) if error.is_passing() => None,
+            Err(error) => {
+                self.fail(Failure::from(error));
+                None
+            }
         }
     }
 

@@ -1,19 +1,19 @@
-//! Every elected leader has every acknowledged record.
+//! Every elected leader has every acknowledged record that was not deleted.
 
 use barnabas_base::BrokerId;
 use barnabas_partition::ReplicaKey;
 
-use super::{Batch, History, Violation};
+use super::{Batch, History, Readable, Violation};
 
 pub(super) fn check(
     leader: BrokerId,
     key: ReplicaKey,
-    log: &[Batch],
+    log: &Readable,
     history: &History,
 ) -> Result<(), Violation> {
     let has = |acked: &Batch| {
-        let at = log.partition_point(|batch| batch.base < acked.base);
-        log.get(at) == Some(acked)
+        let at = log.batches.partition_point(|batch| batch.base < acked.base);
+        log.batches.get(at) == Some(acked) || acked.end() <= log.start.min(history.started)
     };
     match history.acked.iter().find(|acked| !has(acked)) {
         Some(acked) => Err(format!("{leader} leads {key:?} without {acked:?}")),

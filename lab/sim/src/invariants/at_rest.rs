@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use barnabas_base::BrokerId;
 use barnabas_partition::ReplicaKey;
 
-use super::{Batch, History, View, Violation};
+use super::{Batch, History, Readable, View, Violation};
 
 /// What can be seen without reading a log.
 pub(super) fn check(histories: &BTreeMap<ReplicaKey, History>, view: &View<'_>) -> Result<(), Violation> {
@@ -30,6 +30,12 @@ pub(super) fn check(histories: &BTreeMap<ReplicaKey, History>, view: &View<'_>) 
             if ends != [history.shown_end; 2] {
                 return Err(format!("{id}'s log of {key:?} ends at {ends:?} of {}", history.shown_end));
             }
+            let leader = view.broker(state.leader).and_then(|broker| broker.replica(key));
+            let leaders = leader.map(|leader| leader.partition.log_start());
+            if leaders.is_some_and(|start| partition.log_start() < start) {
+                let start = partition.log_start();
+                return Err(format!("{id}'s log of {key:?} begins at {start}, its leader's at {leaders:?}"));
+            }
             if replica.repair.damaged_from().is_some() {
                 return Err(format!("{id}'s log of {key:?} is damaged"));
             }
@@ -42,15 +48,16 @@ pub(super) fn check(histories: &BTreeMap<ReplicaKey, History>, view: &View<'_>) 
 pub(super) fn check_log(
     id: BrokerId,
     key: ReplicaKey,
-    log: &[Batch],
+    log: &Readable,
     histories: &BTreeMap<ReplicaKey, History>,
 ) -> Result<(), Violation> {
     let Some(history) = histories.get(&key) else { return Ok(()) };
-    if history.shown.values().eq(log) {
+    let shown: Vec<&Batch> = history.shown.values().filter(|batch| batch.end() > log.start).collect();
+    let log = &log.batches;
+    if shown.iter().copied().eq(log) {
         return Ok(());
     }
-    let shown: Vec<&Batch> = history.shown.values().collect();
-    let at = shown.iter().zip(log).take_while(|(shown, found)| *shown == found).count();
+    let at = shown.iter().zip(log).take_while(|(shown, found)| **shown == *found).count();
     Err(format!(
         "{id}'s log of {key:?} is not what was shown: {:?} where {:?} was shown",
         log.get(at),

@@ -1,14 +1,14 @@
-//! What a broker has called durable is there after whatever stop, as it was.
+//! What a broker has called durable is there after whatever stop, as it was, from where the log begins.
 
 use barnabas_base::BrokerId;
 use barnabas_partition::ReplicaKey;
 
-use super::{Batch, View, Violation};
+use super::{Readable, View, Violation};
 
-pub(super) fn check(id: BrokerId, key: ReplicaKey, log: &[Batch], view: &View<'_>) -> Result<(), Violation> {
+pub(super) fn check(id: BrokerId, key: ReplicaKey, log: &Readable, view: &View<'_>) -> Result<(), Violation> {
     let Some(durable) = view.broker(id).and_then(|broker| broker.durable.get(&key)) else { return Ok(()) };
-    let mut found = log.iter().peekable();
-    for batch in &durable.log {
+    let mut found = log.batches.iter().peekable();
+    for batch in durable.log.iter().filter(|batch| batch.end() > log.start) {
         while found.next_if(|other| other.base < batch.base).is_some() {}
         if found.peek() != Some(&batch) {
             return Err(format!("{id} called {batch:?} of {key:?} durable, and finds {:?}", found.peek()));

@@ -6,26 +6,28 @@ mod batches_once;
 mod damaged_stays_out;
 mod durable_is_kept;
 mod exposed_is_safe;
+mod fetches_fit;
 mod logs_match;
 mod metadata_is_sound;
 mod nothing_cut_below;
+mod starts_are_safe;
 mod transactions;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use barnabas_base::{BrokerId, Offset, ProducerId, Sequence};
+use barnabas_base::{BrokerId, Offset, ProducerId};
 use barnabas_metadata::{Image, Partition as State};
 use barnabas_partition::ReplicaKey;
 
 use crate::batch::{Batch, Contents, Value};
 use crate::broker::{Broker, Event};
 use crate::clients::Client;
+use crate::clients::transactional::TxnClient;
 use crate::controller::Host;
 use crate::counts::{Checks, Invariant};
 use crate::host::{Failure, Readable};
 use crate::network::Answer;
-use crate::transactional::TxnClient;
 use transactions::Ledger;
 
 /// An invariant that does not hold: which, and how it was seen.
@@ -62,9 +64,10 @@ impl View<'_> {
 pub(crate) struct History {
     shown: BTreeMap<Offset, Batch>,
     shown_end: Offset,
+    /// What lies below was deleted, by whichever replica.
+    started: Offset,
     acked: Vec<Batch>,
-    /// The sequence that each producer's next batch must begin with.
-    next: BTreeMap<ProducerId, Sequence>,
+    next: BTreeMap<ProducerId, batches_once::Expected>,
 }
 
 #[derive(Debug, Default)]
@@ -99,6 +102,8 @@ impl Judge {
             }
             Event::Acked { key, base, batch } => match batch {
                 Some(batch) => self.history(*key).acked(batch),
+                // It may have been deleted since.
+                None if *base < self.history(*key).started => Ok(()),
                 None => Err(format!("{id} acknowledged {base} of {key:?}, where its log has no batch")),
             },
             Event::Cut { key, to, high_watermark } => {
@@ -109,12 +114,34 @@ impl Judge {
                 is_whole(id, *key, log)?;
                 self.asked(Invariant::AcknowledgedIsKept);
                 let history = self.histories.entry(*key).or_default();
-                acknowledged_is_kept::check(id, *key, &log.batches, history)
+                acknowledged_is_kept::check(id, *key, log, history)
             }
-            Event::Opened { key, log, .. } => {
+            Event::Opened { key, start, log } => {
                 is_whole(id, *key, log)?;
                 self.asked(Invariant::DurableIsKept);
-                durable_is_kept::check(id, *key, &log.batches, view)
+                durable_is_kept::check(id, *key, log, view)?;
+                self.asked(Invariant::StartsAreSafe);
+                starts_are_safe::check_opened(id, *key, *start, self.history(*key), view)
+            }
+            Event::Started { key, start } => {
+                self.asked(Invariant::StartsAreSafe);
+                starts_are_safe::check(id, *key, *start, self.history(*key))
+            }
+            Event::Served { key, asked, epoch } => {
+                self.asked(Invariant::FetchesFit);
+                fetches_fit::check_served(id, *key, *asked, *epoch)
+            }
+            Event::Heard { from, number, last } => {
+                self.asked(Invariant::FetchesFit);
+                fetches_fit::check_heard(id, *from, *number, *last)
+            }
+            Event::Took { key, asked, position } => {
+                self.asked(Invariant::FetchesFit);
+                fetches_fit::check_taken(id, *key, asked, position.as_ref())
+            }
+            Event::AsksFor { key, in_sync, known } => {
+                self.asked(Invariant::FetchesFit);
+                fetches_fit::check_asked(id, *key, in_sync, known)
             }
             Event::Offline { key, why } => {
                 // What was damaged may be refused: its operator replaces the disk.
@@ -123,6 +150,7 @@ impl Judge {
             }
             Event::Failed(Failure::Lost(why)) => Err(format!("{id} cannot go on: {why}")),
             Event::Durable { .. }
+            | Event::Deleted { .. }
             | Event::WillCut { .. }
             | Event::GaveUp { .. }
             | Event::Mended { .. }
@@ -157,7 +185,7 @@ impl Judge {
                 exposed_is_safe::check(key, batch, view)?;
                 if batch.contents == Contents::Words {
                     asked(Invariant::BatchesOnce);
-                    batches_once::check(batch, &mut history.next)?;
+                    batches_once::check(batch, history.started, &mut history.next)?;
                 }
                 history.shown.insert(batch.base, batch.clone());
                 self.ledger.shown(key, batch, view)?;
@@ -211,7 +239,7 @@ impl Judge {
     /// What one replica's log holds then.
     pub fn log_at_rest(&self, id: BrokerId, key: ReplicaKey, log: &Readable) -> Result<(), Violation> {
         is_whole(id, key, log)?;
-        at_rest::check_log(id, key, &log.batches, &self.histories)
+        at_rest::check_log(id, key, log, &self.histories)
     }
 
     pub fn acked(&self) -> usize {

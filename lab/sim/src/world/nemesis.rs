@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use barnabas_base::{BrokerId, Offset, PartitionIndex};
+use barnabas_base::{BrokerId, Offset, PartitionIndex, name};
 use barnabas_partition::ReplicaKey;
 use barnabas_storage::{Disk, Faults as DiskFaults};
 use barnabas_wire::Str;
@@ -22,7 +22,11 @@ use crate::network::Place;
 
 impl World {
     pub(super) fn nemesis(&mut self) -> Result<(), Violation> {
-        let pause = if self.writers.is_empty() { 9 } else { 36 };
+        let pause = match self.climate {
+            Climate::MovingCoordinators => 18,
+            _ if self.writers.is_empty() => 9,
+            _ => 36,
+        };
         if !self.random.one_in(pause) {
             return Ok(());
         }
@@ -41,14 +45,12 @@ impl World {
         if self.is_told {
             println!("{} {id}: fault {what}", self.now.0);
         }
-        if self.climate == Climate::Damage && self.random.one_in(2) {
-            if !is_harmed && self.may_lose_disk(id) {
-                self.damage(at);
-                return Ok(());
-            }
-            return self.start(at);
+        if self.does_its_own(at, is_harmed, is_spared)? {
+            return Ok(());
         }
         match what {
+            // A replica that leaves, is assigned again and crashes in between may be taken for lost.
+            13 | 14 if self.climate == Climate::Elections => {}
             0 | 1 | 8..=10 | 16..=18 | 20 if is_spared => {}
             // Nobody loses two disks, or lets two go who have what was acknowledged.
             7 | 13 | 14 | 21 | 24..=26 if is_harmed => {}
@@ -83,6 +85,49 @@ impl World {
             _ => self.elect(),
         }
         Ok(())
+    }
+
+    /// What the climate has most of, in half of the cases. `false`: it was something else's turn.
+    fn does_its_own(&mut self, at: usize, is_harmed: bool, is_spared: bool) -> Result<bool, Violation> {
+        let id = self.brokers[at].id;
+        match self.climate {
+            Climate::Damage if self.random.one_in(2) => match !is_harmed && self.may_lose_disk(id) {
+                true => self.damage(at),
+                false => self.start(at)?,
+            },
+            Climate::Retention if self.random.one_in(2) => match self.random.below(4) {
+                0 => self.fill_disk(at),
+                1 => self.brokers[at].disk.set_capacity(ROOM),
+                _ => self.delete_records()?,
+            },
+            Climate::Elections if self.random.one_in(2) => {
+                let is_damaged = self.brokers.iter().any(|broker| !broker.damaged.is_empty());
+                match is_damaged {
+                    true if is_spared || self.random.one_in(2) => self.elect(),
+                    true => self.depose(),
+                    false if !is_harmed && self.may_lose_disk(id) => self.damage(at),
+                    false => return Ok(false),
+                }
+            }
+            Climate::MovingCoordinators if !is_spared && self.random.one_in(2) => {
+                let partition = self.random.below(PARTITIONS as usize) as i32;
+                self.depose_of(name::TRANSACTION_STATE, partition);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// DeleteRecords, of the leader of a partition: up to its high watermark, or some of what lies below.
+    fn delete_records(&mut self) -> Result<(), Violation> {
+        let (name, partition) = self.a_partition();
+        let Some(topic) = self.host.image().topics.id_of(name) else { return Ok(()) };
+        let key = ReplicaKey { topic, partition: PartitionIndex(partition) };
+        let leader = self.leader(key);
+        let Some(at) = self.brokers.iter().position(|broker| broker.id == leader) else { return Ok(()) };
+        self.day.faults.note(Fault::DeletedRecords);
+        let part = self.random.below(4) as i64;
+        self.act(at, |broker, around| broker.delete_records(key, part, around))
     }
 
     /// Stops cleanly, as far as its disk allows.
@@ -141,6 +186,10 @@ impl World {
     /// Somebody else leads a partition from now on. Who led it has yet to hear of that.
     fn depose(&mut self) {
         let (name, partition) = self.a_partition();
+        self.depose_of(name, partition);
+    }
+
+    fn depose_of(&mut self, name: &str, partition: i32) {
         let topic = self.host.image().topics.by_name(name);
         let leader =
             topic.and_then(|topic| topic.partition(PartitionIndex(partition))).map(|state| state.leader);

@@ -1,6 +1,10 @@
 //! Deleting the front of a log while the disk has no room for small files.
 
+use barnabas_base::{CoordinatorEpoch, ProducerEpoch, ProducerId};
+use barnabas_wire::records::{ControlType, EndTxnMarker, control_batch};
+
 use super::*;
+use crate::AbortedTransaction;
 use crate::disk::Disk;
 
 /// How a process ends after it has deleted.
@@ -133,4 +137,73 @@ fn lost_segment_is_noticed_after_retention_on_a_full_disk() {
     let lost = format!("{:020}.log", bench.log.first_segment_base().get());
     bench.disk.remove_file(&bench.path(&lost)).unwrap();
     assert!(matches!(bench.reopen(), Err(StorageError::Damaged { .. })));
+}
+
+/// An aborted transaction of producer 1, of one batch and its marker.
+fn abort_one(bench: &mut Bench) -> AbortedTransaction {
+    let first_offset = bench.log.end();
+    let options = |bench: &Bench| BatchOptions {
+        base_offset: bench.log.end(),
+        producer_id: ProducerId(1),
+        producer_epoch: ProducerEpoch(0),
+        transactional: true,
+        ..BatchOptions::default()
+    };
+    let mut builder = BatchBuilder::new(options(bench));
+    builder.push(NOW, None, Some(b"in doubt"), &[]);
+    bench.append(builder.build().unwrap()).unwrap();
+    let marker = EndTxnMarker { commit: false, coordinator_epoch: CoordinatorEpoch(0) };
+    let bytes = control_batch(options(bench), NOW, ControlType::Abort, &marker.value()).unwrap();
+    bench.append(bytes).unwrap();
+    let aborted = AbortedTransaction {
+        producer_id: ProducerId(1),
+        first_offset,
+        last_offset: first_offset.plus(1),
+        last_stable_offset: first_offset.plus(2),
+    };
+    bench.log.append_aborted(&mut bench.files, aborted).unwrap();
+    aborted
+}
+
+/// A process is killed, power takes the entry of a transaction that lies past the recovery point out of the index, and
+/// the next process finds the disk full. Returns in how many cases it could not open the log.
+fn starts_with_a_short_transaction_index() -> usize {
+    let mut refused = 0;
+    for room in 0..80 {
+        let mut bench = Bench::new(LogConfig::default());
+        let mut all = vec![abort_one(&mut bench)];
+        bench.sync().unwrap();
+        bench.checkpoint().unwrap();
+        let index = bench.path("00000000000000000000.txnindex");
+        let short = bench.disk.contents(&index).unwrap().len();
+        all.push(abort_one(&mut bench));
+        bench.disk.corrupt(&index, |bytes| bytes.truncate(short));
+        fill_up(&bench, room);
+        refused += usize::from(bench.reopen().is_err());
+        bench.disk.set_capacity(1 << 30);
+        bench.reopen().unwrap();
+        let end = bench.log.end();
+        let found = bench.log.aborted_transactions(&mut bench.files, Offset(0), end).unwrap();
+        assert_eq!(found, all, "room {room}");
+    }
+    refused
+}
+
+#[test]
+fn aborted_transactions_outlive_a_start_on_a_full_disk() {
+    let refused = starts_with_a_short_transaction_index();
+    assert!(refused > 0 && refused < 80, "{refused}");
+}
+
+#[cfg(planted)]
+#[test]
+fn planted_mistakes_on_full_disks_are_noticed() {
+    let tests: [(&str, fn()); 2] = [
+        ("EmptiesTheIndexFirst", || drop(starts_with_a_short_transaction_index())),
+        ("DeletesWithoutAName", log_opens_after_retention_on_a_full_disk),
+    ];
+    for (mistake, test) in tests {
+        let passed = std::panic::catch_unwind(|| barnabas_base::planted::with(mistake, test));
+        assert!(passed.is_err(), "{mistake} is not noticed");
+    }
 }

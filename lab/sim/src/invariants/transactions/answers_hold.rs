@@ -4,8 +4,8 @@ use barnabas_base::{ProducerEpoch, ProducerId};
 use barnabas_coordinator::TransactionResponse;
 
 use super::{Ledger, Violation};
+use crate::clients::transactional::{TxnClient, attempt_asking};
 use crate::network::Answer;
-use crate::transactional::{TxnClient, attempt_asking};
 
 pub(super) fn check(
     ledger: &Ledger,

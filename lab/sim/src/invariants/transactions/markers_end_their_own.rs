@@ -6,7 +6,7 @@ use barnabas_partition::ReplicaKey;
 
 use super::{Ledger, Open, Violation};
 use crate::batch::Batch;
-use crate::transactional::attempt_of;
+use crate::clients::transactional::attempt_of;
 
 pub(super) fn check(
     ledger: &Ledger,

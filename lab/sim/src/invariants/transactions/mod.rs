@@ -21,8 +21,8 @@ use barnabas_wire::messages::{GroupRecordKey, GroupRecordValue};
 use super::{View, Violation};
 use crate::batch::{Batch, Contents, Value};
 use crate::broker::coordinators::{state_of, transaction_of};
+use crate::clients::transactional::attempt_of;
 use crate::network::Answer;
-use crate::transactional::attempt_of;
 
 /// A part of a transaction whose marker has not been shown.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use barnabas_partition::ReplicaKey;
 
 use super::{Ledger, Violation};
 use crate::batch::{Batch, Value};
-use crate::transactional::attempt_of;
+use crate::clients::transactional::attempt_of;
 
 pub(super) fn check(ledger: &Ledger, key: ReplicaKey, batch: &Batch, value: Value) -> Result<(), Violation> {
     if let Some(fenced) = ledger.fenced.get(&batch.producer)

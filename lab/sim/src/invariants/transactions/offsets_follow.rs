@@ -2,7 +2,7 @@
 
 use super::{Ledger, Violation};
 use crate::batch::Value;
-use crate::transactional::TxnClient;
+use crate::clients::transactional::TxnClient;
 
 pub(super) fn check(ledger: &Ledger, value: Value) -> Result<(), Violation> {
     match ledger.fates.get(&value) {

@@ -1,7 +1,7 @@
 //! A transaction is there in all its partitions, its offsets among them, or in none; and as its client was told.
 
 use super::{Fates, Ledger, Violation};
-use crate::transactional::TxnClient;
+use crate::clients::transactional::TxnClient;
 
 /// What is decided of an attempt so far.
 pub(super) fn check(attempt: (usize, usize), fates: Option<&Fates>) -> Result<(), Violation> {

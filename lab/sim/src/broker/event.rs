@@ -1,0 +1,105 @@
+//! What a broker does that invariants judge.
+
+use barnabas_base::{BrokerEpoch, BrokerId, LeaderEpoch, Offset};
+use barnabas_partition::{Cut, FetchPosition, ReplicaKey};
+
+use crate::batch::Batch;
+use crate::host::{Failure, Readable};
+
+/// What happened that invariants must hear of.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// `None`: what was acknowledged is not in the log.
+    Acked {
+        key: ReplicaKey,
+        base: Offset,
+        batch: Option<Batch>,
+    },
+    HighWatermark {
+        key: ReplicaKey,
+        to: Offset,
+        leads: bool,
+        read: Readable,
+    },
+    /// What a reader of committed records was sent, and whether it passes over it.
+    LastStable {
+        key: ReplicaKey,
+        to: Offset,
+        read: Vec<(Batch, bool)>,
+    },
+    Cut {
+        key: ReplicaKey,
+        to: Offset,
+        high_watermark: Offset,
+    },
+    Leads {
+        key: ReplicaKey,
+        log: Readable,
+    },
+    Opened {
+        key: ReplicaKey,
+        start: Offset,
+        log: Readable,
+    },
+    /// What lies below was deleted: by retention, or as the leader did so.
+    Started {
+        key: ReplicaKey,
+        start: Offset,
+    },
+    /// DeleteRecords was answered.
+    Deleted {
+        key: ReplicaKey,
+        start: Offset,
+    },
+    /// A leader of `epoch` has answered a follower that follows a leader of `asked`.
+    Served {
+        key: ReplicaKey,
+        asked: Option<LeaderEpoch>,
+        epoch: LeaderEpoch,
+    },
+    /// A follower has taken the answer to its fetch of that number, where it has sent `last` since.
+    Heard {
+        from: BrokerId,
+        number: u64,
+        last: u64,
+    },
+    /// A follower that fetches from `position` has taken an answer to a fetch from `asked`.
+    Took {
+        key: ReplicaKey,
+        asked: FetchPosition,
+        position: Option<FetchPosition>,
+    },
+    /// A leader wants these lives of brokers in sync, and knows those.
+    AsksFor {
+        key: ReplicaKey,
+        in_sync: Vec<(BrokerId, BrokerEpoch)>,
+        known: Vec<(BrokerId, Option<BrokerEpoch>)>,
+    },
+    Durable {
+        key: ReplicaKey,
+        batches: Vec<Batch>,
+    },
+    WillCut {
+        key: ReplicaKey,
+        cut: Cut,
+    },
+    /// Damaged batches were overwritten with the leader's.
+    Mended {
+        key: ReplicaKey,
+    },
+    GaveUp {
+        key: ReplicaKey,
+        to: Offset,
+    },
+    /// `is_gone`: its files are, too.
+    Left {
+        key: ReplicaKey,
+        is_gone: bool,
+    },
+    /// It cannot be opened.
+    Offline {
+        key: ReplicaKey,
+        why: String,
+    },
+    Failed(Failure),
+}

@@ -90,6 +90,10 @@ connect-story: ## Kafka Connect, exactly once: file, topic, mirror, file, with w
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/stories/run connect $(ARGS)
 
+bridge-story: ## a queue of Apache Artemis, a topic, another queue, through 30 kills -9 of bridge, node and Artemis (3 minutes; ARGS="--quick")
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/bridge/run $(ARGS)
+
 chaos: ## three nodes in network namespaces, Java, librdkafka, franz-go, faults, histories judged (MINUTES=10; QUICK=1; PEER=kafka; SEED=n)
 	@$(CARGO) build --release --locked -p barnabas -p barnabas-history
 	@MINUTES=$(MINUTES) QUICK=$(QUICK) PEER=$(PEER) SEED=$(SEED) NODES=$(NODES) lab/compat/history/run $(ARGS)
@@ -177,4 +181,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster binary dist dist-test install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: telemetry attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage http-test console-test doctor-test
+.PHONY: telemetry attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage http-test console-test doctor-test bridge-story

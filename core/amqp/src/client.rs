@@ -129,6 +129,7 @@ pub struct Client {
     last_in: MonotonicMs,
     last_out: MonotonicMs,
     peer_idle_ms: u64,
+    written: u64,
 }
 
 impl Client {
@@ -149,6 +150,7 @@ impl Client {
             last_in: now,
             last_out: now,
             peer_idle_ms: 0,
+            written: 0,
             config,
         }
     }
@@ -398,7 +400,13 @@ impl Client {
         self.events.pop_front()
     }
 
+    /// Frames that were written so far, without the empty ones.
+    pub fn frames_written(&self) -> u64 {
+        self.written
+    }
+
     fn write(&mut self, body: &Performative, payload: &[u8]) {
+        self.written += 1;
         encode_frame(&mut self.out, CHANNEL, Some(body), payload);
     }
 }

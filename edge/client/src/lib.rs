@@ -29,6 +29,6 @@ pub use error::{ClientError, check};
 pub use group::{Group, GroupConfig};
 pub use murmur2::murmur2;
 pub use pipeline::{Counters, Delivery, Parsed, PipelineConfig, PipelinedProducer, Record, Spread, Taken};
-pub use producer::{Outgoing, Producer, ProducerConfig};
+pub use producer::{Outgoing, Producer, ProducerConfig, TransactionConfig, TransactionalProducer};
 pub use security::{Protocol, Security};
 pub use troubles::Trouble;

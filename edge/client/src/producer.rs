@@ -7,6 +7,10 @@
 //! With `acks=all` every batch carries a producer id and a sequence: a batch that is sent again after a lost answer is
 //! stored once. One batch per partition is under way at a time, so order holds.
 
+mod transactional;
+
+pub use transactional::{TransactionConfig, TransactionalProducer};
+
 use crate::error::check;
 use crate::murmur2::murmur2;
 use crate::{ClientError, Cluster};

@@ -47,6 +47,9 @@ fn main() -> ExitCode {
         Some(("security", matches)) => config::security_init::run(matches),
         Some(("config", matches)) => config::explain::run(matches),
         Some(("console", matches)) => barnabas_console::run(matches),
+        Some(("bridge", matches)) => {
+            barnabas_bridge::run(matches).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
         Some(("version", _)) => config::version::print(),
         Some(("completions", matches)) => {
             return barnabas_tools::completions(config::args::command(), matches);

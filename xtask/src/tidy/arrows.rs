@@ -39,7 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-metrics", &["base", "wire", "coordinator", "clock"]),
     ("barnabas-client", &["base", "wire", "sasl", "net", "tls", "oauth"]),
     ("barnabas-console", &["base", "wire", "sasl", "client"]),
-    ("barnabas-bridge", &["base", "wire", "clock", "sasl", "net", "tls", "amqp", "client"]),
+    ("barnabas-bridge", &["base", "net", "tls", "amqp", "client"]),
     ("barnabas-doctor", &["base", "wire", "security", "findings", "client"]),
     ("barnabas-tools", &["base", "wire", "metadata", "security", "sasl", "tls", "client", "doctor", "findings"]),
     (

@@ -117,7 +117,7 @@ impl Cluster {
     }
 
     /// Asks `node` in the newest version that both sides speak, but in none above `newest`.
-    async fn ask_up_to<R: Request>(
+    pub(crate) async fn ask_up_to<R: Request>(
         &mut self,
         node: BrokerId,
         newest: i16,

@@ -22,6 +22,7 @@ pub fn command() -> Command {
         .subcommand(barnabas_tools::completions_command())
         .subcommand(barnabas_tools::man_pages_command())
         .subcommand(barnabas_console::command())
+        .subcommand(barnabas_bridge::command())
         .subcommand(Command::new("version").about("Prints the version and the commit."))
         // Listed here for help and for suggestions; `main` runs them with their own flags.
         .subcommands(barnabas_tools::TOOLS.iter().map(|tool| Command::new(tool.name).about(tool.about)))

@@ -1,0 +1,145 @@
+//! The command: reads the files, runs their connectors until a signal, and serves their metrics.
+
+use crate::config::{Config, Direction};
+use crate::counters::{Counters, add};
+use crate::error::BridgeError;
+use crate::log::{Level, line};
+use crate::stop::Stop;
+use crate::{sink, source, status};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+
+/// The command line, below `barnabas`.
+pub fn command() -> Command {
+    let files = || {
+        let about = "Connector files: properties or JSON, as IBM's MQ connectors take them";
+        Arg::new("FILE").action(ArgAction::Append).help(about)
+    };
+    Command::new("bridge")
+        .about("Connect message queues (AMQP 1.0) to topics")
+        .args_conflicts_with_subcommands(true)
+        .arg(files())
+        .subcommand(
+            Command::new("status").about("Show what running connectors do").arg(files().required(true)),
+        )
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A file that is wrong, or a listener that cannot be opened. Connectors themselves never end it.
+pub fn run(matches: &ArgMatches) -> Result<(), BridgeError> {
+    let files = |matches: &ArgMatches| -> Vec<String> {
+        matches.get_many::<String>("FILE").into_iter().flatten().cloned().collect()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| io("starting", &error))?;
+    match matches.subcommand() {
+        Some(("status", matches)) => {
+            let configs = read(&files(matches))?;
+            let text = runtime.block_on(status::show(&configs))?;
+            write!(std::io::stdout(), "{text}").map_err(|error| io("standard output", &error))
+        }
+        _ => {
+            let files = files(matches);
+            if files.is_empty() {
+                return Err(BridgeError::Config("no file is given: barnabas bridge FILE".to_owned()));
+            }
+            runtime.block_on(serve(read(&files)?))
+        }
+    }
+}
+
+fn io(what: &str, error: &std::io::Error) -> BridgeError {
+    BridgeError::Io { what: what.to_owned(), why: error.to_string() }
+}
+
+fn read(files: &[String]) -> Result<Vec<Arc<Config>>, BridgeError> {
+    let mut configs: Vec<Arc<Config>> = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(file).map_err(|error| io(file, &error))?;
+        let config = Config::parse(&text).map_err(|error| BridgeError::Config(format!("{file}: {error}")))?;
+        if configs.iter().any(|other| other.name == config.name) {
+            return Err(BridgeError::Config(format!("{file}: another file has the name {}", config.name)));
+        }
+        configs.push(Arc::new(config));
+    }
+    Ok(configs)
+}
+
+async fn serve(configs: Vec<Arc<Config>>) -> Result<(), BridgeError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(|error| io("signals", &error))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| io("signals", &error))?;
+    let (stopper, stop) = Stop::new();
+    let (mut tasks, mut all, mut listeners) = (JoinSet::new(), Vec::new(), Vec::new());
+    for config in &configs {
+        for remark in &config.remarks {
+            line(Level::Warn, &config.name, remark);
+        }
+        listeners.extend(config.metrics_listener.clone().filter(|listener| !listeners.contains(listener)));
+        for topic in topics(config) {
+            let (name, kind) = match &topic {
+                Some(topic) => (format!("{}/{topic}", config.name), "sink"),
+                None => (config.name.clone(), "source"),
+            };
+            let counters = Arc::new(Counters::new(&name, kind));
+            all.push(counters.clone());
+            tasks.spawn(keep_running(config.clone(), topic, counters, stop.clone()));
+        }
+    }
+    let mut pages = JoinSet::new();
+    for listener in listeners {
+        let opened = tokio::net::TcpListener::bind(&listener).await;
+        let opened = opened.map_err(|error| io(&format!("metrics.listener {listener}"), &error))?;
+        pages.spawn(status::serve(opened, all.clone()));
+    }
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    // The connectors hold the other ends.
+    let _ = stopper.send(true);
+    while let Some(ended) = tasks.join_next().await {
+        if let Err(error) = ended {
+            line(Level::Warn, "bridge", &format!("a connector's task ended: {error}"));
+        }
+    }
+    Ok(())
+}
+
+/// A sink has a task for each topic.
+fn topics(config: &Config) -> Vec<Option<String>> {
+    match &config.direction {
+        Direction::Source(_) => vec![None],
+        Direction::Sink(sink) => sink.topics.iter().cloned().map(Some).collect(),
+    }
+}
+
+/// Runs a connector again and again until it is to stop.
+async fn keep_running(config: Arc<Config>, topic: Option<String>, counters: Arc<Counters>, mut stop: Stop) {
+    let mut pause = config.peer.reconnect_min;
+    while !stop.is_due() {
+        let started = tokio::time::Instant::now();
+        let ended = match &topic {
+            None => source::run(&config, &counters, &mut stop).await,
+            Some(topic) => sink::run(&config, topic, &counters, &mut stop).await,
+        };
+        let Err(error) = ended else { continue };
+        add(&counters.restarts, 1);
+        counters.set_state(&error.to_string());
+        if started.elapsed() > config.peer.reconnect_max + Duration::from_secs(1) {
+            pause = config.peer.reconnect_min;
+        }
+        let text = format!("{error}; it tries again in {} ms", pause.as_millis());
+        line(Level::Warn, &config.name, &text);
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.wait() => {}
+        }
+        pause = (pause * 2).min(config.peer.reconnect_max);
+    }
+}

@@ -1,0 +1,202 @@
+//! Queue → topic, in units of work, exactly once.
+//!
+//! A unit ends when it has as many messages as a batch, when `mq.commit.interval.ms` has passed since its first message, or
+//! when the queue has nothing more to give for [`QUIET`]. Its records and the ids of its messages are one Kafka
+//! transaction; after the commit its messages are settled. While a unit is committed the next one arrives.
+//!
+//! Any error ends the run: the connection closes, the peer delivers again what was not settled, and the next run fences
+//! this one's transaction, reads which ids were committed, and skips those. A crash takes the same way, so there is one.
+//!
+//! Bounded: by the link's credit, twice a batch.
+//!
+//! Before: core/amqp. After: edge/client's transactional producer.
+
+mod unit;
+
+use crate::config::{Config, Direction, SourceConfig};
+use crate::counters::{Counters, add};
+use crate::error::BridgeError;
+use crate::log::{Level, Seldom, line};
+use crate::session::Session;
+use crate::state::{self, State};
+use crate::stop::Stop;
+use barnabas_amqp::{Delivery, DeliveryId, Event, Filter, LinkId, Outcome, ReceiverConfig};
+use barnabas_client::{Cluster, TransactionConfig, TransactionalProducer};
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use unit::Unit;
+
+/// A queue that gives nothing for so long is empty.
+const QUIET: Duration = Duration::from_millis(2);
+/// Bytes of bodies after which a unit is full.
+const UNIT_BYTES_MAX: usize = 8 << 20;
+
+struct Source<'a> {
+    config: &'a Config,
+    source: &'a SourceConfig,
+    counters: &'a Counters,
+    cluster: Cluster,
+    producer: TransactionalProducer,
+    state: State,
+    session: Session,
+    link: LinkId,
+    /// What arrived and is in no unit yet.
+    waiting: VecDeque<Delivery>,
+    seldom: Seldom,
+}
+
+/// Runs until it is to stop (`Ok`), or until something ends it.
+///
+/// # Errors
+/// Whatever ended it: run it again.
+pub async fn run(config: &Config, counters: &Counters, stop: &mut Stop) -> Result<(), BridgeError> {
+    let Direction::Source(source) = &config.direction else { return Ok(()) };
+    let mut cluster = Cluster::new(config.kafka.clone());
+    state::create_topic(&mut cluster, &source.state_topic).await?;
+    let transaction = TransactionConfig::new(&format!("barnabas-bridge-{}", config.name));
+    let producer = TransactionalProducer::start(&mut cluster, transaction).await?;
+    let state = state::read(&mut cluster, &source.state_topic).await?;
+    // Only now is anything taken from the queue: while Kafka is away no message is delivered in vain.
+    let container = format!("barnabas-bridge-{}", config.name);
+    let (mut session, peer) = Session::connect(&config.peer, &container).await?;
+    let receiver = ReceiverConfig {
+        name: container,
+        address: config.peer.queue.clone(),
+        capabilities: config.peer.capabilities.clone(),
+        filter: config.peer.selector.clone().map(Filter::Selector),
+    };
+    let link = session.receiver(&receiver).await?;
+    let text = format!(
+        "from queue {} of {} {} to topic {}, exactly once by message-id",
+        config.peer.queue, peer.product, peer.version, source.topic
+    );
+    line(Level::Info, &config.name, &text);
+    counters.set_state("running");
+    let (waiting, seldom) = (VecDeque::new(), Seldom::default());
+    let mut run =
+        Source { config, source, counters, cluster, producer, state, session, link, waiting, seldom };
+    run.grant();
+    while let Some(unit) = run.collect(stop).await? {
+        run.commit(unit).await?;
+    }
+    run.release().await
+}
+
+impl Source<'_> {
+    /// Raises the credit once half of it is used.
+    fn grant(&mut self) {
+        let most = 2 * self.source.batch_max;
+        let left = self.session.credit(self.link) as usize;
+        if left + self.waiting.len() <= most - self.source.batch_max.div_ceil(2) {
+            self.session.grant(self.link, (most - self.waiting.len()) as u32);
+        }
+    }
+
+    /// The next unit; `None`: it is to stop, and no unit has begun.
+    async fn collect(&mut self, stop: &mut Stop) -> Result<Option<Unit>, BridgeError> {
+        let mut unit = Unit::default();
+        let mut ends_at = None;
+        while unit.len() < self.source.batch_max && unit.bytes < UNIT_BYTES_MAX {
+            if let Some(delivery) = self.waiting.pop_front() {
+                ends_at.get_or_insert_with(|| Instant::now() + self.config.commit_interval);
+                self.take(&mut unit, &delivery);
+                continue;
+            }
+            self.grant();
+            let event = match ends_at {
+                None => tokio::select! {
+                    event = self.session.next() => Some(event?),
+                    () = stop.wait() => return Ok(None),
+                },
+                Some(at) => {
+                    let left = at.saturating_duration_since(Instant::now());
+                    self.session.next_within(left.min(QUIET)).await?
+                }
+            };
+            match event {
+                Some(event) => self.hear(event)?,
+                None => break,
+            }
+        }
+        Ok(Some(unit))
+    }
+
+    fn hear(&mut self, event: Event) -> Result<(), BridgeError> {
+        match event {
+            Event::Message(delivery) => self.waiting.push_back(delivery),
+            Event::Available(_, count) => self.counters.depth.store(count.into(), Ordering::Relaxed),
+            Event::Detached(_, why) => {
+                let (queue, why) = (self.config.peer.queue.clone(), why.unwrap_or_default().to_string());
+                return Err(BridgeError::Link { queue, why });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, unit: &mut Unit, delivery: &Delivery) {
+        let taken = unit.take(self.config, self.source, &self.state, delivery);
+        if let Some(why) = taken {
+            self.seldom.warn(&self.config.name, &why);
+        }
+    }
+
+    /// Commits a unit, while the session goes on, and settles it.
+    async fn commit(&mut self, mut unit: Unit) -> Result<(), BridgeError> {
+        let in_flight = (unit.len() + self.waiting.len()) as u64;
+        self.counters.uncommitted.store(in_flight, Ordering::Relaxed);
+        if !unit.records.is_empty() {
+            unit.records.push((self.source.state_topic.clone(), self.state.record(&unit.ids)));
+            let records: Vec<_> =
+                unit.records.iter().map(|(topic, record)| (topic.as_str(), record.clone())).collect();
+            // Where the connection ends meanwhile, the next run looks what became of the transaction.
+            self.session.during(self.producer.commit(&mut self.cluster, &records)).await??;
+            self.state.committed(std::mem::take(&mut unit.ids));
+            add(&self.counters.commits, 1);
+        }
+        self.settle(&unit);
+        while let Some(event) = self.session.ready() {
+            self.hear(event)?;
+        }
+        self.count(&unit);
+        self.grant();
+        self.session.flush().await
+    }
+
+    /// One disposition for each run of deliveries that end alike.
+    fn settle(&mut self, unit: &Unit) {
+        let mut runs: Vec<(DeliveryId, DeliveryId, &Outcome)> = Vec::new();
+        for (id, outcome) in &unit.outcomes {
+            match runs.last_mut() {
+                Some((_, last, of)) if last.0.wrapping_add(1) == id.0 && *of == outcome => *last = *id,
+                _ => runs.push((*id, *id, outcome)),
+            }
+        }
+        for (first, last, outcome) in runs {
+            self.session.settle(first, last, outcome.clone());
+        }
+    }
+
+    fn count(&self, unit: &Unit) {
+        let counters = self.counters;
+        add(&counters.messages, unit.len() as u64);
+        add(&counters.bytes, unit.bytes as u64);
+        add(&counters.dead_letters, unit.dead_letters);
+        add(&counters.rejected, unit.rejected);
+        add(&counters.skipped, unit.skipped);
+        add(&counters.without_id, unit.without_id);
+        counters.oldest_ms.store(unit.oldest_ms(), Ordering::Relaxed);
+        counters.uncommitted.store(self.waiting.len() as u64, Ordering::Relaxed);
+        counters.requests.store(self.session.frames_written(), Ordering::Relaxed);
+    }
+
+    /// Gives back what is in no unit, and ends in order.
+    async fn release(mut self) -> Result<(), BridgeError> {
+        for delivery in std::mem::take(&mut self.waiting) {
+            self.session.settle(delivery.id, delivery.id, Outcome::Released);
+        }
+        self.counters.set_state("stopped");
+        self.session.close(self.link).await
+    }
+}

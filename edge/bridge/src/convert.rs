@@ -7,8 +7,8 @@
 //! | value: null, or none | null |
 //! | value of another type, sequence | JSON; binary in it as base64 |
 //!
-//! Headers carry the names that JMS gives to AMQP's properties (JMS mapping of AMQP, `amqp-bindmap-jms`). A header's value
-//! is its text. On the way back a text that is exactly a number or a boolean becomes one again.
+//! Headers carry the names that JMS gives to AMQP's properties (JMS mapping of AMQP, `amqp-bindmap-jms`). A
+//! header's value is its text. On the way back a text that is exactly a number or a boolean becomes one again.
 
 mod json;
 #[cfg(test)]

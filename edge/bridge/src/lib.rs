@@ -1,13 +1,14 @@
 //! `barnabas bridge FILE…`: message queues ↔ topics. `barnabas bridge status FILE…`: how they fare.
 //!
-//! A connector is a file of IBM's MQ connectors or of our own keys (docs/QUEUES.md). It reaches its queue by AMQP 1.0 and
-//! its topic by Kafka's protocol alone, so that it runs beside any broker of either kind. The AMQP client is our own:
-//! core/amqp says why.
+//! A connector is a file of IBM's MQ connectors or of our own keys (docs/QUEUES.md). It reaches its queue by AMQP
+//! 1.0 and its topic by Kafka's protocol alone, so that it runs beside any broker of either kind. The AMQP client
+//! is our own: core/amqp says why.
 //!
 //! Each connector is a task that ends at any error and is run again after a pause that doubles
 //! (`mq.reconnect.delay.min.ms` to `.max.ms`): a crash and an error take the same way.
 //!
-//! Not here: MQ's own protocol (client channels), listeners for AMQP or MQ clients, several sessions for one connector.
+//! Not here: MQ's own protocol (client channels), listeners for AMQP or MQ clients, several sessions for one
+//! connector.
 
 mod config;
 mod convert;

@@ -1,7 +1,7 @@
 //! The AMQP client on a socket, with TLS or without.
 //!
-//! [`Session::next`] reads and writes at the same time, so that a peer that writes before it reads cannot block both. It
-//! can be dropped at any point and called again: nothing is lost.
+//! [`Session::next`] reads and writes at the same time, so that a peer that writes before it reads cannot block
+//! both. It can be dropped at any point and called again: nothing is lost.
 //!
 //! Before and after: core/amqp/src/client.rs decides.
 
@@ -293,8 +293,8 @@ impl Session {
     }
 }
 
-/// Writes and reads as far as the socket goes. Ready with the bytes that were read (0: the peer closed), or with `None`
-/// once everything is written.
+/// Writes and reads as far as the socket goes. Ready with the bytes that were read (0: the peer closed), or with
+/// `None` once everything is written.
 fn poll_both(
     stream: &mut Stream,
     out: &mut BytesMut,

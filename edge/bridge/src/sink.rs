@@ -4,8 +4,9 @@
 //! (`connector:topic:partition:offset`), so a peer that detects duplicates drops it: Artemis by `_AMQ_DUPL_ID`, Azure
 //! Service Bus by message-id. At any other peer the sink is at least once, and says so when it starts.
 //!
-//! A message that the peer rejects goes to the dead-letter topic; one that it gives back (`released`, `modified`) is sent
-//! again after `mq.retry.backoff.ms`. Neither holds up the others; a partition's offset waits for all before it.
+//! A message that the peer rejects goes to the dead-letter topic; one that it gives back (`released`, `modified`)
+//! is sent again after `mq.retry.backoff.ms`. Neither holds up the others; a partition's offset waits for all
+//! before it.
 //!
 //! Bounded: `bridge.in.flight.max` messages are sent and not done.
 //!

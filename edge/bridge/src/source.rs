@@ -1,11 +1,13 @@
 //! Queue → topic, in units of work, exactly once.
 //!
-//! A unit ends when it has as many messages as a batch, when `mq.commit.interval.ms` has passed since its first message, or
-//! when the queue has nothing more to give for [`QUIET`]. Its records and the ids of its messages are one Kafka
-//! transaction; after the commit its messages are settled. While a unit is committed the next one arrives.
+//! A unit ends when it has as many messages as a batch, when `mq.commit.interval.ms` has passed since its first
+//! message, or when the queue has nothing more to give for [`QUIET`]. Its records and the ids of its messages are
+//! one Kafka transaction; after the commit its messages are settled. While a unit is committed the next one
+//! arrives.
 //!
-//! Any error ends the run: the connection closes, the peer delivers again what was not settled, and the next run fences
-//! this one's transaction, reads which ids were committed, and skips those. A crash takes the same way, so there is one.
+//! Any error ends the run: the connection closes, the peer delivers again what was not settled, and the next run
+//! fences this one's transaction, reads which ids were committed, and skips those. A crash takes the same way, so
+//! there is one.
 //!
 //! Bounded: by the link's credit, twice a batch.
 //!
@@ -180,7 +182,7 @@ impl Source<'_> {
 
     fn count(&self, unit: &Unit) {
         let counters = self.counters;
-        add(&counters.messages, unit.len() as u64);
+        add(&counters.messages, unit.len() as u64 - unit.skipped);
         add(&counters.bytes, unit.bytes as u64);
         add(&counters.dead_letters, unit.dead_letters);
         add(&counters.rejected, unit.rejected);

@@ -1,11 +1,11 @@
 //! What makes a source exactly once: the ids of each unit of work, in the same transaction as its records.
 //!
-//! A message whose settlement was lost (a crash, a cut connection) comes again after its record was committed. Its id is
-//! then found here, and it is settled without a second record.
+//! A message whose settlement was lost (a crash, a cut connection) comes again after its record was committed. Its
+//! id is then found here, and it is settled without a second record.
 //!
-//! A compacted topic of one partition, one for each connector, with [`SLOTS`] keys: unit `n` has the key `n mod SLOTS`, so
-//! the ids of the last [`SLOTS`] units are kept, and no more. That many units would have to be lost by the peer after it
-//! was sent their settlement for one to come twice.
+//! A compacted topic of one partition, one for each connector, with [`SLOTS`] keys: unit `n` has the key `n mod
+//! SLOTS`, so the ids of the last [`SLOTS`] units are kept, and no more. That many units would have to be lost by
+//! the peer after it was sent their settlement for one to come twice.
 //!
 //! ```text
 //! key:   u32 slot      value:  u8 version = 1 | u64 unit | 16 bytes of each id's SHA-256 …

@@ -6,7 +6,6 @@
 //! |---|---|
 //! | `listener` | which requests come in, how many at a time, and who answers them |
 //! | `http` | what is refused before a route runs; how answers and errors are written |
-//! | `callers` | the connection to the cluster as the caller |
 //! | `probes` | does the process live, may it get traffic |
 //! | `api` | `/api/v1`: what the page shows |
 //! | `v3` | Confluent's REST API v3 |
@@ -21,7 +20,6 @@
 //! 3. It runs on a thread of its own, never on a worker.
 
 mod api;
-mod callers;
 mod command;
 mod http;
 mod kafka;

@@ -9,9 +9,9 @@
 //! | an answer | [`ANSWER_WITHIN`] until it begins; a client that takes nothing for 30 s is closed |
 
 use crate::api;
-use crate::callers::Callers;
 use crate::http::body::{self, Outgoing};
 use crate::http::call::{Answer, Call, Place};
+use crate::http::callers::Callers;
 use crate::http::gate::{self, Hosts};
 use crate::http::problem::Problem;
 use crate::http::routes::{self, Found, Run};

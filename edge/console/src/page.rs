@@ -1,4 +1,4 @@
-//! The console's page: plain ES modules, as they lie in `edge/console/page`, compressed once at the start. No build
+//! The console's page: plain ES modules, as they are in `edge/console/page`, compressed once at the start. No build
 //! step.
 //!
 //! What a record contains never becomes HTML: the page draws text nodes, the Content-Security-Policy forbids inline

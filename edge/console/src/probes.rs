@@ -4,7 +4,7 @@
 //! broker makes it recover again. `/readyz` asks the broker for its versions, without a login, and the node what lacks.
 //! `/startupz` is true from the first time that `/readyz` was.
 
-use crate::callers::Callers;
+use crate::http::callers::Callers;
 use barnabas_client::{Connection, Dial};
 use hyper::StatusCode;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Probes {
         let is_well = checks.iter().all(|check| check.trouble.is_none());
         let status = if is_well { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
         let mut text = String::new();
-        // What lacks is said without being asked for: a probe that fails is read by someone.
+        // A probe that fails names what lacks, without `?verbose` too: an operator reads it.
         if is_verbose || !is_well {
             checks.iter().for_each(|check| text += &line(check));
         }

@@ -41,7 +41,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-console", &["base", "wire", "sasl", "client"]),
     ("barnabas-bridge", &["base", "net", "tls", "amqp", "client"]),
     ("barnabas-doctor", &["base", "wire", "security", "findings", "client"]),
-    ("barnabas-tools", &["base", "wire", "metadata", "security", "sasl", "tls", "client", "doctor", "findings"]),
+    (
+        "barnabas-tools",
+        &["base", "wire", "metadata", "security", "sasl", "tls", "client", "doctor", "findings"],
+    ),
     (
         "barnabas",
         &[

@@ -1,8 +1,8 @@
 //! Whole transactions: all records of one call become visible together, or none of them.
 //!
-//! [`TransactionalProducer::start`] fences an older producer of the same transactional id and aborts what it left open.
-//! After an error of [`TransactionalProducer::commit`] it is not known whether the transaction was committed: drop the
-//! producer, start another one, and read (`read_committed`) what became of it.
+//! [`TransactionalProducer::start`] fences an older producer of the same transactional id and aborts what it left
+//! open. After an error of [`TransactionalProducer::commit`] it is not known whether the transaction was committed:
+//! drop the producer, start another one, and read (`read_committed`) what became of it.
 //!
 //! Transactions of version 1 (KIP-98) are spoken, which every broker since 0.11 understands: partitions are added by
 //! AddPartitionsToTxn, and Produce and EndTxn go in versions that do not claim version 2 (KIP-890).

@@ -2,7 +2,7 @@
 
 use super::percent;
 use super::problem::Problem;
-use crate::callers::Lease;
+use crate::http::callers::Lease;
 use bytes::Bytes;
 use hyper::StatusCode;
 use serde_json::value::RawValue;

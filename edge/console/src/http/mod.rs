@@ -3,6 +3,7 @@
 //! | file | answers |
 //! |---|---|
 //! | `gate` | may this request come in: its host, its origin, its content type, its login |
+//! | `callers` | the connection to the cluster as the caller |
 //! | `routes` | which route is meant |
 //! | `call` | what does a route's handler get |
 //! | `body` | how are bodies read within limits and written |
@@ -12,6 +13,7 @@
 
 pub mod body;
 pub mod call;
+pub mod callers;
 pub mod gate;
 pub mod percent;
 pub mod problem;

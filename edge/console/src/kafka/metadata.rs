@@ -66,8 +66,8 @@ pub async fn partition(
     found.ok_or_else(|| ClientError::refused(format!("partition {name}-{index}"), code, None))
 }
 
-/// Creates a topic, given in the request's own type. Returns how many partitions and replicas it has; −1 where an old broker
-/// does not say.
+/// Creates a topic, given in the request's own type. Returns how many partitions and replicas it has; −1 where an old
+/// broker does not say.
 ///
 /// # Errors
 /// The cluster's refusal: `TOPIC_ALREADY_EXISTS`, `INVALID_CONFIG` …

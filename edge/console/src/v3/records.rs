@@ -7,9 +7,9 @@
 //! to the brokers before more is read.
 
 use super::{check_cluster, known_cluster, record};
-use crate::callers::Lease;
 use crate::http::body::{Outgoing, next_piece};
 use crate::http::call::{Answer, Call, Place};
+use crate::http::callers::Lease;
 use crate::http::problem::Problem;
 use crate::kafka::metadata;
 use crate::kafka::produce::{self, NewRecord, Stored};

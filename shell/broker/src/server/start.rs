@@ -116,9 +116,6 @@ pub fn start(
         audit,
     }));
     in_force::say(&node, descriptors.connections);
-    if let Some(console) = &console {
-        console.recovers(&node);
-    }
     run(config, node, member, inboxes, (acceptors, metrics_listener, console), (runtime, signals))
 }
 
@@ -131,6 +128,7 @@ fn run(
     (acceptors, metrics_listener, console): (Vec<Acceptor>, Option<TcpListener>, Option<OwnConsole>),
     (runtime, mut signals): (&Runtime, Signals),
 ) -> Result<Option<Running>, Failure> {
+    console.iter().for_each(|console| console.recovers(&node));
     node.audit.start()?;
     let workers = start_workers(&node, inboxes)?;
     let committers = start_committers(&node)?;

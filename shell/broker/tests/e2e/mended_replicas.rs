@@ -208,6 +208,13 @@ fn said_once(nodes: &[i32], min_in_sync: usize) {
         let expected = if offset == 3 { (2, None) } else { (0, Some(offset)) };
         assert_eq!(fetch(&cluster, leader, topic, offset), expected, "{offset}");
     }
+    // A restart finds the damage in the note.
+    for id in nodes.iter().filter(|id| **id != leader) {
+        let noted = cluster.nodes[id].dir.path().join("data").join("barnabas-scrub");
+        eventually("it is noted", || {
+            std::fs::read_to_string(&noted).is_ok_and(|text| text.contains(&format!("damaged {TOPIC}-0")))
+        });
+    }
     let said: usize = cluster.nodes.values().map(|node| node.log().matches(LOST).count()).sum();
     assert_eq!(said, 1, "once");
     for id in nodes {

@@ -74,7 +74,7 @@ def drained(words, artemis, idle_ms):
     """What the second queue holds: (text, number, duplicate id) of each message."""
     done = subprocess.run([*words, "drain", f"amqp://{artemis.address}", OUT, str(idle_ms)], capture_output=True, text=True, timeout=180)
     if done.returncode != 0:
-        raise Failure(f"the second queue cannot be drained: {done.stderr[-300:]}")
+        raise Failure(f"the second queue cannot be drained: exit {done.returncode}, {len(done.stdout.splitlines())} lines, {done.stderr[-300:]}")
     return [line.split("\t") for line in done.stdout.splitlines()]
 
 

@@ -6,12 +6,12 @@
 //! After an error the connection is of no use: send what is left in the output (it may hold a `close`) and drop it.
 //!
 //! Always true:
-//! 1. a receiver's peer sends no more deliveries than it was granted, and no more frames than the session's window;
-//! one    that does is an error
+//! 1. a receiver's peer sends no more deliveries than it was granted, and no more frames than the session's
+//!    window; one that does is an error
 //! 2. a sender's delivery is sent only on credit, and ends in exactly one [`Event::Outcome`] or with the connection
 //! 3. deliveries of a link are reported in the order in which they came
 //!
-//! Before and after: edge/bridge/src/amqp.rs drives it.
+//! Before and after: edge/bridge/src/session.rs drives it.
 //!
 //! # Source
 //! AMQP 1.0 part 2, sections 2.2, 2.4 to 2.7; part 5, section 5.3.

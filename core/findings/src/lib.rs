@@ -1,7 +1,7 @@
 //! Which findings do these facts give: the rules of `barnabas doctor`.
 //!
-//! Pure: facts in ([`Facts`]), findings out ([`Report`]). It knows no protocol, socket, file or clock; edge/doctor looks
-//! at the cluster and prints. docs/DOCTOR.md is written from [`RULES`].
+//! Pure: facts in ([`Facts`]), findings out ([`Report`]). It knows no protocol, socket, file or clock; edge/doctor
+//! looks at the cluster and prints. docs/DOCTOR.md is written from [`RULES`].
 //!
 //! Always true:
 //! 1. a rule that lacks a fact says so ([`Gap`]); a missing fact never counts as "no finding"
@@ -29,7 +29,7 @@ pub fn examine(facts: &Facts, limits: &Limits) -> Report {
     let mut report = Report::default();
     for rule in RULES {
         let limit = limits.of(rule);
-        report.begin(rule);
+        report.begin(rule.id, rule.severity);
         (rule.judge)(facts, limit, &mut report);
     }
     report.sort();

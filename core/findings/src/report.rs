@@ -1,7 +1,6 @@
 //! What the rules found, and what they could not see.
 
 use crate::facts::{Seen, Unseen};
-use crate::rules::Rule;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -58,9 +57,10 @@ pub struct Report {
 }
 
 impl Report {
-    pub(crate) fn begin(&mut self, rule: &Rule) {
-        self.id = rule.id;
-        self.severity = Some(rule.severity);
+    /// Begins with the rule of this id and severity.
+    pub(crate) fn begin(&mut self, id: &'static str, severity: Severity) {
+        self.id = id;
+        self.severity = Some(severity);
     }
 
     /// A finding of the rule's own severity.

@@ -12,17 +12,15 @@
 
 mod config;
 mod convert;
-mod counters;
 mod dead_letters;
 mod error;
-mod log;
 mod run;
 mod session;
 mod sink;
 mod source;
 mod state;
-mod status;
 mod stop;
+mod watch;
 
 pub use error::BridgeError;
 pub use run::{command, run};

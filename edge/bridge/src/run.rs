@@ -1,11 +1,12 @@
 //! The command: reads the files, runs their connectors until a signal, and serves their metrics.
 
 use crate::config::{Config, Direction};
-use crate::counters::{Counters, add};
 use crate::error::BridgeError;
-use crate::log::{Level, line};
 use crate::stop::Stop;
-use crate::{sink, source, status};
+use crate::watch::counters::{Counters, add};
+use crate::watch::log::{Level, line};
+use crate::watch::status;
+use crate::{sink, source};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::io::Write;
 use std::sync::Arc;

@@ -16,12 +16,12 @@ mod progress;
 
 use crate::config::{Config, Direction, Duplicates, SinkConfig};
 use crate::convert::{self, Marks};
-use crate::counters::{Counters, add};
 use crate::dead_letters::{Origin, with_reason};
 use crate::error::BridgeError;
-use crate::log::{Level, Seldom, line};
 use crate::session::Session;
 use crate::stop::Stop;
+use crate::watch::counters::{Counters, add};
+use crate::watch::log::{Level, Seldom, line};
 use barnabas_amqp::{DeliveryId, Event, LinkId, Outcome, Peer, SenderConfig, encode_message};
 use barnabas_client::{
     ClientError, Cluster, Consumer, ConsumerConfig, Group, GroupConfig, Outgoing, Producer, ProducerConfig,

@@ -16,12 +16,12 @@
 mod unit;
 
 use crate::config::{Config, Direction, SourceConfig};
-use crate::counters::{Counters, add};
 use crate::error::BridgeError;
-use crate::log::{Level, Seldom, line};
 use crate::session::Session;
 use crate::state::{self, State};
 use crate::stop::Stop;
+use crate::watch::counters::{Counters, add};
+use crate::watch::log::{Level, Seldom, line};
 use barnabas_amqp::{Delivery, DeliveryId, Event, Filter, LinkId, Outcome, ReceiverConfig};
 use barnabas_client::{Cluster, TransactionConfig, TransactionalProducer};
 use std::collections::VecDeque;

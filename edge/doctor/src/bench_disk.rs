@@ -1,7 +1,7 @@
-//! `doctor bench-disk DIRECTORY`: how long a synced write of a file takes, as the journal makes it, and what that means for acks.
+//! `doctor bench-disk DIRECTORY`: how long a synced write takes, as the journal makes it, and what that means for acks.
 //!
-//! The question: what does acks=all cost at least on this device. The unit: seconds of one write past the page cache with
-//! O_DIRECT and O_DSYNC, into a file that is written already, one at a time. Left out: replication, and what a
+//! The question: what does acks=all cost at least on this device. The unit: seconds of one write past the page cache
+//! with O_DIRECT and O_DSYNC, into a file that is written already, one at a time. Left out: replication, and what a
 //! broker's own work adds. Where the file system refuses O_DIRECT, O_DSYNC alone is used, and the result says so.
 
 use std::fs::{File, OpenOptions};

@@ -1,5 +1,5 @@
 //! A leader answers only followers that follow it in its own epoch; a follower takes only answers to the fetch that it
-//! would send now; and a leader asks the controller only for lives of brokers that its metadata knows.
+//! would send now; and a leader asks the controller for no life of a broker that its metadata knows to be over.
 //!
 //! Each of these is one of two safeguards in Kafka's protocol, and with the other in place nothing else would show that
 //! it is missing.
@@ -49,10 +49,10 @@ pub(super) fn check_asked(
     in_sync: &[(BrokerId, BrokerEpoch)],
     known: &[(BrokerId, Option<BrokerEpoch>)],
 ) -> Result<(), Violation> {
-    // Of a broker that is in sync already no life is named.
+    // Of a broker that is in sync already no life is named; a follower may know of its new life before the leader does.
     let is_known = |(broker, life): &&(BrokerId, BrokerEpoch)| {
         *life == BrokerEpoch::NONE
-            || known.iter().any(|(other, known)| other == broker && known.is_some_and(|known| known == *life))
+            || known.iter().any(|(other, known)| other == broker && known.is_some_and(|known| known <= *life))
     };
     match in_sync.iter().find(|member| !is_known(member)) {
         Some(member) => Err(format!("{id} wants {member:?} in the ISR of {key:?}, and knows {known:?}")),

@@ -34,6 +34,7 @@ use crate::upkeep::scrub;
 use barnabas_base::Uuid;
 use barnabas_clock::Clock;
 use barnabas_config::ConfigError;
+use barnabas_config::Listener;
 use barnabas_config::NodeConfig;
 use barnabas_disk::LinuxDisk;
 use barnabas_metadata::config::BrokerConfig;
@@ -41,7 +42,7 @@ use barnabas_metrics::{Meter, endpoint};
 use barnabas_net::Acceptor;
 use barnabas_sasl::scram::TokenKey;
 use barnabas_storage::Disk;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
@@ -70,9 +71,7 @@ pub fn start(
     let tls = NodeTls::load(config)?;
     let (acceptors, listeners, connection_places) = bind(config, &broker_config, descriptors.connections)?;
     insecure::check(&broker_config, &listeners, &tls)?;
-    let metrics_listener = endpoint::bind(broker_config.value(endpoint::KEY))
-        .map_err(|error| ConfigError::value(endpoint::KEY, error.to_string(), endpoint::EXAMPLE))?;
-    let console = OwnConsole::start(&broker_config, &listeners, |place| logins.listener(place))?;
+    let (metrics_listener, console) = listen_for_http(&broker_config, &listeners, &logins)?;
     // Up to here the disk is as it was.
     let mut log_dirs = open_directories(config, &disk, places)?;
     let cluster_id = identify(config, &mut log_dirs, clock)?;
@@ -116,7 +115,20 @@ pub fn start(
         audit,
     }));
     in_force::say(&node, descriptors.connections);
+    console.iter().for_each(|console| console.recovers(&node));
     run(config, node, member, inboxes, (acceptors, metrics_listener, console), (runtime, signals))
+}
+
+/// The listeners of metrics and of the console, where they are set.
+fn listen_for_http(
+    broker_config: &BrokerConfig,
+    listeners: &[(Listener, SocketAddr)],
+    logins: &Logins,
+) -> Result<(Option<TcpListener>, Option<OwnConsole>), Failure> {
+    let metrics = endpoint::bind(broker_config.value(endpoint::KEY))
+        .map_err(|error| ConfigError::value(endpoint::KEY, error.to_string(), endpoint::EXAMPLE))?;
+    let console = OwnConsole::start(broker_config, listeners, |place| logins.listener(place))?;
+    Ok((metrics, console))
 }
 
 /// Starts the threads, and waits in between until the node knows its cluster.
@@ -128,7 +140,6 @@ fn run(
     (acceptors, metrics_listener, console): (Vec<Acceptor>, Option<TcpListener>, Option<OwnConsole>),
     (runtime, mut signals): (&Runtime, Signals),
 ) -> Result<Option<Running>, Failure> {
-    console.iter().for_each(|console| console.recovers(&node));
     node.audit.start()?;
     let workers = start_workers(&node, inboxes)?;
     let committers = start_committers(&node)?;

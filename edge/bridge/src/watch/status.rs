@@ -1,8 +1,8 @@
 //! The metrics page over HTTP, and `bridge status`, which reads it twice.
 
 use crate::config::Config;
-use crate::counters::{Counters, page};
 use crate::error::BridgeError;
+use crate::watch::counters::{Counters, page};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -165,7 +165,7 @@ fn render(before: &Table, after: &Table) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::add;
+    use crate::watch::counters::add;
 
     #[test]
     fn status_is_read_from_the_page() {

@@ -18,7 +18,7 @@ from pathlib import Path
 import alone
 import apache
 from compat.cli import find_binary
-from faults import DOWN, LEADERS, PLACEMENT, TOGETHER
+from faults import DESCRIPTORS, DOWN, LEADERS, PLACEMENT, TOGETHER
 from rig import Load, Rig, trio
 
 # The machine belongs to other programs as well, and the bars are about the doctor: what it says of processors and disk is shown, not judged.
@@ -139,7 +139,7 @@ def on_three(test, directory, binary, minutes):
     time.sleep(3)
     try:
         test.healthy(rig, minutes * 60)
-        for makers in (TOGETHER, LEADERS, PLACEMENT, DOWN):
+        for makers in (TOGETHER, DESCRIPTORS, LEADERS, PLACEMENT, DOWN):
             test.round(rig, makers)
         # A leader that came back leads again after the election of preferred leaders.
         rig.tool("leader-election", "--election-type", "preferred", "--all-topic-partitions")

@@ -247,13 +247,16 @@ TOGETHER = [
     lambda: Fault("W11", "transaction payments", end_transaction),
     lambda: Fault("S4", "user anna", configured("users", "anna", "SCRAM-SHA-512=[iterations=4096,password=secret]"), replacements=PASSWORD),
     lambda: Fault("N8", "node 1", crowd),
-    lambda: Fault("O6", "node 2", few_descriptors, more_descriptors, "prlimit --nofile"),
     lambda: Fault("W1", "node 2", small_batches, larger_batches, "linger.ms=50"),
     lambda: Fault("W8", "client committer", commits, lambda rig, fault: fault.stop(), "the client stopped"),
     lambda: Fault("W9", "client restless", metadata_storm, lambda rig, fault: fault.stop(), "the client stopped"),
     lambda: Fault("N7", "node 1", lambda rig, fault: None, lambda rig, fault: None, "the client of W9 stopped"),
     lambda: Fault("W12", "node", loud),
     lambda: Fault("W14", "node 2", nameless, lambda rig, fault: fault.stop(), "the client stopped"),
+]
+# Alone: the clients of the others would take the last descriptors, and no tool would reach the node.
+DESCRIPTORS = [
+    lambda: Fault("O6", "node 2", few_descriptors, more_descriptors, "prlimit --nofile"),
 ]
 # Later, one after the other: they move replicas and leaders of the others.
 LEADERS = [lambda: Fault("C3", "cluster", other_leaders)]

@@ -251,7 +251,7 @@ TOGETHER = [
     lambda: Fault("W8", "client committer", commits, lambda rig, fault: fault.stop(), "the client stopped"),
     lambda: Fault("W9", "client restless", metadata_storm, lambda rig, fault: fault.stop(), "the client stopped"),
     lambda: Fault("N7", "node 1", lambda rig, fault: None, lambda rig, fault: None, "the client of W9 stopped"),
-    lambda: Fault("W12", "node", loud),
+    lambda: Fault("W12", "node", loud, lambda rig, fault: fault.stop(), "the client stopped"),
     lambda: Fault("W14", "node 2", nameless, lambda rig, fault: fault.stop(), "the client stopped"),
 ]
 # Alone: the clients of the others would take the last descriptors, and no tool would reach the node.

@@ -2,8 +2,8 @@
 //!
 //! Always true: what is refused here was not touched.
 //!
-//! Neighbours: place.rs, what was found (places.rs looks); shell/broker/src/server/identity.rs, which opens and
-//! formats.
+//! Neighbours: place.rs, what was found (shell/broker/src/log_dirs/directories/places.rs looks);
+//! shell/broker/src/server/identity.rs, which opens and formats.
 
 use crate::{IdentityError, Place};
 use barnabas_base::{Text, Uuid};

@@ -7,7 +7,8 @@
 //! always find a place. Listeners for brokers and controllers have places that clients cannot take (as in
 //! KIP-402); half of them are for the addresses of the cluster's other nodes ([`Gate::set_peers`]).
 //!
-//! Limits may change while connections are open ([`Gate::set_limits`]). A lower one closes none of them.
+//! Limits may change while connections are open ([`Gate::set_limits`]); core/security/src/quotas/places.rs has the
+//! numbers. A lower one closes none of them.
 //!
 //! At a limit on numbers, the oldest connection of the same address that has sent no request gives way to the new one:
 //! connections that are only held keep no client of the same machine out.

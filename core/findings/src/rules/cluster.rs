@@ -140,7 +140,7 @@ pub const UNEQUAL: Rule = Rule {
     threshold: "the largest is more than {} times the mean, and at least 5 above it",
     limit: limit(1.3, "× the mean"),
     advice: "The fullest broker decides what the cluster can take. The printed plan moves as few replicas as make the numbers equal, and keeps the number of racks of each partition.",
-    command: "echo '{…}' | barnabas reassign-partitions … --execute --reassignment-json-file /dev/stdin",
+    command: "echo '{…}' | barnabas reassign-partitions … --execute --additional --reassignment-json-file /dev/stdin",
     judge: plan::judge_unequal,
 };
 

@@ -17,7 +17,7 @@ pub const ONE_RACK: Rule = Rule {
     threshold: "any, where the brokers are in several racks",
     limit: None,
     advice: "The rack's failure takes every replica. The printed plan moves one replica into another rack.",
-    command: "echo '{…}' | barnabas reassign-partitions … --execute --reassignment-json-file /dev/stdin",
+    command: "echo '{…}' | barnabas reassign-partitions … --execute --additional --reassignment-json-file /dev/stdin",
     judge: |facts, _, report| {
         let Some(topics) = report.seen(&facts.topics) else { return };
         if facts.racks().len() < 2 {
@@ -113,7 +113,7 @@ pub const INTERNAL_SINGLE: Rule = Rule {
     threshold: "one replica, where there are three brokers and more",
     limit: None,
     advice: "When its broker stops, groups cannot commit and transactions cannot end. Set offsets.topic.replication.factor and transaction.state.log.replication.factor to 3 for new clusters; the printed plan mends this one.",
-    command: "echo '{…}' | barnabas reassign-partitions … --execute --reassignment-json-file /dev/stdin",
+    command: "echo '{…}' | barnabas reassign-partitions … --execute --additional --reassignment-json-file /dev/stdin",
     judge: |facts, _, report| single(facts, report, |topic, brokers| topic.is_internal && brokers >= 3),
 };
 
@@ -125,7 +125,7 @@ pub const SINGLE: Rule = Rule {
     threshold: "one replica, where there are two brokers and more",
     limit: None,
     advice: "The partition is offline while its broker is, and lost with its disk.",
-    command: "echo '{…}' | barnabas reassign-partitions … --execute --reassignment-json-file /dev/stdin",
+    command: "echo '{…}' | barnabas reassign-partitions … --execute --additional --reassignment-json-file /dev/stdin",
     judge: |facts, _, report| single(facts, report, |topic, brokers| !topic.is_internal && brokers >= 2),
 };
 

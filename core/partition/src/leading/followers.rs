@@ -291,8 +291,8 @@ impl Followers {
 
     /// Asks for an ISR without `broker`, which has lost data, if `needed` members are left.
     ///
-    /// One at a time: others that have lost data see the smaller ISR before the leader asks for the next one, and may be
-    /// needed in it.
+    /// One at a time: others that have lost data see the smaller ISR before the leader asks for the next one, and may
+    /// be needed in it.
     fn remove_lost(&mut self, broker: BrokerId, needed: u16) -> bool {
         // This leader counts as well, and the one that goes does not.
         let is_allowed = self.in_sync() >= needed;

@@ -27,7 +27,7 @@ const HELD_MAX: usize = 256;
 /// What the process's limit of open files leaves for connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// For clients, and whoever needs no reserve.
+    /// For clients, and for all else that needs no reserve.
     pub clients: usize,
     /// Beside those, for listeners of brokers and controllers alone.
     pub reserved: usize,

@@ -1,5 +1,7 @@
 //! `barnabas storage`: format, info, random-uuid, as Kafka's `kafka-storage` has them.
 //!
+//! Neighbours: core/identity/src/scram.rs reads `--add-scram`.
+//!
 //! What the tool prints is Kafka's, since scripts read it. Source: Kafka `StorageTool`, `Formatter`.
 
 use crate::log_dirs::directories::places::{look, unmakeable};

@@ -49,7 +49,7 @@ pub const CASES: &[Case] = &[
             "cluster: broker 1 has 10 replicas, the mean is 5.0; broker 1 has 10 leaders, the mean is 5.0; the plan changes 5 partitions",
         ],
         commands: &[
-            r#"echo '{"version":1,"partitions":[{"topic":"skewed","partition":0,"replicas":[2]},{"topic":"skewed","partition":1,"replicas":[2]},{"topic":"skewed","partition":2,"replicas":[2]},{"topic":"skewed","partition":3,"replicas":[2]},{"topic":"skewed","partition":4,"replicas":[2]}]}' | barnabas reassign-partitions --bootstrap-server h:1 --execute --reassignment-json-file /dev/stdin"#,
+            r#"echo '{"version":1,"partitions":[{"topic":"skewed","partition":0,"replicas":[2]},{"topic":"skewed","partition":1,"replicas":[2]},{"topic":"skewed","partition":2,"replicas":[2]},{"topic":"skewed","partition":3,"replicas":[2]},{"topic":"skewed","partition":4,"replicas":[2]}]}' | barnabas reassign-partitions --bootstrap-server h:1 --execute --additional --reassignment-json-file /dev/stdin"#,
         ],
     },
     Case {
@@ -61,7 +61,7 @@ pub const CASES: &[Case] = &[
         },
         sentences: &["topic orders: 1 partition with all replicas in rack r1"],
         commands: &[
-            r#"echo '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[1,3]}]}' | barnabas reassign-partitions --bootstrap-server h:1 --execute --reassignment-json-file /dev/stdin"#,
+            r#"echo '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[1,3]}]}' | barnabas reassign-partitions --bootstrap-server h:1 --execute --additional --reassignment-json-file /dev/stdin"#,
         ],
     },
     Case {
@@ -165,7 +165,7 @@ pub const CASES: &[Case] = &[
         plant: |facts| facts.topics.as_mut().expect("topics").push(internal()),
         sentences: &["topic __consumer_offsets: 1 partition with one replica, in a cluster of 3 brokers"],
         commands: &[
-            r#"echo '{"version":1,"partitions":[{"topic":"__consumer_offsets","partition":0,"replicas":[1,2,3]}]}' | barnabas reassign-partitions --bootstrap-server h:1 --execute --reassignment-json-file /dev/stdin"#,
+            r#"echo '{"version":1,"partitions":[{"topic":"__consumer_offsets","partition":0,"replicas":[1,2,3]}]}' | barnabas reassign-partitions --bootstrap-server h:1 --execute --additional --reassignment-json-file /dev/stdin"#,
         ],
     },
 ];

@@ -12,7 +12,7 @@ pub const CASES: &[Case] = &[
         },
         sentences: &["topic orders: 1 partition with one replica, in a cluster of 3 brokers"],
         commands: &[
-            r#"echo '{"version":1,"partitions":[{"topic":"orders","partition":1,"replicas":[2,1,3]}]}' | barnabas reassign-partitions --bootstrap-server h:1 --execute --reassignment-json-file /dev/stdin"#,
+            r#"echo '{"version":1,"partitions":[{"topic":"orders","partition":1,"replicas":[2,1,3]}]}' | barnabas reassign-partitions --bootstrap-server h:1 --execute --additional --reassignment-json-file /dev/stdin"#,
         ],
     },
     Case {

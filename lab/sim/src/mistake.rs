@@ -67,8 +67,6 @@ pub enum Mistake {
     ClaimsToKnow,
     /// A leader does not look at the epoch of a marker.
     MarksAnyEpoch,
-    /// A leader takes the marker of a coordinator that has been replaced.
-    MarksForOldCoordinators,
     /// Markers leave before their decision is on every replica in sync.
     MarksEarly,
     /// A marker counts as written when its leader has it.
@@ -100,10 +98,9 @@ pub enum Mistake {
 
 impl Mistake {
     /// Those that a day of transactions notices.
-    pub const OF_TRANSACTIONS: [Self; 15] = [
+    pub const OF_TRANSACTIONS: [Self; 14] = [
         Self::LoadsTheUnsafe,
         Self::MarksAnyEpoch,
-        Self::MarksForOldCoordinators,
         Self::MarksEarly,
         Self::MarksUnsafely,
         Self::SkipsVerification,

@@ -353,6 +353,13 @@ fn follower_that_knows_less_hears_it_again() {
     assert!(ask(knows(id, 4, 20, 3)).1.is_empty());
 }
 
+#[cfg(planted)]
+#[test]
+fn planted_mistakes_of_fetch_sessions_are_noticed() {
+    let test = || barnabas_base::planted::with("AnswersRepairsOnce", follower_that_knows_less_hears_it_again);
+    assert!(std::panic::catch_unwind(test).is_err(), "AnswersRepairsOnce is not noticed");
+}
+
 #[test]
 fn throttled_answer_leaves_the_session_as_it_was() {
     let fixture = Fixture::new();

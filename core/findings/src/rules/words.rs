@@ -19,7 +19,8 @@ pub fn reassign(facts: &Facts, plan: &[(String, i32, Vec<i32>)]) -> String {
         format!(r#"{{"topic":"{topic}","partition":{partition},"replicas":[{}]}}"#, replicas.join(","))
     });
     let rows: Vec<String> = rows.collect();
-    let line = tool(facts, "reassign-partitions", "--execute --additional --reassignment-json-file /dev/stdin");
+    let line =
+        tool(facts, "reassign-partitions", "--execute --additional --reassignment-json-file /dev/stdin");
     format!(r#"echo '{{"version":1,"partitions":[{}]}}' | {line}"#, rows.join(","))
 }
 

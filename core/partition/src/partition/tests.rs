@@ -211,6 +211,33 @@ fn a_refused_append_changes_nothing() {
     assert_eq!((format!("{partition:?}"), effects.len()), (before, 0));
 }
 
+/// A coordinator that has been replaced may still send the marker of a transaction that its successor ended.
+#[test]
+fn marker_of_a_replaced_coordinator_is_refused() {
+    let mut partition = leader();
+    let effects = &mut Vec::new();
+    let marker = |epoch: i32| {
+        let coordinator_epoch = CoordinatorEpoch(epoch);
+        let marker = Marker { outcome: Outcome::Abort, coordinator_epoch, transaction_version: 0 };
+        BatchInfo { kind: BatchKind::Marker(marker), ..batch(9, -1, true) }
+    };
+    partition.append(&marker(4), &how(Acks::All), effects).expect("the first marker");
+    let end = partition.log_end();
+    let late = partition.append(&marker(3), &how(Acks::All), effects);
+    assert!(matches!(late, Err(Refusal::OldCoordinator { .. })), "{late:?}");
+    assert_eq!(partition.log_end(), end);
+    partition.append(&marker(4), &how(Acks::All), effects).expect("the same coordinator again");
+}
+
+#[cfg(planted)]
+#[test]
+fn planted_mistakes_of_markers_are_noticed() {
+    let test = || {
+        barnabas_base::planted::with("MarksForOldCoordinators", marker_of_a_replaced_coordinator_is_refused);
+    };
+    assert!(std::panic::catch_unwind(test).is_err(), "MarksForOldCoordinators is not noticed");
+}
+
 /// KAFKA-14034, Redpanda 5355: on this error a producer drops its batch, or sends it again under another epoch.
 #[test]
 fn no_refusal_is_an_unknown_error() {

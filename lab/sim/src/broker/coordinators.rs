@@ -473,17 +473,15 @@ impl Process {
     /// A marker as the partition would have it, where a mistake is planted.
     pub(super) fn bent(&self, key: ReplicaKey, batch: &Batch, around: &Around<'_>) -> Batch {
         let mut batch = batch.clone();
-        let Contents::Marker { coordinator_epoch, .. } = &mut batch.contents else { return batch };
+        if !matches!(batch.contents, Contents::Marker { .. }) {
+            return batch;
+        }
         let Some(replica) = self.host.replica(key) else { return batch };
         let known =
             replica.partition.producers().into_iter().find(|known| known.producer_id == batch.producer);
-        let none = (ProducerEpoch::NONE, CoordinatorEpoch::NONE);
-        let known = known.map_or(none, |known| (known.producer_epoch, known.coordinator_epoch));
+        let known = known.map_or(ProducerEpoch::NONE, |known| known.producer_epoch);
         if around.is(Mistake::MarksAnyEpoch) {
-            batch.producer_epoch = batch.producer_epoch.max(known.0);
-        }
-        if around.is(Mistake::MarksForOldCoordinators) {
-            *coordinator_epoch = (*coordinator_epoch).max(known.1);
+            batch.producer_epoch = batch.producer_epoch.max(known);
         }
         batch
     }

@@ -17,10 +17,7 @@ pub fn among_brokers(mistake: Mistake) -> Noticed {
 
 pub fn in_transactions(mistake: Mistake) -> Noticed {
     // Epochs that rise with each transaction leave no room for some of them.
-    let is_harmless_since = matches!(
-        mistake,
-        Mistake::MarksForOldCoordinators | Mistake::KeepsOldWords | Mistake::AnswersFromMemory
-    );
+    let is_harmless_since = matches!(mistake, Mistake::KeepsOldWords | Mistake::AnswersFromMemory);
     first(0, |seed| {
         let version = TransactionVersion(if is_harmless_since || seed % 2 == 1 { 1 } else { 2 });
         World::of_transactions(seed, version).with(mistake).run().map(drop)

@@ -80,7 +80,7 @@ run_parts() {
     names=("${names[@]}") commands=("${commands[@]}")
   fi
   local first=0 passed failed skipped place
-  started=$SECONDS limit=${PART_SECONDS:-1200}
+  started=$SECONDS limit=${PART_SECONDS:-1800}
   while [ "$first" -lt ${#names[@]} ] && [[ ${names[$first]} =~ ^(format|build)$ ]]; do
     if ! run "$first" && [ "${names[$first]}" = build ]; then
       echo "the build fails: no part after it runs"

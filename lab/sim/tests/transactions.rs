@@ -14,8 +14,8 @@ fn holds(version: TransactionVersion, seeds: u64) {
         (committed, aborted) = (committed + day.committed, aborted + day.aborted);
     }
     println!("{version:?}: {committed} parts committed, {aborted} aborted in {seeds} days");
-    // The mean of 2,000 days is 3.5 committed and 10.7 aborted, since coordinators move; few days may have half of that.
-    assert!(2 * committed > 3 * seeds as usize && aborted > 2 * seeds as usize, "{committed} and {aborted}");
+    // The mean of 2,000 days is 3.5 committed and 10.7 aborted, since coordinators move. Few days may have half of it.
+    assert!(2 * committed > 3 * seeds as usize && aborted > seeds as usize, "{committed} and {aborted}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, MonotonicMs};
 use barnabas_metadata::Image;
 
 /// How long Metadata waits for a cluster of which no broker is unfenced.
-const FIRST_BROKER_TIMEOUT: DurationMs = DurationMs(5_000);
+const FIRST_BROKER_TIMEOUT: DurationMs = DurationMs(10_000);
 /// How long answers wait for the controller's verdict on a broker.
 const VERDICT_TIMEOUT: DurationMs = DurationMs(300);
 /// An unreachable broker is tried again sooner than after so long: what comes later is another loss.

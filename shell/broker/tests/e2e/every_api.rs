@@ -1,5 +1,6 @@
 //! Every API that is advertised is worked on, in its oldest and its newest version.
 
+use crate::harness::patience::eventually;
 use crate::harness::{Client, TestNode};
 use barnabas_wire::messages::*;
 use barnabas_wire::{RequestBody, encode_request};
@@ -143,6 +144,10 @@ fn what_is_advertised_is_answered() {
 #[test]
 fn controller_listener_answers_what_it_names() {
     let mut node = TestNode::start();
+    // Another test's node may have answered in its place while this one starts.
+    eventually("its controller listener takes connections", || {
+        node.log().contains(" serves on ") && Client::try_connect(node.controller_port).is_ok()
+    });
     let client = || Client::try_connect(node.controller_port).expect("connects");
     let ResponseBody::ApiVersions(versions) = client().call(ApiVersionsRequest::default(), 0) else {
         panic!("another response")

@@ -39,7 +39,7 @@ def arguments(words):
 
 class Test:
     def __init__(self, wanted):
-        self.wanted, self.rows, self.alarms, self.begun = wanted, [], [], time.monotonic()
+        self.wanted, self.rows, self.alarms, self.refused, self.begun = wanted, [], [], [], time.monotonic()
 
     def say(self, text):
         print(f"{time.monotonic() - self.begun:6.1f} s  {text}", flush=True)
@@ -98,6 +98,7 @@ class Test:
             if fault.mend:
                 fault.mend(rig, fault)
         except (RuntimeError, OSError, subprocess.SubprocessError) as trouble:
+            self.refused.append(f"{fault.id}: {trouble}")
             self.say(f"  {fault.id}: {trouble}")
 
     def until(self, rig, is_so, collect):
@@ -121,8 +122,8 @@ class Test:
 
     def verdict(self):
         found, mended = sum(row[1] is not None for row in self.rows), sum(row[2] for row in self.rows)
-        print(f"\ndoctor: {len(self.rows)} findings planted, {found} found, {mended} mended, {len(self.alarms)} false alarms")
-        return 0 if found == mended == len(self.rows) and not self.alarms else 1
+        print(f"\ndoctor: {len(self.rows)} findings planted, {found} found, {mended} mended, {len(self.alarms)} false alarms, {len(self.refused)} printed commands refused")
+        return 0 if found == mended == len(self.rows) and not self.alarms and not self.refused else 1
 
 
 def match(fault, told):

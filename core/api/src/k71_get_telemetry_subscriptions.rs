@@ -8,7 +8,7 @@
 //!
 //! ## Left out
 //! - Kafka answers it only with a plug-in that takes the metrics. Here the node itself takes them, and always answers.
-//! - No subscription matches librdkafka before 2.5.3, which aborts when it has none of the metrics (librdkafka#4833).
+//! - No subscription matches librdkafka 2.5.0 to 2.5.2, which aborts when it has none of the metrics (librdkafka#4833).
 //!
 //! What is decided: core/telemetry's `clients.rs` and `subscriptions.rs`.
 //!

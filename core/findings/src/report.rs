@@ -101,8 +101,4 @@ impl Report {
     pub(crate) fn sort(&mut self) {
         self.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     }
-
-    pub fn worst(&self) -> Option<Severity> {
-        self.findings.iter().map(|finding| finding.severity).max()
-    }
 }

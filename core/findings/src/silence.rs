@@ -4,6 +4,7 @@
 
 use crate::report::Finding;
 use crate::rules::find;
+use barnabas_base::Date;
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -90,17 +91,10 @@ fn days(date: &str) -> Option<i64> {
     }
     let (year, month, day) =
         (year.parse::<i64>().ok()?, month.parse::<i64>().ok()?, day.parse::<i64>().ok()?);
-    let is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    let lengths = [31, if is_leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let length = lengths.get(usize::try_from(month - 1).ok()?)?;
-    if year < 1970 || !(1..=*length).contains(&day) {
-        return None;
-    }
-    let before = year - 1;
-    let of_years = before * 365 + before / 4 - before / 100 + before / 400;
-    const UNTIL_1970: i64 = 1969 * 365 + 1969 / 4 - 1969 / 100 + 1969 / 400;
-    let of_months: i64 = lengths.iter().take(usize::try_from(month - 1).ok()?).sum();
-    Some(of_years - UNTIL_1970 + of_months + day - 1)
+    let date = Date { year, month, day };
+    let days = date.days_since_1970();
+    // A day that its month does not have is another one.
+    (year >= 1970 && Date::of_days_since_1970(days) == date).then_some(days)
 }
 
 #[cfg(test)]

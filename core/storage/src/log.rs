@@ -80,8 +80,8 @@ pub struct Log {
     epochs_changed: bool,
     /// They are written down, and a ticket with a higher number than this covers that.
     epochs_unsynced: Option<u32>,
-    /// The file whose name says that the front was deleted, while the epochs cannot (retention/front.rs).
-    front_name: Option<String>,
+    /// The last deleted offset, which a file's name says while the epochs cannot (retention/front.rs).
+    front_named: Option<Offset>,
     /// Oldest first; empty while nothing is on disk.
     segments: Vec<Segment>,
     active: Active,
@@ -168,7 +168,7 @@ impl Log {
             epochs: LeaderEpochs::default(),
             epochs_changed: false,
             epochs_unsynced: None,
-            front_name: None,
+            front_named: None,
             segments: Vec::new(),
             active: Active::default(),
             tail: None,

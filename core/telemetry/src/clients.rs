@@ -152,11 +152,6 @@ impl ClientTable {
         }
     }
 
-    /// The largest push, compressed and as it is.
-    pub fn push_bytes_max(&self) -> usize {
-        self.push_bytes_max
-    }
-
     /// Takes over the subscriptions of this moment; before each request. Returns those that are new and unusable.
     pub fn follow(&mut self, configs: &Configs) -> Vec<Unusable> {
         self.subscriptions.follow(configs)

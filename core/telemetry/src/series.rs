@@ -42,6 +42,13 @@ pub struct Limits {
     pub client_series_max: usize,
 }
 
+impl Limits {
+    /// One client has a tenth of all series.
+    pub fn of(series_max: usize) -> Self {
+        Self { series_max, client_series_max: series_max.div_ceil(10) }
+    }
+}
+
 /// What a series is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

@@ -22,7 +22,7 @@ mod topics;
 use ask::Asker;
 use barnabas_client::{ClientError, Cluster};
 use barnabas_findings::Facts;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How to look.
 #[derive(Debug, Clone)]
@@ -48,6 +48,7 @@ pub async fn look(cluster: Cluster, looking: &Looking) -> Result<Facts, ClientEr
     let alive: Vec<i32> = nodes.iter().filter(|node| !node.is_fenced).map(|node| node.id).collect();
     let listed = groups::list(&mut asker, &alive).await;
 
+    let begun = Instant::now();
     let pages = figures::pages(&mut asker, &alive).await;
     let ends = topics::latest(&mut asker, &metadata).await;
     let names = topics::names(&metadata);
@@ -58,6 +59,7 @@ pub async fn look(cluster: Cluster, looking: &Looking) -> Result<Facts, ClientEr
         node.figures = figures::between(node.id, &pages, &pages_later);
     }
     let committed_later = groups::committed(&mut asker, &listed, &names).await;
+    let seconds = begun.elapsed().as_secs_f64();
     let metadata_later = asker.cluster.refresh(None, false).await?;
     let now_ms = now_ms();
     let topics = topics::topics(&mut asker, &metadata, &metadata_later, &ends).await;
@@ -65,7 +67,7 @@ pub async fn look(cluster: Cluster, looking: &Looking) -> Result<Facts, ClientEr
     Ok(Facts {
         connect: looking.connect.clone(),
         now_ms,
-        seconds: looking.interval.as_secs_f64(),
+        seconds,
         nodes,
         topics: Ok(topics),
         groups,

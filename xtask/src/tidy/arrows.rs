@@ -30,7 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-sasl", &["base", "wire", "certificates"]),
     ("barnabas-amqp", &["base"]),
     ("barnabas-api", &["base", "wire", "metadata", "security", "telemetry"]),
-    ("barnabas-findings", &[]),
+    ("barnabas-findings", &["base"]),
     ("barnabas-clock", &["base"]),
     ("barnabas-disk", &["base", "clock", "storage"]),
     ("barnabas-tls", &["base", "certificates", "clock"]),

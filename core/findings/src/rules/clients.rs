@@ -115,7 +115,7 @@ pub const QUOTA: Rule = Rule {
     name: "Clients throttled by a quota",
     severity: Severity::Warning,
     evidence: "metrics: time for which connections were muted; DescribeClientQuotas",
-    threshold: "connections were muted for more than {} % of the time",
+    threshold: "connections were muted, together, for more than {} % of the time",
     limit: limit(10.0, "%"),
     advice: "A throttled client waits with its connection muted. Raise the quota that it meets, or remove it; spread the client over more brokers, since quotas count by broker.",
     command: "barnabas configs … --alter --entity-type clients --entity-name NAME --delete-config producer_byte_rate",
@@ -126,11 +126,12 @@ pub const QUOTA: Rule = Rule {
                 return;
             }
             let sentence = format!(
-                "{:.0} requests were over a quota, and their connections muted for {:.1} s of {:.1} s",
+                "{:.0} requests were over a quota, and their connections muted for {:.1} s together in {:.1} s",
                 figures.throttled_requests, figures.throttle_seconds, figures.seconds
             );
-            let commands = quota_commands(facts, report);
-            report.find(format!("node {}", node.id), sentence, commands);
+            // Which of several quotas was met is not known: none is named then.
+            let commands = Some(quota_commands(facts, report)).filter(|all| all.len() == 1);
+            report.find(format!("node {}", node.id), sentence, commands.unwrap_or_default());
         });
     },
 };

@@ -177,6 +177,11 @@ pub const UNCLEAN: Rule = Rule {
     advice: "The new leader was not in the ISR, so records that were acknowledged can be missing. Compare with the producers' own records; forbid it for topics that cannot lose any (T3).",
     command: "",
     judge: |facts, _, report| {
+        if let Some(quorum) = report.seen(&facts.quorum)
+            && !facts.alive().any(|node| node.id == quorum.leader)
+        {
+            report.not_seen("the controller is no broker: its metrics are not asked for");
+        }
         let mut elections: f64 = 0.0;
         for node in facts.alive() {
             if let Some(figures) = report.seen(&node.figures) {
@@ -328,7 +333,10 @@ const OF_THE_NODE: &[&str] = &[
     "advertised.listeners",
     "broker.id",
     "broker.rack",
+    "console.hosts",
+    "console.listener",
     "controller.quorum.bootstrap.servers",
+    "cordoned.log.dirs",
     "listeners",
     "log.dir",
     "log.dirs",

@@ -319,8 +319,8 @@ pub const CONNECTIONS: Rule = Rule {
     evidence: "metrics: barnabas_connections; DescribeConfigs: max.connections",
     threshold: "more than {} % of max.connections",
     limit: limit(80.0, "%"),
-    advice: "At the limit the node closes a connection for each new one. Raise max.connections, or find the client that opens so many.",
-    command: "barnabas configs … --alter --entity-type brokers --entity-name N --delete-config max.connections",
+    advice: "At the limit new connections are refused. Raise max.connections, or find the client that opens so many.",
+    command: "barnabas configs … --alter --entity-type brokers --entity-name N --add-config max.connections=NUMBER",
     judge: |facts, limit, report| {
         by_figures(facts, report, |node, figures, report| {
             let Some(configs) = report.seen(&node.configs) else { return };
@@ -328,8 +328,9 @@ pub const CONNECTIONS: Rule = Rule {
             if figures.connections / most * 100.0 > limit {
                 let sentence = format!("{:.0} connections of max.connections={most:.0}", figures.connections);
                 let rest = format!(
-                    "--alter --entity-type brokers --entity-name {} --delete-config max.connections",
-                    node.id
+                    "--alter --entity-type brokers --entity-name {} --add-config max.connections={:.0}",
+                    node.id,
+                    (most * 2.0).min(f64::from(i32::MAX))
                 );
                 report.find(subject(node), sentence, vec![tool(facts, "configs", &rest)]);
             }

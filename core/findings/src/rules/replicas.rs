@@ -191,8 +191,7 @@ pub const MINIMUM: Rule = Rule {
             let Some(minimum) = number(configs, "min.insync.replicas") else { continue };
             let factor = topic.replication_factor();
             let wanted = match factor {
-                0 | 1 if minimum > 1.0 => 1,
-                2 if minimum > 1.0 => 1,
+                0..=2 if minimum > 1.0 => 1,
                 3.. if minimum <= 1.0 => 2,
                 3.. if minimum >= factor as f64 => factor - 1,
                 _ => continue,

@@ -70,6 +70,7 @@ fn open_listeners(configs: &Configs) -> Vec<&str> {
 fn remove(facts: &Facts, acl: &Acl) -> String {
     let resource = match acl.resource_type.as_str() {
         "cluster" => "--cluster".to_owned(),
+        "user" => format!("--user-principal {}", quoted(&acl.resource)),
         kind => format!("--{kind} {}", quoted(&acl.resource)),
     };
     let pattern = if acl.is_prefixed { " --resource-pattern-type prefixed" } else { "" };

@@ -1,5 +1,5 @@
-//! One unit of work: the records of its messages, their ids, and how each delivery is to be settled. Pure but for the
-//! clock that ages are told by.
+//! One unit of work: the records of its messages, their ids, and how each delivery is to be settled. Pure, except
+//! that it reads the clock for the ages of messages.
 
 use crate::config::{Config, SourceConfig};
 use crate::convert;

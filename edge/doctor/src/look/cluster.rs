@@ -137,9 +137,12 @@ pub async fn transactions(asker: &mut Asker, nodes: &[i32]) -> Seen<Vec<Transact
         let answer = asker.ask(*node, |_| describe.clone()).await?;
         for state in answer.transaction_states {
             // It has ended since it was listed.
-            if state.error_code != 0 || state.transaction_start_time_ms < 0 {
+            let code = ErrorCode::from_code(state.error_code);
+            let is_over = code == ErrorCode::None && state.transaction_start_time_ms < 0;
+            if is_over || code == ErrorCode::TransactionalIdNotFound {
                 continue;
             }
+            checked(&format!("transaction {}", &*state.transactional_id), state.error_code, None)?;
             let partitions = state.topics.iter().flat_map(|topic| {
                 topic.partitions.iter().map(|&number| (topic.topic.to_string(), number)).collect::<Vec<_>>()
             });

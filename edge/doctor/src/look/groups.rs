@@ -137,14 +137,14 @@ pub async fn describe(
         let (assignor, members) = described.remove(name).unwrap_or_else(missing);
         let missing = || Err(Unseen(format!("offsets of group {name} were not told")));
         let offsets = after.get(name).cloned().unwrap_or_else(missing);
-        let old = before.get(name).and_then(|told| told.as_ref().ok());
-        let rows = offsets.map(|offsets| {
+        let old = before.get(name).cloned().unwrap_or_else(missing);
+        let rows = offsets.and_then(|offsets| old.map(|old| (offsets, old))).map(|(offsets, old)| {
             let row = |((topic, partition), offset): ((String, i32), i64)| {
                 let place = (topic.clone(), partition);
                 let nothing = || Err(Unseen(format!("{topic}-{partition} was not read")));
                 Committed {
                     offset,
-                    offset_before: old.and_then(|old| old.get(&place).copied()).unwrap_or(-1),
+                    offset_before: old.get(&place).copied().unwrap_or(-1),
                     oldest_unread_ms: unread.remove(&(name.clone(), place)).unwrap_or_else(nothing),
                     topic,
                     partition,

@@ -48,7 +48,7 @@ pub(super) fn linked() -> impl Iterator<Item = &'static Tool> {
 }
 
 /// Tools that Kafka does not have.
-const OURS: &[&str] = &["hotspots", "install-links"];
+const OURS: &[&str] = &["doctor", "hotspots", "install-links"];
 
 #[cfg(test)]
 mod tests {
@@ -63,7 +63,10 @@ mod tests {
         assert_eq!(made, std::fs::read_dir(&directory).expect("it is there").count());
         let link = directory.join("kafka-topics.sh");
         assert_eq!(std::fs::read_link(&link).expect("a link"), program);
-        assert!(!directory.join("kafka-hotspots.sh").exists());
+        for ours in OURS {
+            assert!(!directory.join(format!("kafka-{ours}.sh")).exists(), "{ours}");
+        }
+        assert_eq!(TOOLS.iter().filter(|tool| OURS.contains(&tool.name)).count(), OURS.len());
         let refused = install(program, &directory, false).expect_err("they are there");
         assert!(refused.ends_with("is there already. Replace links with --force"), "{refused}");
         assert_eq!(install(program, &directory, true), Ok(made));

@@ -11,6 +11,7 @@ use barnabas_base::Offset;
 
 use crate::disk::file_pool::FilePool;
 use crate::error::StorageError;
+use crate::log::retention::front;
 use crate::log::{Log, OpenFrom, Opened};
 use crate::segment::batch::BatchHeader;
 use crate::segment::walker::{NOT_NEXT, Step, Walker};
@@ -31,7 +32,9 @@ impl Log {
             names.iter().filter(|entry| !entry.is_dir).map(|entry| entry.name.as_str()).collect();
         let deleted_up_to = self.deleted_front(files, &names, from)?;
         let mut leftovers = Leftovers::among(&names);
-        leftovers.remove.retain(|name| self.front_name.as_deref() != Some(name));
+        if let Some(kept) = self.front_named.map(front::name_of) {
+            leftovers.remove.retain(|name| *name != kept);
+        }
         // A finished compaction: its segments replace those whose offsets they cover. Looked at before anything goes:
         // where one is damaged, what gave way to it is all there is.
         let (mut low, mut high) = (Offset(i64::MAX), Offset::NONE);

@@ -57,8 +57,8 @@ impl Log {
         files.close_segment(self.id, oldest);
         self.forget_dirty(oldest);
         let dir = self.place.dir();
-        let name = name_of(first.plus(-1));
-        let said = dir.join(&name);
+        let last = first.plus(-1);
+        let said = dir.join(name_of(last));
         let mut has_name = false;
         for kind in [FileKind::TimeIndex, FileKind::OffsetIndex] {
             has_name = has_name || rename_if_there(files, &offset_path(&dir, oldest, kind.suffix()), &said)?;
@@ -67,17 +67,19 @@ impl Log {
             files.disk().open(&said, OpenMode::Create)?;
         }
         self.dirty.dir = true;
-        let before = self.front_name.replace(name).filter(|before| self.front_name.as_ref() != Some(before));
-        before.map_or(Ok(()), |before| Ok(files.disk().remove_file(&dir.join(before))?))
+        match self.front_named.replace(last) {
+            Some(before) if before != last => Ok(files.disk().remove_file(&dir.join(name_of(before)))?),
+            _ => Ok(()),
+        }
     }
 
     /// Removes the name that was kept, once the epochs on disk say what it says.
     pub(in crate::log) fn remove_needless_name(&mut self, files: &FilePool) -> Result<(), StorageError> {
-        if self.front_name.is_none() || self.epochs_changed || self.epochs_unsynced.is_some() {
+        if self.epochs_changed || self.epochs_unsynced.is_some() {
             return Ok(());
         }
-        let name = self.front_name.take();
-        name.map_or(Ok(()), |name| Ok(files.disk().remove_file(&self.place.dir().join(name))?))
+        let Some(last) = self.front_named.take() else { return Ok(()) };
+        Ok(files.disk().remove_file(&self.place.dir().join(name_of(last)))?)
     }
 
     /// Where the log begins, if a name of `names` says it and the epochs do not. The epochs are written down; where the
@@ -104,7 +106,7 @@ impl Log {
         (self.epochs, self.epochs_changed) = (epochs, true);
         match self.write_epochs(files) {
             Err(error) if error.is_passing() => {
-                self.front_name = Some(name_of(said));
+                self.front_named = Some(said);
             }
             written => written?,
         }
@@ -112,6 +114,6 @@ impl Log {
     }
 }
 
-fn name_of(last: Offset) -> String {
+pub(in crate::log) fn name_of(last: Offset) -> String {
     format!("{:020}{SAYING}", last.get())
 }

@@ -103,5 +103,8 @@ async fn date(asker: &mut Asker, (topic, partition): &Place, offset: i64) -> See
         return Err(Unseen(format!("{what}: the batch at {offset} is of an old format, or cut")));
     }
     let newest = bytes.get(NEWEST_AT..NEWEST_AT + 8).and_then(|bytes| bytes.try_into().ok());
-    Ok(newest.map(i64::from_be_bytes).filter(|timestamp| *timestamp >= 0))
+    match newest.map(i64::from_be_bytes) {
+        Some(timestamp) if timestamp < 0 => Err(Unseen(format!("{what}: the batch at {offset} has no date"))),
+        newest => Ok(newest),
+    }
 }

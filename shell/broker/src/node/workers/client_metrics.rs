@@ -4,13 +4,9 @@
 //! while a push is inflated and read.
 
 use crate::node::Node;
-use barnabas_base::Uuid;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_telemetry::{ClientTable, Limits};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// One client's part of `telemetry.series.max`.
-const CLIENT_PART: usize = 10;
 
 /// See the file's header.
 #[derive(Debug)]
@@ -24,8 +20,7 @@ impl ClientMetrics {
     pub fn new(config: &BrokerConfig) -> Self {
         let number = |key: &'static str| usize::try_from(config.long(key)).unwrap_or(usize::MAX);
         let push_bytes_max = number("telemetry.max.bytes");
-        let series_max = number("telemetry.series.max");
-        let limits = Limits { series_max, client_series_max: series_max / CLIENT_PART };
+        let limits = Limits::of(number("telemetry.series.max"));
         Self { table: Mutex::new(ClientTable::new(push_bytes_max, limits)), push_bytes_max, limits }
     }
 
@@ -48,14 +43,4 @@ impl ClientMetrics {
         }
         table
     }
-}
-
-/// A random id for a client that has none.
-///
-/// # Errors
-/// The system gives no random bytes.
-pub fn fresh_id() -> Result<Uuid, getrandom::Error> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)?;
-    Ok(Uuid::from_random(bytes))
 }

@@ -4,7 +4,7 @@
 //! A push that inflates to little is read at once. A larger one, up to `telemetry.max.bytes`, is a job for the threads
 //! of node/workers/unpacking.rs: it would hold up the worker's other connections.
 
-use crate::node::workers::client_metrics::fresh_id;
+use crate::log_dirs::directories::random_uuid;
 use crate::node::workers::unpacking::AT_ONCE;
 use crate::requests::call::{Answer, Call, Started};
 use barnabas_api::{k71_get_telemetry_subscriptions as k71, k72_push_telemetry as k72};
@@ -15,13 +15,7 @@ use barnabas_wire::messages::{GetTelemetrySubscriptionsRequest, PushTelemetryReq
 pub fn subscriptions(call: &Call, request: &GetTelemetrySubscriptionsRequest) -> Started {
     let node = &call.session.node;
     let metrics = &node.workers.client_metrics;
-    let instance_id = match k71::instance_id(request).map_or_else(fresh_id, Ok) {
-        Ok(id) => id,
-        Err(error) => {
-            tracing::error!(%error, "the system gives no random bytes for the id of a client");
-            return Started::reply(k71::respond(Uuid::ZERO, Err(ErrorCode::UnknownServerError), 0));
-        }
-    };
+    let instance_id = k71::instance_id(request).unwrap_or_else(random_uuid);
     let client = client(call, instance_id);
     let offered = metrics.current(node).get(client, node.clock.monotonic());
     Started::reply(k71::respond(instance_id, offered, metrics.push_bytes_max))

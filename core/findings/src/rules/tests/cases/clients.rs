@@ -88,7 +88,7 @@ pub const CASES: &[Case] = &[
         id: "W12",
         plant: throttle,
         sentences: &[
-            "node 1: 250 requests were over a quota, and their connections muted for 8.0 s of 10.0 s",
+            "node 1: 250 requests were over a quota, and their connections muted for 8.0 s together in 10.0 s",
         ],
         commands: &[
             "barnabas configs --bootstrap-server h:1 --alter --entity-type clients --entity-name loud --delete-config producer_byte_rate",

@@ -118,7 +118,7 @@ pub const CASES: &[Case] = &[
         plant: |facts| figures_of(facts, 0).connections = 900.0,
         sentences: &["node 1: 900 connections of max.connections=1000"],
         commands: &[
-            "barnabas configs --bootstrap-server h:1 --alter --entity-type brokers --entity-name 1 --delete-config max.connections",
+            "barnabas configs --bootstrap-server h:1 --alter --entity-type brokers --entity-name 1 --add-config max.connections=2000",
         ],
     },
 ];

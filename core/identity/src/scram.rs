@@ -16,7 +16,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::collections::BTreeMap;
 
-/// The records of all arguments of `--add-scram`. `salt`: draws one for a credential that names none.
+/// The records of all arguments of `--add-scram`. `salt`: draws one for each; it counts where none is named.
 ///
 /// # Errors
 /// What is wrong with an argument, or a metadata version that has no such records.
@@ -75,13 +75,13 @@ fn record(argument: &str, salt: Vec<u8>) -> Result<MetadataRecord, IdentityError
 
 /// `key=value,…`
 fn parts(text: &str) -> Result<BTreeMap<&str, &str>, IdentityError> {
-    let part = |part: &'_ str| -> Option<usize> { part.find('=') };
     let mut parts = BTreeMap::new();
     for one in text.split(',') {
-        let at = part(one).ok_or("No equals sign found in a component of add-scram: expected key=value")?;
-        let value = &one[at + 1..];
+        let (key, value) = one
+            .split_once('=')
+            .ok_or("No equals sign found in a component of add-scram: expected key=value")?;
         let bare = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
-        parts.insert(&one[..at], bare.unwrap_or(value));
+        parts.insert(key, bare.unwrap_or(value));
     }
     Ok(parts)
 }

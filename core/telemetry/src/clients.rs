@@ -228,9 +228,8 @@ impl ClientTable {
         self.counts.series = others + entry.store.len();
     }
 
-    /// The clients that have series, without those whose time is over.
-    pub fn describe(&mut self, now: MonotonicMs) -> Vec<Described> {
-        self.expire(now);
+    /// The clients that have series.
+    pub fn describe(&self) -> Vec<Described> {
         let described = self.clients.values().filter(|entry| entry.store.len() > 0);
         let described = described.map(|entry| Described {
             instance_id: entry.client.instance_id,
@@ -275,7 +274,8 @@ impl ClientTable {
         }
     }
 
-    fn expire(&mut self, now: MonotonicMs) {
+    /// Forgets the clients whose time is over.
+    pub fn expire(&mut self, now: MonotonicMs) {
         while let Some(&(at, id)) = self.by_expiry.first()
             && at <= now
         {

@@ -313,12 +313,17 @@ fn sink(given: &Given, name: &str, remarks: &mut Vec<String>) -> Result<SinkConf
         }
     };
     let text = |key: &str| given.get(key).map(str::to_owned);
-    let topics = given.must("topics")?.split(',').map(|topic| topic.trim().to_owned());
+    let topics = given.must("topics")?;
+    let names: BTreeSet<String> = topics.split(',').map(|topic| topic.trim().to_owned()).collect();
+    let names: Vec<String> = names.into_iter().filter(|topic| !topic.is_empty()).collect();
+    if names.is_empty() {
+        return Err(invalid("topics", topics, "names with commas between them"));
+    }
     if given.get("consumer.override.isolation.level").is_some() {
         remarks.push("consumer.override.isolation.level: a sink reads committed records only".to_owned());
     }
     Ok(SinkConfig {
-        topics: topics.filter(|topic| !topic.is_empty()).collect(),
+        topics: names,
         group: text("group.id").unwrap_or_else(|| format!("connect-{name}")),
         key_is_correlation,
         reads_headers: given.flag("mq.kafka.headers.copy.to.jms.properties")?.unwrap_or(false),

@@ -144,7 +144,6 @@ pub fn message(
     let identity = format!("{connector}:{topic}:{}:{}", record.partition, record.offset);
     let mut message = Message { body: body(config, is_jms, record)?, ..Message::default() };
     let p = &mut message.properties;
-    p.to = None;
     p.message_id = Some(Value::string(&identity));
     p.creation_time_ms = Some(record.timestamp_ms).filter(|at| *at >= 0);
     p.reply_to.clone_from(&config.reply_to);

@@ -154,7 +154,7 @@ impl Sink<'_> {
 
     /// Waits for one thing, then does what is due.
     async fn turn(&mut self, stop: &mut Stop) -> Result<(), BridgeError> {
-        self.send_again()?;
+        self.send_again();
         let held = self.in_flight.len() + self.again.len();
         let can_send = held < self.sink.in_flight_max && self.session.can_send(self.link);
         let wait = self.commit_at.map_or(TURN, |at| at.saturating_duration_since(Instant::now()).min(TURN));
@@ -227,14 +227,13 @@ impl Sink<'_> {
         }
     }
 
-    fn send_again(&mut self) -> Result<(), BridgeError> {
+    fn send_again(&mut self) {
         while self.session.can_send(self.link)
             && self.again.front().is_some_and(|(at, _)| *at <= Instant::now())
             && let Some((_, record)) = self.again.pop_front()
         {
             self.transfer(record);
         }
-        Ok(())
     }
 
     fn hear(&mut self, event: Event) -> Result<(), BridgeError> {

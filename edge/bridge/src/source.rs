@@ -97,6 +97,10 @@ impl Source<'_> {
 
     /// The next unit; `None`: it is to stop, and no unit has begun.
     async fn collect(&mut self, stop: &mut Stop) -> Result<Option<Unit>, BridgeError> {
+        // Deliveries that wait already would never let it look.
+        if stop.is_due() {
+            return Ok(None);
+        }
         let mut unit = Unit::default();
         let mut ends_at = None;
         while unit.len() < self.source.batch_max && unit.bytes < UNIT_BYTES_MAX {

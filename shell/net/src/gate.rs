@@ -197,13 +197,14 @@ impl Counts {
     /// The limit that keeps a connection out.
     fn refusal(&self, ip: IpAddr, Place { kind, listener }: Place) -> Option<Refused> {
         let limits = &self.limits;
+        // First, since a place that another listener's connection gives up makes no room on this one.
+        let of_listener = limits.listeners_max.get(listener).copied().unwrap_or(usize::MAX);
+        if self.on_listener.get(listener).copied().unwrap_or(0) >= of_listener {
+            return Some(Refused::Listener(of_listener));
+        }
         let (free, most) = self.free(kind);
         if free == 0 {
             return Some(Refused::Total(most));
-        }
-        let of_listener = limits.listeners_max.get(listener).copied().unwrap_or(usize::MAX);
-        if self.on_listener.get(listener).is_some_and(|held| *held >= of_listener) || of_listener == 0 {
-            return Some(Refused::Listener(of_listener));
         }
         let overridden = limits.connections_per_ip_overrides.iter().find(|(known, _)| *known == ip);
         let held = self.per_ip.get(&ip).map_or(0, |held| held.connections);

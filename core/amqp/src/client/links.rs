@@ -324,6 +324,10 @@ impl Client {
             let id = LinkId(link.handle);
             if link.is_receiver {
                 if let Some(available) = flow.available {
+                    // The newest figure counts: a peer cannot make the queue grow by flows.
+                    if matches!(self.events.back(), Some(Event::Available(of, _)) if *of == id) {
+                        self.events.pop_back();
+                    }
                     self.events.push_back(Event::Available(id, available));
                 }
             } else {

@@ -251,8 +251,8 @@ impl Followers {
         }
     }
 
-    /// Notes how far a follower has come. Returns whether the controller is to be asked to add it, or to remove
-    /// followers that have lost data. `needed`: so many members the ISR keeps, the leader included.
+    /// Notes how far a follower has come. Returns whether the controller is to be asked to add it, or to remove it,
+    /// because it has lost data. `needed`: the members that the ISR must keep, the leader included.
     pub fn fetched(
         &mut self,
         fetch: &FollowerFetch,
@@ -311,7 +311,7 @@ impl Followers {
         self.of(broker).is_some_and(|follower| offset < follower.highest && !is_removed(follower))
     }
 
-    /// Looks for who has fallen behind. Returns whether the controller is to be asked to let them go.
+    /// Looks for who has fallen behind. Returns whether the controller is to be asked to remove them.
     pub fn check_lag(&mut self, leader_end: Offset, now: MonotonicMs) -> bool {
         let lag_max = self.lag_max;
         for follower in &mut self.list {

@@ -1,7 +1,7 @@
 //! How many connections may be open at once: in all, on one listener, from one address.
 //!
 //! The settings may change while the node runs; what the machine allows does not ([`Room`]). A lower number closes no
-//! connection: new ones are refused until enough have ended.
+//! connection by itself: new ones are refused until enough have ended.
 //!
 //! Neighbours: shell/net/src/gate.rs, which counts; shell/broker/src/node/workers/connection_places.rs, which hands it
 //! new numbers.

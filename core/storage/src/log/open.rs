@@ -511,7 +511,7 @@ fn reach_in(segments: &[Segment], at: usize) -> Offset {
 
 /// A full disk, or one descriptor too few, keeps no log from being served: entries stay in memory, or readers begin at
 /// the front of the segment.
-fn unless_full(done: Result<(), StorageError>) -> Result<(), StorageError> {
+pub(in crate::log) fn unless_full(done: Result<(), StorageError>) -> Result<(), StorageError> {
     match done {
         Err(error) if error.is_passing() => Ok(()),
         done => done,

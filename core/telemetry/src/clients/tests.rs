@@ -17,6 +17,11 @@ struct Rig {
 }
 
 impl Rig {
+    fn described(&mut self, now: MonotonicMs) -> Vec<Described> {
+        self.table.expire(now);
+        self.table.describe()
+    }
+
     fn new() -> Self {
         let image = with(Image::default(), "s", &[("metrics", Some("*")), ("interval.ms", Some("1000"))]);
         let mut rig = Self { table: ClientTable::new(1000, LIMITS), image };
@@ -120,7 +125,7 @@ fn changed_subscription_is_offered_at_once() {
     assert_eq!(rig.push(push, 2), Err(ErrorCode::UnknownSubscriptionId));
     let offer = rig.get(2).expect("something has changed");
     assert_eq!(&*offer.metrics, &[Text::from("x")]);
-    assert_eq!(rig.table.describe(MonotonicMs(2)).len(), 1, "what it pushed stays");
+    assert_eq!(rig.described(MonotonicMs(2)).len(), 1, "what it pushed stays");
 }
 
 #[test]
@@ -130,17 +135,17 @@ fn silent_client_is_forgotten_with_its_series() {
     let points = rig.points(&["a", "b"]);
     rig.table.take(ID, points);
     assert_eq!(rig.table.counts().series, 2);
-    let described = rig.table.describe(MonotonicMs(59_999));
+    let described = rig.described(MonotonicMs(59_999));
     assert_eq!(described[0].samples.len(), 2);
     assert_eq!(described[0].client_id.as_deref(), Some("app"));
-    assert_eq!(rig.table.describe(MonotonicMs(60_000)), [], "a minute at least");
+    assert_eq!(rig.described(MonotonicMs(60_000)), [], "a minute at least");
     assert_eq!((rig.table.counts().clients, rig.table.counts().series), (0, 0));
     // Interval 5 min without a subscription.
     rig.table.follow(&Image::default().configs);
     rig.get(60_000).expect("it is new");
-    rig.table.describe(MonotonicMs(60_000 + 899_999));
+    rig.described(MonotonicMs(60_000 + 899_999));
     assert_eq!(rig.table.counts().clients, 1);
-    rig.table.describe(MonotonicMs(60_000 + 900_000));
+    rig.described(MonotonicMs(60_000 + 900_000));
     assert_eq!(rig.table.counts().clients, 0);
 }
 

@@ -6,7 +6,6 @@
 use crate::http::gate::{Caller, no_login};
 use crate::http::problem::Problem;
 use barnabas_client::{ClientError, Cluster, ClusterConfig};
-use barnabas_wire::messages::MetadataRequest;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -67,7 +66,6 @@ impl Callers {
     pub fn sweep(&self) {
         let mut idle = self.idle();
         idle.retain(|kept| kept.last_used.elapsed() < IDLE_FOR && kept.opened.elapsed() < AGE_MAX);
-        idle.shrink_to(IDLE_MAX);
     }
 
     fn take(&self, caller: Option<&Caller>) -> Option<Kept> {
@@ -123,9 +121,7 @@ impl Callers {
 /// Also learns the addresses of all nodes.
 async fn opened(config: ClusterConfig, caller: Option<Caller>) -> Result<Kept, ClientError> {
     let mut cluster = Cluster::new(config);
-    cluster.nodes().await?;
-    let request = MetadataRequest { topics: Some(Vec::new()), ..Default::default() };
-    let answer = cluster.ask_any(&request).await?;
+    let answer = cluster.refresh(Some(&[]), false).await?;
     let cluster_id = answer.cluster_id.map(|id| id.to_string()).unwrap_or_default();
     let now = Instant::now();
     Ok(Kept { caller, cluster, cluster_id, opened: now, last_used: now })

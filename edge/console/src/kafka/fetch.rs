@@ -1,7 +1,7 @@
 //! Records of one partition from an offset on, with all that the batch says of them: Fetch without a session, as often
 //! as the page needs, up to [`FETCHES_MAX`] times.
 //!
-//! Nothing is hidden: control records and records of aborted transactions come too, marked, and batches that cannot be
+//! Nothing is hidden: control records (marked) and records of aborted transactions come too, and batches that cannot be
 //! read end the page with the reason.
 
 use barnabas_base::{BrokerId, ErrorCode, Offset};
@@ -21,6 +21,8 @@ const INFLATED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Of a key, a value or a header; the rest is left out.
 pub const SHOWN_BYTES_MAX: usize = 16 * 1024;
 const HEADERS_MAX: usize = 50;
+/// Of keys, values and headers of a page: it ends with the record that reaches it.
+const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// The first bytes of a key or a value, and how many there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +59,14 @@ pub struct Shown {
     pub codec: &'static str,
 }
 
+impl Shown {
+    fn bytes(&self) -> usize {
+        let of = |part: &Option<Part>| part.as_ref().map_or(0, |part| part.bytes.len());
+        let headers = self.headers.iter().map(|(key, value)| key.bytes.len() + of(value));
+        of(&self.key) + of(&self.value) + headers.sum::<usize>()
+    }
+}
+
 /// What one partition has given.
 #[derive(Debug, Default)]
 pub struct Page {
@@ -65,6 +75,14 @@ pub struct Page {
     pub high_watermark: i64,
     /// Why it goes no further.
     pub trouble: Option<String>,
+    /// Of what the records hold.
+    pub(crate) bytes: usize,
+}
+
+impl Page {
+    fn is_full(&self, count: usize) -> bool {
+        self.records.len() >= count || self.bytes >= PAGE_BYTES_MAX
+    }
 }
 
 /// At most `count` records from `from` on.
@@ -84,7 +102,7 @@ pub async fn fetch(
         let told = ask(cluster, topic, partition, at).await?;
         read(&mut page, told, (partition, count));
         let is_over = page.next == at || page.next >= page.high_watermark;
-        if is_over || page.records.len() >= count || page.trouble.is_some() {
+        if is_over || page.is_full(count) || page.trouble.is_some() {
             break;
         }
     }
@@ -149,12 +167,12 @@ fn read(page: &mut Page, told: PartitionData, (partition, count): (i32, usize)) 
             page.trouble = Some(format!("at offset {}: {why}", batch.header().base_offset));
             break;
         }
-        if page.records.len() >= count {
+        if page.is_full(count) {
             break;
         }
         page.next = page.next.max(batch.header().next_offset().get());
     }
-    if let Some(last) = page.records.last().filter(|_| page.records.len() >= count) {
+    if let Some(last) = page.records.last().filter(|_| page.is_full(count)) {
         page.next = last.offset + 1;
     }
 }
@@ -168,12 +186,12 @@ fn take(page: &mut Page, batch: &Batch, partition: i32, (from, count): (i64, usi
         if record.offset < Offset(from) {
             continue;
         }
-        if page.records.len() >= count {
+        if page.is_full(count) {
             break;
         }
         let headers = record.headers().take(HEADERS_MAX);
         let is_control = header.attributes.is_control();
-        page.records.push(Shown {
+        let shown = Shown {
             partition,
             offset: record.offset.get(),
             timestamp_ms: record.timestamp.0,
@@ -185,7 +203,9 @@ fn take(page: &mut Page, batch: &Batch, partition: i32, (from, count): (i64, usi
             is_transactional: header.attributes.is_transactional(),
             control: is_control.then(|| control(record.key.unwrap_or_default())),
             codec: header.attributes.codec().map_or("unknown", |codec| codec.name()),
-        });
+        };
+        page.bytes += shown.bytes();
+        page.records.push(shown);
     }
     Ok(())
 }

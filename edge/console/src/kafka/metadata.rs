@@ -123,10 +123,10 @@ pub async fn reassignments(
     Ok(answer.topics)
 }
 
-/// The broker as it can be asked.
+/// The broker as it can be asked; `None`: no broker has this id.
 ///
 /// # Errors
-/// `BROKER_NOT_AVAILABLE`, as 404: no broker has this id.
+/// No node answers.
 pub async fn broker(cluster: &mut Cluster, id: i32) -> Result<Option<BrokerId>, ClientError> {
     let nodes = cluster.nodes().await?;
     Ok(nodes.into_iter().find(|node| node.get() == id))

@@ -64,11 +64,13 @@ impl Sender {
         parsed.iter().map(&mut report).collect()
     }
 
-    /// Those that were refused because the leader has changed, and so are not stored, are sent again.
+    /// Those that found no leader were not sent, and are tried again. A leader that steps down refuses records that are in
+    /// its log already: its answer stands, and the next group goes to the new leader.
     async fn send(&mut self, records: &[NewRecord]) -> Vec<Result<Stored, Problem>> {
         let mut outcomes = produce::send(&mut self.cluster, &self.topic, records).await;
         for _ in 1..TRIES {
-            let again: Vec<usize> = (0..outcomes.len()).filter(|at| has_no_leader(&outcomes[*at])).collect();
+            let again: Vec<usize> =
+                (0..outcomes.len()).filter(|at| is(&outcomes[*at], ErrorCode::LeaderNotAvailable)).collect();
             if again.is_empty() {
                 break;
             }
@@ -81,13 +83,17 @@ impl Sender {
             let sent = produce::send(&mut self.cluster, &self.topic, &some).await;
             again.into_iter().zip(sent).for_each(|(at, outcome)| outcomes[at] = outcome);
         }
+        let has_moved = outcomes.iter().any(|outcome| is(outcome, ErrorCode::NotLeaderOrFollower));
+        // Where no broker answers, the next group finds that out, and says it.
+        if has_moved && let Ok(topic) = metadata::topic(&mut self.cluster, &self.name).await {
+            self.topic = topic;
+        }
         outcomes
     }
 }
 
-fn has_no_leader(outcome: &Result<Stored, Problem>) -> bool {
-    let codes = [ErrorCode::NotLeaderOrFollower, ErrorCode::LeaderNotAvailable];
-    outcome.as_ref().is_err_and(|problem| problem.kafka.is_some_and(|code| codes.contains(&code)))
+fn is(outcome: &Result<Stored, Problem>, code: ErrorCode) -> bool {
+    outcome.as_ref().is_err_and(|problem| problem.kafka == Some(code))
 }
 
 /// # Errors
@@ -107,9 +113,9 @@ pub async fn stream(
     let (mut groups, mut begun) = (Groups::default(), None);
     // Without a length the client may wait for the first report before it sends on.
     if body.size_hint().exact().is_some() {
-        let first = groups.next(&mut body).await?.unwrap_or_default();
+        let first = groups.next(&mut body).await.unwrap_or_default();
         let mut told = sender.reports(&first).await;
-        let second = groups.next(&mut body).await?;
+        let second = groups.next(&mut body).await;
         if let ([Err(_)], None) = (&told[..], &second) {
             return Err(told.remove(0).expect_err("invariant: matched just now"));
         }
@@ -137,7 +143,7 @@ fn respond(body: Outgoing) -> Response<Outgoing> {
     response.expect("invariant: the header is a constant")
 }
 
-/// Until the body ends. `false`: it did not end well.
+/// Until the body ends. `false`: the client takes no reports any more.
 async fn forward(
     sender: &mut Sender,
     (mut groups, begun): (Groups, Option<(Bytes, Group)>),
@@ -150,21 +156,13 @@ async fn forward(
             return false;
         }
     }
-    loop {
-        let group = match groups.next(body).await {
-            Ok(Some(group)) => group,
-            Ok(None) => return true,
-            Err(problem) => {
-                // Where the client is gone, there is no reader.
-                let _ = reports.send(lines(&[Err(problem)])).await;
-                return false;
-            }
-        };
+    while let Some(group) = groups.next(body).await {
         let text = lines(&sender.reports(&group).await);
         if reports.send(text).await.is_err() {
             return false;
         }
     }
+    true
 }
 
 fn lines(reports: &[Result<Value, Problem>]) -> Bytes {
@@ -183,30 +181,40 @@ struct Groups {
 }
 
 impl Groups {
-    /// Waits for at least one record; takes those that have come with it.
-    async fn next(&mut self, body: &mut Incoming) -> Result<Option<Group>, Problem> {
+    /// Waits for at least one record; takes those that have come with it. What is wrong with the body is the last of its
+    /// group: records before it are stored, and answered.
+    async fn next(&mut self, body: &mut Incoming) -> Option<Group> {
         let (mut group, mut bytes) = (Vec::new(), 0);
         loop {
             while group.len() < GROUP_RECORDS_MAX && bytes < GROUP_BYTES_MAX {
-                let Some(text) = self.splitter.next()? else { break };
-                bytes += text.len();
-                group.push(record::parse(&text));
+                match self.splitter.next() {
+                    Ok(Some(text)) => {
+                        bytes += text.len();
+                        group.push(record::parse(&text));
+                    }
+                    Ok(None) => break,
+                    Err(problem) => group.push(self.end(problem)),
+                }
             }
             if !group.is_empty() {
-                return Ok(Some(group));
+                return Some(group);
             }
             if self.is_over {
-                return if self.splitter.is_empty() {
-                    Ok(None)
-                } else {
-                    Err(Problem::bad("the body ends within a record"))
-                };
+                let is_cut = !self.splitter.is_empty();
+                return is_cut.then(|| vec![self.end(Problem::bad("the body ends within a record"))]);
             }
-            match next_piece(body, PIECE_WITHIN).await? {
-                Some(piece) => self.splitter.push(&piece),
-                None => self.is_over = true,
+            match next_piece(body, PIECE_WITHIN).await {
+                Ok(Some(piece)) => self.splitter.push(&piece),
+                Ok(None) => self.is_over = true,
+                Err(problem) => return Some(vec![self.end(problem)]),
             }
         }
+    }
+
+    /// Nothing behind the trouble is read.
+    fn end(&mut self, problem: Problem) -> Result<Parsed, Problem> {
+        (self.is_over, self.splitter) = (true, Splitter::default());
+        Err(problem)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Times as RFC 3339 writes them, from and to Kafka's milliseconds since 1970.
-//!
-//! Source: the proleptic Gregorian calendar; the days of a date as Howard Hinnant's `days_from_civil` counts them.
 
+use barnabas_base::Date;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const DAY_MS: i64 = 86_400_000;
@@ -13,7 +12,7 @@ pub fn now_ms() -> i64 {
 /// `2026-11-28T08:00:00.123Z`.
 pub fn write(timestamp_ms: i64) -> String {
     let (days, in_day) = (timestamp_ms.div_euclid(DAY_MS), timestamp_ms.rem_euclid(DAY_MS));
-    let (year, month, day) = date(days);
+    let Date { year, month, day } = Date::of_days_since_1970(days);
     let (seconds, ms) = (in_day / 1000, in_day % 1000);
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
@@ -32,6 +31,9 @@ pub fn read(text: &str) -> Option<i64> {
         None => {
             let at = time.rfind(['+', '-'])?;
             let [hours, minutes] = numbers(&time[at + 1..], ':')?.try_into().ok()?;
+            if hours > 23 || minutes > 59 {
+                return None;
+            }
             let sign = if time.as_bytes()[at] == b'-' { -1 } else { 1 };
             (&time[..at], sign * (hours * 60 + minutes))
         }
@@ -42,35 +44,17 @@ pub fn read(text: &str) -> Option<i64> {
         return None;
     }
     let ms: i64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
-    let is_sound = (1..=9999).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && hour < 24
-        && minute < 60
-        && second < 61;
+    if !(1..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let date = Date { year, month, day };
+    let days = date.days_since_1970();
+    // A day that its month does not have is another one.
+    let is_sound = Date::of_days_since_1970(days) == date && hour < 24 && minute < 60 && second < 61;
     is_sound.then(|| {
         let seconds = hour * 3600 + minute * 60 + second - offset_minutes * 60;
-        days(year, month, day) * DAY_MS + seconds * 1000 + ms
+        days * DAY_MS + seconds * 1000 + ms
     })
-}
-
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-fn date(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let of_year = day_of_era - (365 * of_era + of_era / 4 - of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = of_era + era * 400 + i64::from(month <= 2);
-    (year, month, of_year - (153 * shifted + 2) / 5 + 1)
 }
 
 #[cfg(test)]
@@ -92,8 +76,17 @@ mod tests {
         assert_eq!(read("2021-02-05T20:14:42+01:00"), Some(1_612_552_482_000));
         assert_eq!(read("2021-02-05T19:14:42.1Z"), Some(1_612_552_482_100));
         assert_eq!(read("2021-02-05T19:14:42.123456789Z"), Some(1_612_552_482_123));
-        for bad in ["", "2021-02-05", "2021-13-05T19:14:42Z", "2021-02-05T19:14:42", "2021-02-05T19:14Z", "x"]
-        {
+        for bad in [
+            "",
+            "2021-02-05",
+            "2021-13-05T19:14:42Z",
+            "2021-02-31T19:14:42Z",
+            "9223372036854775807-01-01T00:00:00Z",
+            "2021-02-05T00:00:00+99999999999999999:00",
+            "2021-02-05T19:14:42",
+            "2021-02-05T19:14Z",
+            "x",
+        ] {
             assert_eq!(read(bad), None, "{bad}");
         }
     }

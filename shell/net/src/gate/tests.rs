@@ -209,6 +209,21 @@ fn listener_has_a_limit_of_its_own() {
     assert_eq!(gate.connections(), 0);
 }
 
+/// At both limits, a silent connection of another listener gives no place on a listener that is full.
+#[test]
+fn listener_stays_within_its_limit_when_all_places_are_held() {
+    let at = |listener| Entrance { listener, is_reserved: false };
+    let limits = ConnectionLimits { connections_max: 2, listeners_max: vec![9, 1], ..Default::default() };
+    let gate = Gate::new(limits);
+    let began = barnabas_clock::now();
+    let late = began + Duration::from_secs(10);
+    let silent = gate.enter_at(ip(1), at(0), began).expect("room");
+    let busy = gate.enter_at(ip(1), at(1), began).expect("room");
+    assert!(busy.first_request().came());
+    assert_eq!(gate.enter_at(ip(1), at(1), late).err(), Some(Refused::Listener(1)));
+    drop((silent, busy));
+}
+
 /// The place that a connection takes over may be on another listener.
 #[test]
 fn place_given_away_is_counted_on_the_new_listener() {

@@ -11,7 +11,8 @@
 //! is full still, the name stays.
 //!
 //! Always true:
-//! 1. where segments at the front are deleted, the epochs on disk begin at the first segment, or such a name exists
+//! 1. where segments at the front are deleted, the epochs on disk begin at the first segment, or such a name exists, unless
+//!    the disk has no room even for an empty file
 //! 2. at most one such name is kept
 //!
 //! Source: none in Kafka, which does not notice lost segments.
@@ -22,6 +23,7 @@ use super::replace::rename_if_there;
 use crate::disk::OpenMode;
 use crate::disk::file_pool::{FileKind, FilePool};
 use crate::error::StorageError;
+use crate::log::open::unless_full;
 use crate::log::{Log, OpenFrom};
 use crate::segment::{LOG, offset_path, parse_offset_name};
 
@@ -59,12 +61,12 @@ impl Log {
         let dir = self.place.dir();
         let last = first.plus(-1);
         let said = dir.join(name_of(last));
-        let mut has_name = false;
-        for kind in [FileKind::TimeIndex, FileKind::OffsetIndex] {
-            has_name = has_name || rename_if_there(files, &offset_path(&dir, oldest, kind.suffix()), &said)?;
-        }
+        let index = |kind: FileKind| offset_path(&dir, oldest, kind.suffix());
+        let has_name = rename_if_there(files, &index(FileKind::TimeIndex), &said)?
+            || rename_if_there(files, &index(FileKind::OffsetIndex), &said)?;
         if !has_name {
-            files.disk().open(&said, OpenMode::Create)?;
+            let made = files.disk().open(&said, OpenMode::Create);
+            unless_full(made.map(drop).map_err(StorageError::from))?;
         }
         self.dirty.dir = true;
         match self.front_named.replace(last) {
@@ -91,12 +93,17 @@ impl Log {
         from: OpenFrom,
     ) -> Result<Option<Offset>, StorageError> {
         let of = |suffix: &'static str| {
-            let parsed = names.iter().filter_map(|name| parse_offset_name(name));
-            parsed.filter(move |(_, found)| *found == suffix).map(|(base, _)| base)
+            let named = names.iter().filter(move |name| name.ends_with(suffix));
+            named.filter_map(|name| parse_offset_name(name)).map(|(base, _)| base)
         };
+        let Some(said) = of(SAYING).max() else { return Ok(None) };
         // A segment that compaction is about to put in place counts.
         let Some(first) = of(LOG).chain(of(SWAPPED_LOG)).min() else { return Ok(None) };
-        let Some(said) = of(SAYING).max().filter(|said| said.plus(1) >= first) else { return Ok(None) };
+        if said.plus(1) < first {
+            // A segment behind the deleted ones was lost: once it is put back, the name counts again.
+            self.front_named = Some(said);
+            return Ok(None);
+        }
         let Some(mut epochs) = self.epochs_in_file(files)? else { return Ok(None) };
         let begins = epochs.entries().first().map(|epoch| epoch.start.max(from.log_start));
         if begins.is_none_or(|begins| begins >= first) {

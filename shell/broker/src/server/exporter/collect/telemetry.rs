@@ -10,11 +10,11 @@ use barnabas_telemetry::{Counts, Described, Kind as Pushed, Outcome, Sample};
 pub fn write(page: &mut Page, node: &Node, has_series: bool) {
     let (counts, described) = {
         let mut table = node.workers.client_metrics.table();
-        let described = table.describe(node.clock.monotonic());
-        (table.counts(), described)
+        table.expire(node.clock.monotonic());
+        (table.counts(), has_series.then(|| table.describe()))
     };
     figures(page, &counts);
-    if has_series {
+    if let Some(described) = described {
         info(page, &described);
         series(page, &described);
     }

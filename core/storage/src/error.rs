@@ -79,6 +79,15 @@ impl StorageError {
     }
 }
 
+/// A full disk, or one descriptor too few, keeps no log from being served: entries stay in memory, or readers begin at
+/// the front of the segment.
+pub(crate) fn unless_full(done: Result<(), StorageError>) -> Result<(), StorageError> {
+    match done {
+        Err(error) if error.is_passing() => Ok(()),
+        done => done,
+    }
+}
+
 impl From<DiskError> for StorageError {
     fn from(error: DiskError) -> Self {
         match error.kind {

@@ -22,7 +22,7 @@ use super::{Active, Log, LogPlace, OpenFrom, Opened, TailCut};
 use crate::disk::DirEntry;
 use crate::disk::file_pool::{FileKind, FilePool};
 use crate::disk::small_file;
-use crate::error::StorageError;
+use crate::error::{StorageError, unless_full};
 use crate::log::append::gather::begins_epoch;
 use crate::log::open::vouched::Vouched;
 use crate::log::small_files::transactions::Transactions;
@@ -507,15 +507,6 @@ impl Log {
 
 fn reach_in(segments: &[Segment], at: usize) -> Offset {
     segments.get(at + 1).map_or(Offset(i64::MAX), |next| next.base)
-}
-
-/// A full disk, or one descriptor too few, keeps no log from being served: entries stay in memory, or readers begin at
-/// the front of the segment.
-pub(in crate::log) fn unless_full(done: Result<(), StorageError>) -> Result<(), StorageError> {
-    match done {
-        Err(error) if error.is_passing() => Ok(()),
-        done => done,
-    }
 }
 
 fn offset_file(entry: &DirEntry) -> Option<(&str, Offset, &str)> {

@@ -64,8 +64,8 @@ impl Sender {
         parsed.iter().map(&mut report).collect()
     }
 
-    /// Those that found no leader were not sent, and are tried again. A leader that steps down refuses records that are in
-    /// its log already: its answer stands, and the next group goes to the new leader.
+    /// Those that found no leader were not sent, and are tried again. A leader that steps down refuses records that are
+    /// in its log already: its answer stands, and the next group goes to the new leader.
     async fn send(&mut self, records: &[NewRecord]) -> Vec<Result<Stored, Problem>> {
         let mut outcomes = produce::send(&mut self.cluster, &self.topic, records).await;
         for _ in 1..TRIES {
@@ -181,8 +181,8 @@ struct Groups {
 }
 
 impl Groups {
-    /// Waits for at least one record; takes those that have come with it. What is wrong with the body is the last of its
-    /// group: records before it are stored, and answered.
+    /// Waits for at least one record; takes those that have come with it. What is wrong with the body is the last of
+    /// its group: records before it are stored, and answered.
     async fn next(&mut self, body: &mut Incoming) -> Option<Group> {
         let (mut group, mut bytes) = (Vec::new(), 0);
         loop {

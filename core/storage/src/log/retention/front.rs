@@ -11,8 +11,8 @@
 //! is full still, the name stays.
 //!
 //! Always true:
-//! 1. where segments at the front are deleted, the epochs on disk begin at the first segment, or such a name exists, unless
-//!    the disk has no room even for an empty file
+//! 1. where segments at the front are deleted, the epochs on disk begin at the first segment, or such a name exists;
+//!    a disk without room even for an empty file has neither
 //! 2. at most one such name is kept
 //!
 //! Source: none in Kafka, which does not notice lost segments.
@@ -22,8 +22,7 @@ use barnabas_base::Offset;
 use super::replace::rename_if_there;
 use crate::disk::OpenMode;
 use crate::disk::file_pool::{FileKind, FilePool};
-use crate::error::StorageError;
-use crate::log::open::unless_full;
+use crate::error::{StorageError, unless_full};
 use crate::log::{Log, OpenFrom};
 use crate::segment::{LOG, offset_path, parse_offset_name};
 

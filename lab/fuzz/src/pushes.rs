@@ -34,7 +34,7 @@ pub fn otlp(data: &[u8]) {
     }
     let counts = table.counts();
     assert!(counts.series <= LIMITS.client_series_max, "{} series", counts.series);
-    let described = table.describe(MonotonicMs(1));
+    let described = table.describe();
     assert_eq!(described.iter().map(|client| client.samples.len()).sum::<usize>(), counts.series);
     for sample in described.iter().flat_map(|client| &client.samples) {
         let labels = sample.series.labels.iter().map(|(name, _)| name);

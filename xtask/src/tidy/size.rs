@@ -66,11 +66,13 @@ impl Lengths {
         let longest_test = self.test_functions.last().cloned().unwrap_or_default();
         let p99 = self.functions.get(self.functions.len() * 99 / 100).map_or(0, |function| function.0);
         let over = self.functions.iter().filter(|function| function.0 > 70).count();
-        let tests_over = self.test_functions.iter().filter(|function| function.0 > 70).count();
+        let long_tests: Vec<_> = self.test_functions.iter().filter(|function| function.0 > 70).collect();
+        let tests_over = long_tests.len();
+        let names = long_tests.iter().map(|(lines, name)| format!("\n  {lines} {name}")).collect::<String>();
         let shown = format!(
             "core : shell = {:.2} : 1 ({} : {} lines of code); comments in core: {} %\n\
              largest file: {} lines ({}); functions: {}, p99 {p99} lines, longest {} ({}), {over} over 70; \
-             of tests: {}, longest {} ({}), {tests_over} over 70",
+             of tests: {}, longest {} ({}), {tests_over} over 70{names}",
             self.core as f64 / self.shell.max(1) as f64,
             self.core,
             self.shell,

@@ -29,7 +29,7 @@ WITHIN_S = 60
 
 def arguments(words):
     parser = argparse.ArgumentParser(prog="lab/doctor/run", description="The doctor on a healthy cluster and on planted faults.")
-    parser.add_argument("--quick", action="store_true", help="what `make test` runs")
+    parser.add_argument("--quick", action="store_true", help="the short form, without the hour of a healthy cluster")
     parser.add_argument("--minutes", type=float, default=10, help="how long the healthy cluster is looked at")
     parser.add_argument("--only", help="ids, with commas between")
     parser.add_argument("--binary")

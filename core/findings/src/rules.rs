@@ -61,11 +61,10 @@ impl Rule {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limit {
     pub default: f64,
-    pub unit: &'static str,
 }
 
-const fn limit(default: f64, unit: &'static str) -> Option<Limit> {
-    Some(Limit { default, unit })
+const fn limit(default: f64) -> Option<Limit> {
+    Some(Limit { default })
 }
 
 /// All rules, in the order in which they are judged.

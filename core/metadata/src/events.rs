@@ -78,19 +78,17 @@ pub fn between(
         take(Event::MetadataVersion { from, to });
     }
     changes.brokers.iter().filter_map(|&id| of_broker(id, before, image)).for_each(&mut take);
-    for (&id, topic) in changes.topics.iter().filter(|(_, topic)| !topic.created && !topic.deleted) {
-        let (Some(old), Some(new)) = (before.topics.by_id(id), image.topics.by_id(id)) else { continue };
+    for (&id, topic) in changes.topics.iter().filter(|(_, topic)| !topic.deleted) {
+        let Some(new) = image.topics.by_id(id) else { continue };
+        let old = before.topics.by_id(id);
         let needed = min_in_sync(&new.name);
         for &index in &topic.partitions {
-            let (Some(old), Some(new_state)) = (old.partition(index), new.partition(index)) else { continue };
-            of_partition(old, new_state, needed, image, |change| {
+            let Some(state) = new.partition(index) else { continue };
+            let old = old.and_then(|old| old.partition(index));
+            let old_leader = old.map_or(BrokerId::NONE, |old| old.leader);
+            of_partition(old, state, needed, image, |change| {
                 let partition = TopicPartition::new(new.name.clone(), index);
-                take(Event::Partition {
-                    partition,
-                    change,
-                    old_leader: old.leader,
-                    state: new_state.clone(),
-                });
+                take(Event::Partition { partition, change, old_leader, state: state.clone() });
             });
         }
     }
@@ -114,13 +112,21 @@ fn of_broker(id: BrokerId, before: &Image, image: &Image) -> Option<Event> {
     }
 }
 
+/// `old`: `None` if the partition was made in this step. Partitions are made with a leader, so one that has none has lost
+/// it in the same step: a broker that was behind takes many records at once.
 fn of_partition(
-    old: &Partition,
+    old: Option<&Partition>,
     new: &Partition,
     min_in_sync: u16,
     image: &Image,
     mut take: impl FnMut(PartitionChange),
 ) {
+    let Some(old) = old else {
+        if new.leader == BrokerId::NONE {
+            take(PartitionChange::LostLeader);
+        }
+        return;
+    };
     let mut lost = old.isr().iter().filter(|replica| !new.isr().contains(replica)).peekable();
     let has_lost = lost.peek().is_some();
     let leaves = |replica: &BrokerId| {
@@ -211,7 +217,7 @@ mod tests {
             image.cluster.brokers.insert(BrokerId(id), Arc::new(broker(id)));
         }
         let mut found = Vec::new();
-        of_partition(old, new, 2, &image, |change| found.push(change));
+        of_partition(Some(old), new, 2, &image, |change| found.push(change));
         found
     }
 
@@ -228,6 +234,19 @@ mod tests {
         assert_eq!(events(&of(1, &[1]), &of(1, &[1, 3])), [IsrExpanded, MinIsrReached]);
         assert_eq!(events(&of(1, &[1]), &of(-1, &[1])), [LostLeader]);
         assert_eq!(events(&of(-1, &[1]), &of(1, &[1])), [LeaderFound]);
+    }
+
+    #[test]
+    fn partition_made_and_lost_in_one_step_has_lost_its_leader() {
+        use LeaderRecoveryState::Recovered;
+        let mut found = Vec::new();
+        let mut made = |leader| {
+            let new = state(leader, &[3], &[3], &[], Recovered);
+            of_partition(None, &new, 2, &Image::default(), |change| found.push((leader, change)));
+        };
+        made(3);
+        made(-1);
+        assert_eq!(found, [(-1, PartitionChange::LostLeader)]);
     }
 
     #[test]

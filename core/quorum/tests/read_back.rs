@@ -101,43 +101,26 @@ fn of_everything() -> Directory {
     Directory { name: "everything", files: vec![(newest.file_name(), file.into())], newest, image }
 }
 
-fn everything() -> Vec<MetadataRecord> {
-    let feature = |name: &str, level| FeatureLevelRecord {
-        name: Str::from(name),
-        feature_level: level,
-        ..FeatureLevelRecord::default()
-    };
-    let id = |of: u8| Uuid([of; 16]);
-    let quota = |entity: &[(&str, Option<&str>)], key: &str, value| ClientQuotaRecord {
-        entity: entity
-            .iter()
-            .map(|(kind, name)| EntityData {
-                entity_type: Str::from(*kind),
-                entity_name: name.map(Str::from),
-                ..EntityData::default()
-            })
-            .collect(),
-        key: Str::from(key),
-        value,
-        ..ClientQuotaRecord::default()
-    };
-    let scram = |name: &str, mechanism| UserScramCredentialRecord {
-        name: Str::from(name),
-        mechanism,
-        salt: Bytes::from_static(b"salt"),
-        stored_key: Bytes::from_static(b"stored"),
-        server_key: Bytes::from_static(b"server"),
-        iterations: 4096,
-        ..UserScramCredentialRecord::default()
-    };
-    let config = |resource_type, name: &str, key: &str| ConfigRecord {
-        resource_type,
-        resource_name: Str::from(name),
-        name: Str::from(key),
-        value: Some(Str::from("5")),
-        ..ConfigRecord::default()
-    };
-    let controller = RegisterControllerRecord {
+const fn id(of: u8) -> Uuid {
+    Uuid([of; 16])
+}
+
+fn broker() -> RegisterBrokerRecord {
+    RegisterBrokerRecord {
+        broker_id: 1,
+        incarnation_id: id(11),
+        broker_epoch: 12,
+        rack: Some(Str::from("rack")),
+        fenced: false,
+        in_controlled_shutdown: true,
+        log_dirs: vec![id(1), id(2)],
+        cordoned_log_dirs: Some(vec![id(2)]),
+        ..RegisterBrokerRecord::default()
+    }
+}
+
+fn controller() -> RegisterControllerRecord {
+    RegisterControllerRecord {
         controller_id: 3,
         incarnation_id: id(33),
         end_points: vec![ControllerEndpoint {
@@ -153,8 +136,11 @@ fn everything() -> Vec<MetadataRecord> {
             ..ControllerFeature::default()
         }],
         ..RegisterControllerRecord::default()
-    };
-    let partition = PartitionRecord {
+    }
+}
+
+fn partition() -> PartitionRecord {
+    PartitionRecord {
         partition_id: 0,
         topic_id: id(5),
         replicas: vec![1, 2, 3],
@@ -169,8 +155,11 @@ fn everything() -> Vec<MetadataRecord> {
         eligible_leader_replicas: Some(vec![2]),
         last_known_elr: Some(vec![3]),
         ..PartitionRecord::default()
-    };
-    let acl = AccessControlEntryRecord {
+    }
+}
+
+fn acl() -> AccessControlEntryRecord {
+    AccessControlEntryRecord {
         id: id(44),
         resource_type: 2,
         resource_name: Str::from("t"),
@@ -180,8 +169,11 @@ fn everything() -> Vec<MetadataRecord> {
         operation: 3,
         permission_type: 3,
         ..AccessControlEntryRecord::default()
-    };
-    let token = DelegationTokenRecord {
+    }
+}
+
+fn token() -> DelegationTokenRecord {
+    DelegationTokenRecord {
         owner: Str::from("User:o"),
         requester: Str::from("User:r"),
         renewers: vec![Str::from("User:n")],
@@ -190,26 +182,59 @@ fn everything() -> Vec<MetadataRecord> {
         expiration_timestamp: 5,
         token_id: Str::from("token"),
         ..DelegationTokenRecord::default()
+    }
+}
+
+fn quota(entity: &[(&str, Option<&str>)], key: &str, value: f64) -> ClientQuotaRecord {
+    ClientQuotaRecord {
+        entity: entity
+            .iter()
+            .map(|(kind, name)| EntityData {
+                entity_type: Str::from(*kind),
+                entity_name: name.map(Str::from),
+                ..EntityData::default()
+            })
+            .collect(),
+        key: Str::from(key),
+        value,
+        ..ClientQuotaRecord::default()
+    }
+}
+
+fn scram(name: &str, mechanism: i8) -> UserScramCredentialRecord {
+    UserScramCredentialRecord {
+        name: Str::from(name),
+        mechanism,
+        salt: Bytes::from_static(b"salt"),
+        stored_key: Bytes::from_static(b"stored"),
+        server_key: Bytes::from_static(b"server"),
+        iterations: 4096,
+        ..UserScramCredentialRecord::default()
+    }
+}
+
+/// A record of every kind that a snapshot can hold.
+fn everything() -> Vec<MetadataRecord> {
+    let feature = |name: &str, level| FeatureLevelRecord {
+        name: Str::from(name),
+        feature_level: level,
+        ..FeatureLevelRecord::default()
     };
-    let broker = RegisterBrokerRecord {
-        broker_id: 1,
-        incarnation_id: id(11),
-        broker_epoch: 12,
-        rack: Some(Str::from("rack")),
-        fenced: false,
-        in_controlled_shutdown: true,
-        log_dirs: vec![id(1), id(2)],
-        cordoned_log_dirs: Some(vec![id(2)]),
-        ..RegisterBrokerRecord::default()
+    let config = |resource_type, name: &str, key: &str| ConfigRecord {
+        resource_type,
+        resource_name: Str::from(name),
+        name: Str::from(key),
+        value: Some(Str::from("5")),
+        ..ConfigRecord::default()
     };
     vec![
         feature("metadata.version", 33).into(),
         feature("eligible.leader.replicas.version", 1).into(),
         feature("transaction.version", 2).into(),
-        broker.into(),
-        controller.into(),
+        broker().into(),
+        controller().into(),
         TopicRecord { name: Str::from("t"), topic_id: id(5), ..TopicRecord::default() }.into(),
-        partition.into(),
+        partition().into(),
         config(2, "t", "retention.ms").into(),
         config(4, "", "min.insync.replicas").into(),
         config(4, "1", "log.cleaner.threads").into(),
@@ -224,10 +249,10 @@ fn everything() -> Vec<MetadataRecord> {
             ..ProducerIdsRecord::default()
         }
         .into(),
-        acl.into(),
+        acl().into(),
         scram("alice", 1).into(),
         scram("alice", 2).into(),
-        token.into(),
+        token().into(),
     ]
 }
 

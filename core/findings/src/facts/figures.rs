@@ -15,7 +15,6 @@ pub struct Figures {
     pub request_memory_limit: f64,
     pub produce_requests: f64,
     pub batch_records: Histogram,
-    pub batch_bytes: Histogram,
     /// Requests by API.
     pub apis: Vec<(String, f64)>,
     pub throttled_requests: f64,

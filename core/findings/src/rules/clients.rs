@@ -17,7 +17,7 @@ pub const SMALL_BATCHES: Rule = Rule {
     severity: Severity::Warning,
     evidence: "metrics: barnabas_batch_records and Produce requests between the two looks",
     threshold: "a median of less than {} records, at more than 100 Produce requests a second and node",
-    limit: limit(5.0, "records"),
+    limit: limit(5.0),
     advice: "Every batch costs a request, a header of 61 bytes, a check and a place in the journal. Let producers wait for more: linger.ms=5 to 20, batch.size=65536.",
     command: "",
     judge: |facts, limit, report| {
@@ -40,7 +40,7 @@ pub const COMMITS: Rule = Rule {
     severity: Severity::Warning,
     evidence: "metrics: OffsetCommit requests of a node, and requests by client id that are neither Produce nor Fetch",
     threshold: "more than {} a second of both, and the first at least half of the second",
-    limit: limit(10.0, "a second"),
+    limit: limit(10.0),
     advice: "A commit is a synced write on every replica of __consumer_offsets. Commit by time or once a poll, not once a record.",
     command: "",
     judge: |facts, limit, report| by_client(facts, report, "OffsetCommit", limit),
@@ -52,7 +52,7 @@ pub const METADATA: Rule = Rule {
     severity: Severity::Warning,
     evidence: "metrics: Metadata requests of a node, and requests by client id that are neither Produce nor Fetch",
     threshold: "more than {} a second of both, and the first at least half of the second",
-    limit: limit(10.0, "a second"),
+    limit: limit(10.0),
     advice: "A client that asks so often opens a new client for each record, asks for topics that do not exist, or has a metadata.max.age.ms of seconds. Keep one client open and reuse it.",
     command: "",
     judge: |facts, limit, report| by_client(facts, report, "Metadata", limit),
@@ -64,7 +64,7 @@ pub const NAMELESS: Rule = Rule {
     severity: Severity::Info,
     evidence: "metrics: requests without a client id",
     threshold: "more than {} a second",
-    limit: limit(1.0, "a second"),
+    limit: limit(1.0),
     advice: "Quotas, logs and every figure by client need a name. Set client.id to the application's name.",
     command: "",
     judge: |facts, limit, report| {
@@ -86,7 +86,7 @@ pub const OLD_TRANSACTION: Rule = Rule {
     severity: Severity::Warning,
     evidence: "ListTransactions, DescribeTransactions",
     threshold: "open for longer than {} s",
-    limit: limit(900.0, "s"),
+    limit: limit(900.0),
     advice: "Consumers with read_committed see nothing that comes after it, in all of its partitions. End it; lower transaction.timeout.ms of that producer.",
     command: "barnabas transactions … forceTerminateTransaction --transactionalId ID",
     judge: |facts, limit, report| {
@@ -116,7 +116,7 @@ pub const QUOTA: Rule = Rule {
     severity: Severity::Warning,
     evidence: "metrics: time for which connections were muted; DescribeClientQuotas",
     threshold: "connections were muted, together, for more than {} % of the time",
-    limit: limit(10.0, "%"),
+    limit: limit(10.0),
     advice: "A throttled client waits with its connection muted. Raise the quota that it meets, or remove it; spread the client over more brokers, since quotas count by broker.",
     command: "barnabas configs … --alter --entity-type clients --entity-name NAME --delete-config producer_byte_rate",
     judge: |facts, limit, report| {

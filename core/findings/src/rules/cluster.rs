@@ -79,7 +79,7 @@ pub const VOTER_LAG: Rule = Rule {
     severity: Severity::Warning,
     evidence: "DescribeQuorum: when a voter last had all that the leader had",
     threshold: "more than {} s ago, or not since the leader was elected",
-    limit: limit(10.0, "s"),
+    limit: limit(10.0),
     advice: "A voter that lags does not count when another fails. Look at that node: is it running, is its disk slow, is its network cut? Start it again where it is down.",
     command: "",
     judge: |facts, limit, report| {
@@ -105,7 +105,7 @@ pub const PREFERRED: Rule = Rule {
     severity: Severity::Info,
     evidence: "Metadata: leader and first replica of each partition",
     threshold: "more than {} % of the partitions whose preferred replica is in sync",
-    limit: limit(10.0, "%"),
+    limit: limit(10.0),
     advice: "After a restart leaders stay where they moved to, and the load with them, until the next election of preferred leaders.",
     command: "barnabas leader-election … --election-type preferred --all-topic-partitions",
     judge: |facts, limit, report| {
@@ -138,7 +138,7 @@ pub const UNEQUAL: Rule = Rule {
     severity: Severity::Info,
     evidence: "Metadata: replicas and preferred leaders of each broker",
     threshold: "the largest is more than {} times the mean, and at least 5 above it",
-    limit: limit(1.3, "× the mean"),
+    limit: limit(1.3),
     advice: "The fullest broker decides what the cluster can take. The printed plan moves as few replicas as make the numbers equal, and keeps the number of racks of each partition.",
     command: "echo '{…}' | barnabas reassign-partitions … --execute --additional --reassignment-json-file /dev/stdin",
     judge: plan::judge_unequal,
@@ -150,7 +150,7 @@ pub const ISR_FLAPS: Rule = Rule {
     severity: Severity::Warning,
     evidence: "metrics: isrshrinks_total and isrexpands_total between the two looks",
     threshold: "{} shrinks and as many expansions on one node",
-    limit: limit(3.0, ""),
+    limit: limit(3.0),
     advice: "A follower falls behind and catches up again: its disk, its network or its CPU is at the limit. Look for D1, D14 and O1 of the node that left the ISRs.",
     command: "",
     judge: |facts, limit, report| {

@@ -12,7 +12,7 @@ pub const STUCK: Rule = Rule {
     severity: Severity::Warning,
     evidence: "OffsetFetch at both looks, the timestamp of the first unread record",
     threshold: "members, an unread record older than {} s, and no commit between the looks",
-    limit: limit(300.0, "s"),
+    limit: limit(300.0),
     advice: "A member that polls and does not commit hangs in its work, or fails on the same record again and again. Look at the named member's log, and start it again.",
     command: "",
     judge: |facts, limit, report| {
@@ -58,7 +58,7 @@ pub const LOSING: Rule = Rule {
     severity: Severity::Critical,
     evidence: "OffsetFetch, the timestamp of the first unread record, retention.ms",
     threshold: "the oldest unread record is older than {} % of the retention",
-    limit: limit(80.0, "%"),
+    limit: limit(80.0),
     advice: "What retention deletes, the group never sees. Raise the retention first, then look for what holds the group up (G3).",
     command: "barnabas configs … --alter --entity-type topics --entity-name NAME --add-config retention.ms=…",
     judge: |facts, limit, report| {
@@ -190,7 +190,7 @@ pub const EAGER: Rule = Rule {
     severity: Severity::Info,
     evidence: "DescribeGroups: assignor and number of members",
     threshold: "more than {} members with an eager assignor",
-    limit: limit(10.0, "members"),
+    limit: limit(10.0),
     advice: "With range, roundrobin and sticky, every member gives up all partitions whenever one comes or goes. Set group.protocol=consumer (KIP-848) in the members, or the cooperative-sticky assignor.",
     command: "",
     judge: |facts, limit, report| {

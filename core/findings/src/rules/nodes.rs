@@ -14,7 +14,7 @@ pub const CPU: Rule = Rule {
     severity: Severity::Warning,
     evidence: "metrics: time in which the node's threads were runnable and waited, beside their CPU time",
     threshold: "waiting is more than {} % of both, at half a core and more",
-    limit: limit(25.0, "%"),
+    limit: limit(25.0),
     advice: "Other processes or a CPU quota take the processors. Give the node more cores, or fewer neighbours.",
     command: "",
     judge: |facts, limit, report| {
@@ -40,7 +40,7 @@ pub const REQUEST_MEMORY: Rule = Rule {
     severity: Severity::Warning,
     evidence: "metrics: barnabas_request_memory_bytes and its limit",
     threshold: "more than {} % used",
-    limit: limit(90.0, "%"),
+    limit: limit(90.0),
     advice: "At the limit sockets are not read, and every client waits. Raise queued.max.request.bytes, or find the client that does not read its answers.",
     command: "",
     judge: |facts, limit, report| {
@@ -61,7 +61,7 @@ pub const DESCRIPTORS: Rule = Rule {
     severity: Severity::Warning,
     evidence: "metrics: process_open_fds, process_max_fds",
     threshold: "more than {} % used",
-    limit: limit(80.0, "%"),
+    limit: limit(80.0),
     advice: "Without descriptors no connection is accepted and no segment is opened. Set LimitNOFILE=1048576 in the unit and start the node again; `prlimit` raises it for the running process.",
     command: "prlimit --pid PID --nofile=1048576:1048576",
     judge: |facts, limit, report| {
@@ -82,7 +82,7 @@ pub const SYNC: Rule = Rule {
     severity: Severity::Warning,
     evidence: "metrics: barnabas_journal_write_seconds between the two looks, a hundred writes and more",
     threshold: "p99 above {} ms; critical at five times that",
-    limit: limit(20.0, "ms"),
+    limit: limit(20.0),
     advice: "Every acks=all waits for it. Another class of disk, or a device of its own for the directory; `barnabas doctor bench-disk` says what a device can do.",
     command: "",
     judge: |facts, limit, report| {
@@ -111,7 +111,7 @@ pub const ROOM: Rule = Rule {
     severity: Severity::Warning,
     evidence: "DescribeLogDirs (KIP-827); metrics: barnabas_log_directory_refuses_producers",
     threshold: "less than {} % free; critical while producers are refused",
-    limit: limit(15.0, "%"),
+    limit: limit(15.0),
     advice: "Make room before producers are refused: lower retention of the largest topics, move replicas, add a disk. docs/OPERATIONS.md has the steps.",
     command: "",
     judge: |facts, limit, report| {
@@ -162,7 +162,7 @@ pub const SHARED_DEVICE: Rule = Rule {
     severity: Severity::Info,
     evidence: "DescribeLogDirs: total and free bytes of a node's directories",
     threshold: "total and free bytes the same; free shares {} points apart",
-    limit: limit(20.0, "points"),
+    limit: limit(20.0),
     advice: "Two directories of one device share its speed and fail together: use one. Where the directories are unequal, move replicas to the emptier one.",
     command: "",
     judge: |facts, limit, report| {
@@ -241,7 +241,7 @@ pub const SLOWEST_DISK: Rule = Rule {
     severity: Severity::Warning,
     evidence: "metrics: barnabas_journal_write_seconds of every node",
     threshold: "a p99 of {} times the median node's, above 20 ms, of three nodes and more",
-    limit: limit(3.0, "times"),
+    limit: limit(3.0),
     advice: "Every acks=all that this node replicates waits for it. Let others lead, and replace the disk.",
     command: "",
     judge: |facts, limit, report| {
@@ -297,7 +297,7 @@ pub const CHURN: Rule = Rule {
     severity: Severity::Warning,
     evidence: "metrics: barnabas_connections_accepted_total",
     threshold: "more than {} new ones a second and node",
-    limit: limit(5.0, "a second"),
+    limit: limit(5.0),
     advice: "A connection costs handshakes, a login and metadata. Keep one client open in each process; W9 names the client ids.",
     command: "",
     judge: |facts, limit, report| {
@@ -318,7 +318,7 @@ pub const CONNECTIONS: Rule = Rule {
     severity: Severity::Warning,
     evidence: "metrics: barnabas_connections; DescribeConfigs: max.connections",
     threshold: "more than {} % of max.connections",
-    limit: limit(80.0, "%"),
+    limit: limit(80.0),
     advice: "At the limit new connections are refused. Raise max.connections, or find the client that opens so many.",
     command: "barnabas configs … --alter --entity-type brokers --entity-name N --add-config max.connections=NUMBER",
     judge: |facts, limit, report| {

@@ -89,7 +89,7 @@ pub const CERTIFICATES: Rule = Rule {
     severity: Severity::Warning,
     evidence: "metrics: barnabas_certificate_not_after_seconds",
     threshold: "in less than {} d; critical under 7 d",
-    limit: limit(30.0, "d"),
+    limit: limit(30.0),
     advice: "Put the new certificate in the key store and set the key store's path again: the node reads it without a restart.",
     command: "",
     judge: |facts, limit, report| {
@@ -119,7 +119,7 @@ pub const WEAK_SCRAM: Rule = Rule {
     severity: Severity::Info,
     evidence: "DescribeUserScramCredentials",
     threshold: "fewer than {} iterations",
-    limit: limit(8192.0, "iterations"),
+    limit: limit(8192.0),
     advice: "Iterations are what a stolen credential costs to guess. Set the password again with more of them.",
     command: "barnabas configs … --alter --entity-type users --entity-name NAME --add-config 'SCRAM-SHA-512=[iterations=8192,password=PASSWORD]'",
     judge: |facts, limit, report| {
@@ -144,7 +144,7 @@ pub const FAILED_LOGINS: Rule = Rule {
     severity: Severity::Warning,
     evidence: "metrics: barnabas_authentications_total",
     threshold: "more than {} a minute and node",
-    limit: limit(10.0, "a minute"),
+    limit: limit(10.0),
     advice: "A client with an old password, or an attack that tries passwords. The audit log names users and addresses.",
     command: "",
     judge: |facts, limit, report| {

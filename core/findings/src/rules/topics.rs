@@ -1,5 +1,7 @@
 //! T: what a topic's settings and its records say.
 
+use std::collections::BTreeMap;
+
 use super::words::{alter_topic, bytes, span, tool};
 use super::{Rule, limit};
 use crate::facts::{Configs, Facts, Source, Topic, number, text};
@@ -36,7 +38,7 @@ pub const UNUSED: Rule = Rule {
     severity: Severity::Info,
     evidence: "ListOffsets: the newest timestamp of each partition",
     threshold: "the newest record is older than {} d; empty topics left out",
-    limit: limit(30.0, "d"),
+    limit: limit(30.0),
     advice: "A candidate: ask its owner, then delete it, or leave its bytes to retention.",
     command: "barnabas topics … --delete --topic NAME",
     judge: |facts, limit, report| {
@@ -45,10 +47,9 @@ pub const UNUSED: Rule = Rule {
             let Some(newest) = newest(topic, report) else { return };
             let age_ms = (facts.now_ms - newest) as f64;
             if !topic.is_internal && age_ms > limit * 86_400_000.0 {
-                let held =
-                    sizes.iter().filter(|(name, _)| *name == topic.name).map(|(_, size)| size).sum::<i64>();
-                let held =
-                    if held > 0 { format!(" and holds {}", bytes(held as f64)) } else { String::new() };
+                let held = sizes
+                    .get(topic.name.as_str())
+                    .map_or_else(String::new, |held| format!(" and holds {}", bytes(*held as f64)));
                 let sentence = format!("its newest record is {} old{held}", span(age_ms));
                 let line = tool(facts, "topics", &format!("--delete --topic {}", topic.name));
                 report.find(subject(topic), sentence, vec![line]);
@@ -63,7 +64,7 @@ pub const LARGE_RECORDS: Rule = Rule {
     severity: Severity::Info,
     evidence: "DescribeConfigs: max.message.bytes of topics",
     threshold: "more than {} MiB",
-    limit: limit(10.0, "MiB"),
+    limit: limit(10.0),
     advice: "A large batch holds up all that share its connection and its partition, and every consumer needs the memory. Store the payload elsewhere and send its address, or compress.",
     command: "barnabas configs … --alter --entity-type topics --entity-name NAME --delete-config max.message.bytes",
     judge: |facts, limit, report| {
@@ -112,8 +113,8 @@ pub const TINY_SEGMENTS: Rule = Rule {
 };
 
 /// Bytes a second of the fastest partition.
-fn rate(facts: &Facts, topic: &Topic, sizes: &[(&str, i64)]) -> Option<f64> {
-    let held = sizes.iter().filter(|(name, _)| *name == topic.name).map(|(_, size)| *size).sum::<i64>();
+fn rate(facts: &Facts, topic: &Topic, sizes: &BTreeMap<&str, i64>) -> Option<f64> {
+    let held = *sizes.get(topic.name.as_str())?;
     let offsets = topic.partitions.iter().filter_map(|p| Some((p.offsets.as_ref().ok()?, p.replicas.len())));
     let offsets: Vec<_> = offsets.collect();
     // Every replica holds the records: a record's bytes are the bytes of all by the records of all.
@@ -129,7 +130,7 @@ pub const FUTURE: Rule = Rule {
     severity: Severity::Warning,
     evidence: "ListOffsets: the newest timestamp; message.timestamp.type",
     threshold: "more than {} h ahead",
-    limit: limit(1.0, "h"),
+    limit: limit(1.0),
     advice: "Retention by time waits until these dates have passed, so the segments stay. Mend the clock or the unit of the producer; let the broker date the records until then.",
     command: "barnabas configs … --alter --entity-type topics --entity-name NAME --add-config message.timestamp.type=LogAppendTime",
     judge: |facts, limit, report| {
@@ -200,8 +201,12 @@ fn without(facts: &Facts, topic: &Topic, configs: &Configs, key: &str, value: &s
     alter_topic(facts, &topic.name, &change)
 }
 
-/// Bytes of each replica that was seen, by topic.
-fn sizes(facts: &Facts) -> Vec<(&str, i64)> {
+/// Bytes of all replicas that were seen, by topic. A topic without bytes is not in it.
+fn sizes(facts: &Facts) -> BTreeMap<&str, i64> {
     let dirs = facts.nodes.iter().filter_map(|node| node.dirs.as_ref().ok()).flatten();
-    dirs.flat_map(|dir| &dir.replicas).map(|replica| (replica.topic.as_str(), replica.bytes)).collect()
+    let mut sizes = BTreeMap::new();
+    for replica in dirs.flat_map(|dir| &dir.replicas).filter(|replica| replica.bytes > 0) {
+        *sizes.entry(replica.topic.as_str()).or_default() += replica.bytes;
+    }
+    sizes
 }

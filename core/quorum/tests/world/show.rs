@@ -2,6 +2,10 @@
 
 use barnabas_base::ErrorCode;
 use barnabas_quorum::batches::{Content, Control, EncodedBatch, read_batch};
+use barnabas_wire::messages::create_topics_response::CreatableTopicResult;
+use barnabas_wire::messages::{
+    BrokerRegistrationChangeRecord, PartitionChangeRecord, describe_quorum_response,
+};
 use barnabas_wire::records::batches;
 use barnabas_wire::{MetadataRecord, ResponseBody, Str};
 
@@ -159,43 +163,8 @@ pub fn record(record: &MetadataRecord) -> String {
         MetadataRecord::AbortTransaction(record) => {
             format!("AbortTransaction {}", record.reason.as_ref().map_or("", Str::as_str))
         }
-        MetadataRecord::BrokerRegistrationChange(record) => {
-            let mut shown = format!("BrokerRegistrationChange {}", record.broker_id);
-            if record.fenced != 0 {
-                shown += if record.fenced > 0 { " fenced" } else { " unfenced" };
-            }
-            if record.in_controlled_shutdown != 0 {
-                shown += " in controlled shutdown";
-            }
-            if !record.log_dirs.is_empty() {
-                shown += &format!(" directories={:?}", record.log_dirs);
-            }
-            shown
-        }
-        MetadataRecord::PartitionChange(record) => {
-            let mut shown = format!("PartitionChange {}", record.partition_id);
-            let fields = [
-                ("replicas", &record.replicas),
-                ("isr", &record.isr),
-                ("elr", &record.eligible_leader_replicas),
-                ("last-known-elr", &record.last_known_elr),
-            ];
-            for (name, value) in fields {
-                if let Some(value) = value {
-                    shown += &format!(" {name}={value:?}");
-                }
-            }
-            if record.leader != -2 {
-                shown += &format!(" leader={}", record.leader);
-            }
-            if record.leader_recovery_state != -1 {
-                shown += &format!(" recovery={}", record.leader_recovery_state);
-            }
-            if let Some(directories) = &record.directories {
-                shown += &format!(" directories={directories:?}");
-            }
-            shown
-        }
+        MetadataRecord::BrokerRegistrationChange(record) => registration_change(record),
+        MetadataRecord::PartitionChange(record) => partition_change(record),
         MetadataRecord::UnregisterBroker(record) => format!("UnregisterBroker {}", record.broker_id),
         MetadataRecord::RegisterController(record) => format!("RegisterController {}", record.controller_id),
         MetadataRecord::UnregisterController(record) => {
@@ -213,6 +182,45 @@ pub fn record(record: &MetadataRecord) -> String {
     }
 }
 
+fn registration_change(record: &BrokerRegistrationChangeRecord) -> String {
+    let mut shown = format!("BrokerRegistrationChange {}", record.broker_id);
+    if record.fenced != 0 {
+        shown += if record.fenced > 0 { " fenced" } else { " unfenced" };
+    }
+    if record.in_controlled_shutdown != 0 {
+        shown += " in controlled shutdown";
+    }
+    if !record.log_dirs.is_empty() {
+        shown += &format!(" directories={:?}", record.log_dirs);
+    }
+    shown
+}
+
+fn partition_change(record: &PartitionChangeRecord) -> String {
+    let mut shown = format!("PartitionChange {}", record.partition_id);
+    let fields = [
+        ("replicas", &record.replicas),
+        ("isr", &record.isr),
+        ("elr", &record.eligible_leader_replicas),
+        ("last-known-elr", &record.last_known_elr),
+    ];
+    for (name, value) in fields {
+        if let Some(value) = value {
+            shown += &format!(" {name}={value:?}");
+        }
+    }
+    if record.leader != -2 {
+        shown += &format!(" leader={}", record.leader);
+    }
+    if record.leader_recovery_state != -1 {
+        shown += &format!(" recovery={}", record.leader_recovery_state);
+    }
+    if let Some(directories) = &record.directories {
+        shown += &format!(" directories={directories:?}");
+    }
+    shown
+}
+
 pub(super) fn outcome(code: i16, message: Option<&Str>) -> String {
     match message.filter(|message| !message.is_empty()) {
         None => ErrorCode::from_code(code).name().to_owned(),
@@ -225,96 +233,65 @@ fn throttled(ms: i32, answer: String) -> String {
     if ms == 0 { answer } else { format!("{answer} throttle={ms}") }
 }
 
+/// What `show` says of each, or "nothing".
+fn list<T>(items: impl IntoIterator<Item = T>, show: impl FnMut(T) -> String) -> String {
+    let shown: Vec<String> = items.into_iter().map(show).collect();
+    if shown.is_empty() { "nothing".to_owned() } else { shown.join("; ") }
+}
+
 pub fn response(response: &ResponseBody) -> String {
-    let list = |items: Vec<String>| if items.is_empty() { "nothing".to_owned() } else { items.join("; ") };
     match response {
-        ResponseBody::CreateTopics(response) => throttled(
-            response.throttle_time_ms,
-            list(
-                response
-                    .topics
-                    .iter()
-                    .map(|topic| {
-                        let outcome = outcome(topic.error_code, topic.error_message.as_ref());
-                        match topic.error_code {
-                            0 => format!(
-                                "{}: {outcome} partitions={} replicas={} configs={}",
-                                topic.name,
-                                topic.num_partitions,
-                                topic.replication_factor,
-                                topic.configs.as_ref().map_or(0, Vec::len)
-                            ),
-                            _ => format!("{}: {outcome}", topic.name),
-                        }
-                    })
-                    .collect(),
-            ),
-        ),
-        ResponseBody::DeleteTopics(response) => throttled(
-            response.throttle_time_ms,
-            list(
-                response
-                    .responses
-                    .iter()
-                    .map(|topic| {
-                        let name = topic.name.as_ref().map_or("null", Str::as_str);
-                        format!("{name}: {}", outcome(topic.error_code, topic.error_message.as_ref()))
-                    })
-                    .collect(),
-            ),
-        ),
-        ResponseBody::CreatePartitions(response) => throttled(
-            response.throttle_time_ms,
-            list(
-                response
-                    .results
-                    .iter()
-                    .map(|topic| {
-                        format!("{}: {}", topic.name, outcome(topic.error_code, topic.error_message.as_ref()))
-                    })
-                    .collect(),
-            ),
-        ),
-        ResponseBody::AlterConfigs(response) => list(
-            response
-                .responses
-                .iter()
-                .map(|one| {
-                    format!(
-                        "'{}': {}",
-                        one.resource_name,
-                        outcome(one.error_code, one.error_message.as_ref())
-                    )
-                })
-                .collect(),
-        ),
-        ResponseBody::IncrementalAlterConfigs(response) => list(
-            response
-                .responses
-                .iter()
-                .map(|one| {
-                    format!(
-                        "'{}': {}",
-                        one.resource_name,
-                        outcome(one.error_code, one.error_message.as_ref())
-                    )
-                })
-                .collect(),
-        ),
+        ResponseBody::CreateTopics(response) => {
+            throttled(response.throttle_time_ms, list(&response.topics, created))
+        }
+        ResponseBody::DeleteTopics(response) => {
+            let deleted = list(&response.responses, |topic| {
+                let name = topic.name.as_ref().map_or("null", Str::as_str);
+                format!("{name}: {}", outcome(topic.error_code, topic.error_message.as_ref()))
+            });
+            throttled(response.throttle_time_ms, deleted)
+        }
+        ResponseBody::CreatePartitions(response) => {
+            let topics = list(&response.results, |topic| {
+                format!("{}: {}", topic.name, outcome(topic.error_code, topic.error_message.as_ref()))
+            });
+            throttled(response.throttle_time_ms, topics)
+        }
+        ResponseBody::AlterConfigs(response) => list(&response.responses, |one| {
+            format!("'{}': {}", one.resource_name, outcome(one.error_code, one.error_message.as_ref()))
+        }),
+        ResponseBody::IncrementalAlterConfigs(response) => list(&response.responses, |one| {
+            format!("'{}': {}", one.resource_name, outcome(one.error_code, one.error_message.as_ref()))
+        }),
         ResponseBody::UpdateFeatures(response) => {
             outcome(response.error_code, response.error_message.as_ref())
         }
-        ResponseBody::ElectLeaders(response) => list(
-            response
+        ResponseBody::ElectLeaders(response) => {
+            let all = response
                 .replica_election_results
                 .iter()
-                .flat_map(|topic| topic.partition_result.iter().map(move |one| (topic, one)))
-                .map(|(topic, one)| {
-                    let outcome = outcome(one.error_code, one.error_message.as_ref());
-                    format!("{}-{}: {outcome}", topic.topic, one.partition_id)
-                })
-                .collect(),
-        ),
+                .flat_map(|topic| topic.partition_result.iter().map(move |one| (topic, one)));
+            list(all, |(topic, one)| {
+                let outcome = outcome(one.error_code, one.error_message.as_ref());
+                format!("{}-{}: {outcome}", topic.topic, one.partition_id)
+            })
+        }
+        ResponseBody::AssignReplicasToDirs(response) => {
+            let topics = response.directories.iter().flat_map(|directory| &directory.topics);
+            list(topics.flat_map(|topic| &topic.partitions), |one| {
+                format!("{}: {}", one.partition_index, ErrorCode::from_code(one.error_code))
+            })
+        }
+        ResponseBody::DescribeQuorum(response) => {
+            list(response.topics.iter().flat_map(|topic| &topic.partitions), quorum)
+        }
+        other => of_a_node(other),
+    }
+}
+
+/// Answers to what brokers and controllers ask for themselves.
+fn of_a_node(response: &ResponseBody) -> String {
+    match response {
         ResponseBody::AllocateProducerIds(response) => format!(
             "{} first={} count={}",
             ErrorCode::from_code(response.error_code),
@@ -340,42 +317,38 @@ pub fn response(response: &ResponseBody) -> String {
         ResponseBody::ControllerRegistration(response) => {
             outcome(response.error_code, response.error_message.as_ref())
         }
-        ResponseBody::AssignReplicasToDirs(response) => list(
-            response
-                .directories
-                .iter()
-                .flat_map(|directory| &directory.topics)
-                .flat_map(|topic| &topic.partitions)
-                .map(|one| format!("{}: {}", one.partition_index, ErrorCode::from_code(one.error_code)))
-                .collect(),
-        ),
-        ResponseBody::DescribeQuorum(response) => list(
-            response
-                .topics
-                .iter()
-                .flat_map(|topic| &topic.partitions)
-                .map(|partition| {
-                    let voters: Vec<String> = partition
-                        .current_voters
-                        .iter()
-                        .map(|voter| {
-                            format!(
-                                "{}@{} end={}",
-                                voter.replica_id, voter.replica_directory_id, voter.log_end_offset
-                            )
-                        })
-                        .collect();
-                    format!(
-                        "{} leader={} epoch={} high-watermark={} voters={}",
-                        ErrorCode::from_code(partition.error_code),
-                        partition.leader_id,
-                        partition.leader_epoch,
-                        partition.high_watermark,
-                        voters.join(" ")
-                    )
-                })
-                .collect(),
-        ),
         other => super::access::response(other),
     }
+}
+
+fn created(topic: &CreatableTopicResult) -> String {
+    let outcome = outcome(topic.error_code, topic.error_message.as_ref());
+    match topic.error_code {
+        0 => format!(
+            "{}: {outcome} partitions={} replicas={} configs={}",
+            topic.name,
+            topic.num_partitions,
+            topic.replication_factor,
+            topic.configs.as_ref().map_or(0, Vec::len)
+        ),
+        _ => format!("{}: {outcome}", topic.name),
+    }
+}
+
+fn quorum(partition: &describe_quorum_response::PartitionData) -> String {
+    let voters: Vec<String> = partition
+        .current_voters
+        .iter()
+        .map(|voter| {
+            format!("{}@{} end={}", voter.replica_id, voter.replica_directory_id, voter.log_end_offset)
+        })
+        .collect();
+    format!(
+        "{} leader={} epoch={} high-watermark={} voters={}",
+        ErrorCode::from_code(partition.error_code),
+        partition.leader_id,
+        partition.leader_epoch,
+        partition.high_watermark,
+        voters.join(" ")
+    )
 }

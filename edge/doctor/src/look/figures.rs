@@ -68,7 +68,6 @@ fn figures(before: &Scrape, after: &Scrape) -> Figures {
         request_memory_limit: now("barnabas_request_memory_limit_bytes"),
         produce_requests: rise("kafka_server_brokertopicmetrics_totalproducerequests_total"),
         batch_records: histogram("barnabas_batch_records", &[], before, after),
-        batch_bytes: histogram("barnabas_batch_bytes", &[], before, after),
         apis: apis(before, after),
         throttled_requests: rise("barnabas_quota_throttled_requests_total"),
         throttle_seconds: rise("barnabas_quota_throttle_seconds_total"),

@@ -395,7 +395,8 @@ fn what_cannot_be_compacted_is_named_and_the_others_go_on() {
     std::fs::write(to.join("partition.metadata"), format!("version: 0\ntopic_id: {id}")).expect("written");
     let first = to.join("00000000000000000000.log");
     let mut bytes = std::fs::read(&first).expect("a segment");
-    bytes[70_000] ^= 1;
+    // In the records of the first batch. The segment is short if a pass has compacted it before the stop.
+    bytes[100] ^= 1;
     std::fs::write(&first, bytes).expect("written");
     node.set_overrides(&QUICK);
     node.launch();

@@ -146,9 +146,6 @@ fn voters_move_from_files_into_the_log_and_can_change_then() {
     assert_eq!(level(&mut cluster.client(follower)), 0, "it was only asked");
     assert_eq!(raise_level(&mut cluster.client(follower), false), (0, String::new()));
     assert_eq!(raise_level(&mut cluster.client(follower), false).0, 0, "it is there already");
-    let lives = |cluster: &Three| -> BTreeMap<i32, DirectoryId> {
-        cluster.nodes.iter().map(|(&id, node)| (id, directory(node))).collect()
-    };
     for node in 1..=3 {
         eventually("every node shows the level", || level(&mut cluster.client(node)) == 1);
         eventually("and who votes from where", || voters(&mut cluster.client(node)) == lives(&cluster));
@@ -159,7 +156,20 @@ fn voters_move_from_files_into_the_log_and_can_change_then() {
         says(&cluster.nodes[&node], &said);
     }
 
-    // All of them come back from what they wrote, with the voters in their files, which count no longer.
+    all_come_back(&mut cluster);
+    let gone = cluster.follower();
+    one_leaves(&mut cluster, gone);
+    it_comes_back(&mut cluster, gone);
+    cluster.stop();
+}
+
+/// Where each voter has its metadata log.
+fn lives(cluster: &Three) -> BTreeMap<i32, DirectoryId> {
+    cluster.nodes.iter().map(|(&id, node)| (id, directory(node))).collect()
+}
+
+/// From what they wrote, with the voters in their files, which count no longer.
+fn all_come_back(cluster: &mut Three) {
     for node in cluster.nodes.values_mut() {
         node.kill();
     }
@@ -167,10 +177,11 @@ fn voters_move_from_files_into_the_log_and_can_change_then() {
     cluster.nodes.values_mut().for_each(TestNode::await_answer);
     cluster.await_brokers(&[1, 2, 3]);
     eventually("it knows the level", || level(&mut cluster.client(1)) == 1);
-    eventually("it knows who votes", || voters(&mut cluster.client(1)) == lives(&cluster));
+    eventually("it knows who votes", || voters(&mut cluster.client(1)) == lives(cluster));
+}
 
-    // One leaves, and the others forget its registration once its process is gone.
-    let gone = cluster.follower();
+/// The others forget its registration once its process is gone.
+fn one_leaves(cluster: &mut Three, gone: i32) {
     let asked = (1..=3).find(|&node| node != gone).expect("another");
     let at = directory(&cluster.nodes[&gone]);
     let told = format!("voter {gone} has directory id {at}, not ");
@@ -197,17 +208,21 @@ fn voters_move_from_files_into_the_log_and_can_change_then() {
         panic!("another")
     };
     assert_eq!(answer.error_code, 136, "{answer:?}");
+}
 
-    // It comes back as an observer, registers again, and is added again.
+/// As an observer; it registers again, and is added again.
+fn it_comes_back(cluster: &mut Three, gone: i32) {
+    let at = directory(&cluster.nodes[&gone]);
+    let asked = (1..=3).find(|&node| node != gone).expect("another");
+    let port = cluster.nodes[&asked].controller_port;
     cluster.nodes.get_mut(&gone).expect("there").launch();
     eventually("it is registered again", || controllers(port).len() == 3);
     patiently("it is added", || add(&mut cluster.client(asked), gone, &cluster.nodes[&gone]));
-    eventually("it votes again", || voters(&mut cluster.client(asked)) == lives(&cluster));
+    eventually("it votes again", || voters(&mut cluster.client(asked)) == lives(cluster));
     let added =
         format!("voters of the metadata quorum: added {gone} (directory id {at}); they are 1 (directory id ");
     cluster.nodes.values().for_each(|node| says(node, &added));
     assert_eq!(create(&mut cluster.client(gone), 7, "after", 3, 3), 0);
-    cluster.stop();
 }
 
 #[test]

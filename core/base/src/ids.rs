@@ -1,5 +1,10 @@
 //! Numbers that must not be mixed up: each its own type, each with Kafka's width and sentinel.
 
+pub(crate) mod epochs;
+pub(crate) mod partition_for;
+pub(crate) mod topic;
+pub(crate) mod uuid;
+
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident($int:ty)) => {
         $(#[$doc])*

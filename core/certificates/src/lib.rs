@@ -21,5 +21,5 @@ mod stores;
 
 pub use certificate::{Expiring, Expiry, Facts, MappingRules, check_replacement, rfc2253};
 pub use error::TlsError;
-pub use settings::{ClientAuth, KEY_STORE, Secret, Source, StoreKeys, TRUST_STORE, TlsSettings};
+pub use settings::{ClientAuth, KEY_STORE, Source, StoreKeys, TRUST_STORE, TlsSettings};
 pub use stores::{KeyEntry, Store, private_key};

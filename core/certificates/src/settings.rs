@@ -8,7 +8,7 @@
 //! Source: Kafka `SslConfigs`, `DefaultSslEngineFactory`, `BrokerSecurityConfigs`.
 
 use crate::TlsError;
-use std::fmt;
+use barnabas_base::Secret;
 use std::path::PathBuf;
 use zeroize::Zeroizing;
 
@@ -17,26 +17,6 @@ const FACTORIES: [&str; 2] = [
     "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory",
     "org.apache.kafka.common.security.ssl.CommonNameLoggingSslEngineFactory",
 ];
-
-/// A password or key: never shown, overwritten when it is dropped.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Zeroizing<String>);
-
-impl Secret {
-    pub fn new(text: String) -> Self {
-        Self(Zeroizing::new(text))
-    }
-
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[hidden]")
-    }
-}
 
 /// `ssl.client.auth`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -130,7 +110,7 @@ impl TlsSettings {
         }
         Ok(Self {
             key_store: key_store(&given)?,
-            key_password: given("ssl.key.password").map(Secret::new),
+            key_password: given("ssl.key.password").map(Secret::from),
             trust_store: trust_store(&given)?,
             protocols,
             cipher_suites: list("ssl.cipher.suites"),
@@ -246,7 +226,7 @@ fn key_store(given: &impl Fn(&str) -> Option<String>) -> Result<Option<Source>, 
     check_type("ssl.keystore.type", kind.as_deref())?;
     let location = given("ssl.keystore.location");
     let (key, chain) = (given("ssl.keystore.key"), given("ssl.keystore.certificate.chain"));
-    let password = given("ssl.keystore.password").map(Secret::new);
+    let password = given("ssl.keystore.password").map(Secret::from);
     const EXAMPLE: &str = "ssl.keystore.location=/etc/barnabas/broker.p12";
     match (location, key, chain) {
         (Some(_), Some(_), _) | (Some(_), _, Some(_)) => Err(TlsError::new(
@@ -261,7 +241,7 @@ fn key_store(given: &impl Fn(&str) -> Option<String>) -> Result<Option<Source>, 
         (None, Some(key), Some(chain)) => {
             check_pem_password("ssl.keystore.password", Some("PEM"), password.as_ref())?;
             let text = Zeroizing::new(key);
-            Ok(Some(Source::Inline(Secret::new(format!("{}\n{chain}", *text)))))
+            Ok(Some(Source::Inline(Secret::from(format!("{}\n{chain}", *text)))))
         }
         (None, Some(_), None) => Err(TlsError::new(
             "ssl.keystore.certificate.chain",
@@ -283,7 +263,7 @@ fn key_store(given: &impl Fn(&str) -> Option<String>) -> Result<Option<Source>, 
 fn trust_store(given: &impl Fn(&str) -> Option<String>) -> Result<Option<Source>, TlsError> {
     let kind = given("ssl.truststore.type");
     check_type("ssl.truststore.type", kind.as_deref())?;
-    let password = given("ssl.truststore.password").map(Secret::new);
+    let password = given("ssl.truststore.password").map(Secret::from);
     const EXAMPLE: &str = "ssl.truststore.location=/etc/barnabas/ca.pem";
     match (given("ssl.truststore.location"), given("ssl.truststore.certificates")) {
         (Some(_), Some(_)) => Err(TlsError::new(
@@ -297,7 +277,7 @@ fn trust_store(given: &impl Fn(&str) -> Option<String>) -> Result<Option<Source>
         }
         (None, Some(text)) => {
             check_pem_password("ssl.truststore.password", Some("PEM"), password.as_ref())?;
-            Ok(Some(Source::Inline(Secret::new(text))))
+            Ok(Some(Source::Inline(Secret::from(text))))
         }
         (None, None) if password.is_some() => {
             Err(TlsError::new("ssl.truststore.password", "is set, but no trust store is", EXAMPLE))

@@ -19,7 +19,8 @@ mod tests;
 
 pub use pem::private_key;
 
-use crate::settings::{Secret, Source};
+use crate::settings::Source;
+use barnabas_base::Secret;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 /// A private key with its certificates, the key's own first.
@@ -47,7 +48,7 @@ impl Store {
             Source::File { password, .. } => password.as_ref(),
             Source::Inline(_) => None,
         };
-        open(bytes, password.map(Secret::expose), key_password.map(Secret::expose))
+        open(bytes, password.and_then(Secret::text), key_password.and_then(Secret::text))
     }
 
     /// The certificates that a trust store trusts. Java takes the first certificate of a key's chain for a trusted one,

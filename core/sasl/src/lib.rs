@@ -14,7 +14,6 @@
 //! | `scram` | SCRAM-SHA-256 and SCRAM-SHA-512, both sides (RFC 5802, RFC 7677) |
 //! | `oauth` | OAUTHBEARER: its messages (RFC 7628) |
 //! | `refusal` | why a login failed, and how much of that the client may read |
-//! | `secret` | bytes that are zeroed after use and never printed |
 //!
 //! Always true:
 //! 1. a client that fails cannot tell an unknown user from a wrong password, by text or by the work done
@@ -32,7 +31,6 @@ pub mod oauth;
 pub mod plain;
 mod refusal;
 pub mod scram;
-mod secret;
 
+pub use barnabas_base::Secret;
 pub use refusal::{Login, Refusal};
-pub use secret::Secret;

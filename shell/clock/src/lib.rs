@@ -21,6 +21,11 @@ pub fn since(earlier: Instant) -> Duration {
     earlier.elapsed()
 }
 
+/// The moment of a timer, as core takes it.
+pub fn monotonic(at: Instant) -> MonotonicMs {
+    MonotonicMs(at.saturating_duration_since(*BEGINNING).as_millis() as u64)
+}
+
 /// Nanoseconds since the process's clock began. 0: it did not happen.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp(pub u64);

@@ -2,7 +2,7 @@
 //!
 //! It writes no file, and forgets nothing by itself: the key is handed out, to be kept by the operator.
 
-use barnabas_certificates::Secret;
+use barnabas_base::Secret;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, Error,
     ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, date_time_ymd,
@@ -56,7 +56,7 @@ impl Authority {
 
     /// PKCS#8, PEM.
     pub fn key(&self) -> Secret {
-        Secret::new(self.0.key().serialize_pem())
+        Secret::from(self.0.key().serialize_pem())
     }
 
     /// A key and a certificate of `CN=name` for `hosts` (names or addresses), as a server and as a client.
@@ -71,7 +71,7 @@ impl Authority {
         params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate().map_err(text)?;
         let chain = params.signed_by(&key, &self.0).map_err(text)?.pem();
-        Ok(Issued { key: Secret::new(key.serialize_pem()), chain })
+        Ok(Issued { key: Secret::from(key.serialize_pem()), chain })
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(facts.subject, "CN=node-1");
         assert_eq!(facts.names, ["dns:localhost", "ip:[127, 0, 0, 1]"]);
         assert_eq!(facts.not_after_s, now_s as i64 + 3 * 86_400);
-        assert!(issued.key.expose().contains("PRIVATE KEY"));
+        assert!(issued.key.text().unwrap_or_default().contains("PRIVATE KEY"));
         assert!(!format!("{issued:?} {ca:?}").contains("PRIVATE KEY"));
     }
 

@@ -33,7 +33,7 @@ mod stores;
 mod suites;
 
 pub use authority::{Authority, Issued, Validity};
-pub use barnabas_certificates::{ClientAuth, Expiring, Expiry, Secret, Source, TlsError, TlsSettings};
+pub use barnabas_certificates::{ClientAuth, Expiring, Expiry, Source, TlsError, TlsSettings};
 pub use client::ClientTls;
 pub use server::ServerTls;
 pub use session::{Arrived, OUT_PLAIN_MAX, Session, SessionError, with_out};

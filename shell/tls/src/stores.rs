@@ -12,7 +12,8 @@ pub mod loaded;
 pub mod material;
 pub mod trust;
 
-use barnabas_certificates::{Secret, Source, Store};
+use barnabas_base::Secret;
+use barnabas_certificates::{Source, Store};
 use std::path::Path;
 
 /// Far above the size of any key store; a path that names something else is refused before it fills the memory.
@@ -33,7 +34,7 @@ impl Content {
     /// The file cannot be read, in words.
     pub fn read(source: &Source) -> Result<Self, String> {
         let bytes = match source {
-            Source::Inline(text) => text.expose().as_bytes().to_vec(),
+            Source::Inline(text) => text.bytes().to_vec(),
             Source::File { path, .. } => read_file(path)?,
         };
         Ok(Self(zeroize::Zeroizing::new(bytes)))

@@ -26,7 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "barnabas-identity",
         &["base", "wire", "metadata", "config", "metadata-log", "quorum", "sasl", "storage"],
     ),
-    ("barnabas-certificates", &[]),
+    ("barnabas-certificates", &["base"]),
     ("barnabas-sasl", &["base", "wire", "certificates"]),
     ("barnabas-amqp", &["base"]),
     ("barnabas-api", &["base", "wire", "metadata", "security", "telemetry"]),

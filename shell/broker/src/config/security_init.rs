@@ -69,13 +69,13 @@ fn init(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let (cluster_id, users) = (random_uuid().to_string(), [User::random(ADMIN), User::random(BROKER)]);
     let authority = Authority::new("Barnabas cluster", Validity { now_s, days: AUTHORITY_DAYS })?;
     folder.write("ca/ca.pem", &authority.certificate())?;
-    folder.write_secret("ca/ca.key", authority.key().expose())?;
+    folder.write_secret("ca/ca.key", authority.key().text().unwrap_or_default())?;
     for node in &nodes {
         let name = format!("node-{}", node.id);
         let issued =
             authority.issue(&name, std::slice::from_ref(&node.host), Validity { now_s, days: NODE_DAYS })?;
         folder.write(&format!("{name}/ca.pem"), &authority.certificate())?;
-        let store = files::joined(issued.key.expose(), &issued.chain);
+        let store = files::joined(issued.key.text().unwrap_or_default(), &issued.chain);
         folder.write_secret(&format!("{name}/node.pem"), store.text().unwrap_or_default())?;
         for user in &users {
             folder.write_secret(&format!("{name}/{}.scram", user.name), &user.credential)?;

@@ -1,268 +1,68 @@
-//! What happens again and again, and is to be said at once but not each time: the first time, and from then on once a
-//! minute with the number of times in between.
-//!
-//! Without a clock of its own: the caller passes the time. Bounded: [`KEYS_MAX`] keys at once have entries of their
-//! own, until they have been silent for [`AGAIN`]. All others share one entry, so that they log one line more in
-//! all. With [`GroupedRateLimit`] each client has places of its own: none hides what another caused.
+//! What happens again and again, and is to be said at once but not each time: core/base's limits, shared between
+//! threads. One lock each, held for a look-up.
 //!
 //! Used by quorum_worker/peers.rs, requests/quorum/identity_mismatch.rs and server/lifecycle.rs, of nodes that are not
 //! of this cluster or not who they say; by partition_worker/replication/repair.rs, of leaders whose records are
 //! damaged.
 
-use std::collections::HashMap;
-use std::fmt;
+use barnabas_base::{DurationMs, RateLimit};
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A key is logged again after so long; a key that was silent for so long counts as new.
-pub const AGAIN: Duration = Duration::from_secs(60);
-/// IdentityMismatches may come from any number of addresses.
-const KEYS_MAX: usize = 64;
+pub use barnabas_base::Unsaid;
 
-/// Groups with places of their own, and the places of each. All others share as many places as one has.
-const GROUPS_MAX: usize = 256;
-const GROUP_KEYS_MAX: usize = 16;
-
-/// One lock, held for a look-up.
+/// See [`RateLimit`].
 #[derive(Debug)]
-pub struct LogRateLimit<K>(Mutex<Known<K>>);
+pub struct LogRateLimit<K>(Mutex<RateLimit<K>>);
 
-/// As [`LogRateLimit`], for what many may cause: a group's keys take no place from another's.
+/// See [`barnabas_base::GroupedRateLimit`].
 #[derive(Debug)]
-pub struct GroupedRateLimit<G, K>(Mutex<Groups<G, K>>);
+pub struct GroupedRateLimit<G, K>(Mutex<barnabas_base::GroupedRateLimit<G, K>>);
 
-#[derive(Debug)]
-struct Groups<G, K> {
-    of: HashMap<G, Known<K>>,
-    rest: Known<K>,
-}
-
-#[derive(Debug)]
-struct Known<K> {
-    keys_max: usize,
-    of: HashMap<K, Times>,
-    /// Of those for whom there is no place.
-    rest: Times,
-}
-
+/// See [`barnabas_base::Burst`].
 #[derive(Debug, Default)]
-struct Times {
-    /// Since when it has not been silent, and when it last happened; `None`: never yet.
-    lasts: Option<(Instant, Instant)>,
-    said: Option<Instant>,
-    unsaid: u64,
-}
-
-impl Times {
-    fn is_silent(&self, now: Instant) -> bool {
-        self.lasts.is_none_or(|(_, last)| now.saturating_duration_since(last) >= AGAIN)
-    }
-
-    fn happened(&mut self, patience: Duration, now: Instant) -> Option<Unsaid> {
-        if self.is_silent(now) {
-            (self.lasts, self.said) = (Some((now, now)), None);
-        }
-        let (since, last) = self.lasts.get_or_insert((now, now));
-        *last = now;
-        let is_due = match self.said {
-            None => now.saturating_duration_since(*since) >= patience,
-            Some(said) => now.saturating_duration_since(said) >= AGAIN,
-        };
-        if !is_due {
-            self.unsaid += u64::from(self.said.is_some());
-            return None;
-        }
-        self.said = Some(now);
-        Some(Unsaid(std::mem::take(&mut self.unsaid)))
-    }
-}
-
-/// How often something was not said since it was last. Shown as the end of a sentence, or not at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unsaid(pub u64);
-
-impl fmt::Display for Unsaid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            0 => Ok(()),
-            times => write!(f, " ({times} more since this was last said)"),
-        }
-    }
-}
+pub struct Burst(Mutex<barnabas_base::Burst>);
 
 impl<K> Default for LogRateLimit<K> {
     fn default() -> Self {
-        Self(Mutex::new(Known::new(KEYS_MAX)))
+        Self(Mutex::default())
     }
 }
 
 impl<G, K> Default for GroupedRateLimit<G, K> {
     fn default() -> Self {
-        Self(Mutex::new(Groups { of: HashMap::new(), rest: Known::new(GROUP_KEYS_MAX) }))
-    }
-}
-
-impl<G: Hash + Eq + Clone, K: Hash + Eq + Clone> GroupedRateLimit<G, K> {
-    /// As [`LogRateLimit::happened`].
-    pub fn happened(&self, group: &G, key: &K, now: Instant) -> Option<Unsaid> {
-        let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Groups { of, rest } = &mut *groups;
-        if of.len() >= GROUPS_MAX && !of.contains_key(group) {
-            of.retain(|_, known| !known.is_silent(now));
-        }
-        let has_place = of.len() < GROUPS_MAX || of.contains_key(group);
-        let known = match has_place {
-            true => of.entry(group.clone()).or_insert_with(|| Known::new(GROUP_KEYS_MAX)),
-            false => rest,
-        };
-        known.times(key, now).happened(Duration::ZERO, now)
+        Self(Mutex::default())
     }
 }
 
 impl<K: Hash + Eq + Clone> LogRateLimit<K> {
     /// It has happened: whether it is to be said now.
     pub fn happened(&self, key: &K, now: Instant) -> Option<Unsaid> {
-        self.lasts(key, Duration::ZERO, now)
+        locked(&self.0).happened(key, barnabas_clock::monotonic(now))
     }
 
     /// It has happened: whether it has gone on for `patience`, and is to be said now.
     pub fn lasts(&self, key: &K, patience: Duration, now: Instant) -> Option<Unsaid> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.times(key, now).happened(patience, now)
+        let patience = DurationMs(i64::try_from(patience.as_millis()).unwrap_or(i64::MAX));
+        locked(&self.0).lasts(key, patience, barnabas_clock::monotonic(now))
     }
 }
 
-impl<K> Known<K> {
-    fn new(keys_max: usize) -> Self {
-        Self { keys_max, of: HashMap::new(), rest: Times::default() }
+impl<G: Hash + Eq + Clone, K: Hash + Eq + Clone> GroupedRateLimit<G, K> {
+    /// As [`LogRateLimit::happened`].
+    pub fn happened(&self, group: &G, key: &K, now: Instant) -> Option<Unsaid> {
+        locked(&self.0).happened(group, key, barnabas_clock::monotonic(now))
     }
-
-    fn is_silent(&self, now: Instant) -> bool {
-        self.rest.is_silent(now) && self.of.values().all(|times| times.is_silent(now))
-    }
-}
-
-impl<K: Hash + Eq + Clone> Known<K> {
-    fn times(&mut self, key: &K, now: Instant) -> &mut Times {
-        let Self { keys_max, of, rest } = self;
-        if of.len() >= *keys_max && !of.contains_key(key) {
-            of.retain(|_, times| !times.is_silent(now));
-            if of.len() >= *keys_max {
-                return rest;
-            }
-        }
-        of.entry(key.clone()).or_default()
-    }
-}
-
-/// So many lines in a minute are changes of state; more are one client's doing.
-const BURST_MAX: u32 = 120;
-
-/// Lines that are each worth reading, up to [`BURST_MAX`] a minute.
-#[derive(Debug, Default)]
-pub struct Burst(Mutex<Minute>);
-
-#[derive(Debug, Default)]
-struct Minute {
-    began: Option<Instant>,
-    said: u32,
-    unsaid: u64,
 }
 
 impl Burst {
     /// It has happened: whether it is to be said now.
     pub fn happened(&self, now: Instant) -> Option<Unsaid> {
-        let mut minute = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if minute.began.is_none_or(|began| now.saturating_duration_since(began) >= AGAIN) {
-            (minute.began, minute.said) = (Some(now), 0);
-        }
-        if minute.said >= BURST_MAX {
-            minute.unsaid += 1;
-            return None;
-        }
-        minute.said += 1;
-        Some(Unsaid(std::mem::take(&mut minute.unsaid)))
+        locked(&self.0).happened(barnabas_clock::monotonic(now))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn burst_is_written_whole_and_a_flood_is_counted() {
-        let (burst, start) = (Burst::default(), barnabas_clock::now());
-        let said = |at_s: u64| burst.happened(start + Duration::from_secs(at_s));
-        assert_eq!((0..1_000).filter_map(|_| said(1)).collect::<Vec<_>>(), [Unsaid(0); BURST_MAX as usize]);
-        assert_eq!(said(59), None);
-        assert_eq!(said(62), Some(Unsaid(1_000 - u64::from(BURST_MAX) + 1)));
-        assert_eq!(said(63), Some(Unsaid(0)));
-    }
-
-    #[test]
-    fn first_event_is_logged_and_then_one_a_minute_with_a_count() {
-        let (seldom, start) = (LogRateLimit::default(), barnabas_clock::now());
-        let said =
-            |key: &'static str, at_ms: u64| seldom.happened(&key, start + Duration::from_millis(at_ms));
-        assert_eq!(said("a", 0), Some(Unsaid(0)));
-        // 30 a second for a minute and a half.
-        let of_a: Vec<Unsaid> = (1..2_700).filter_map(|time| said("a", time * 1_000 / 30)).collect();
-        assert_eq!(of_a, [Unsaid(1_799)]);
-        assert_eq!(said("b", 90_000), Some(Unsaid(0)), "another key is logged at once");
-        assert_eq!(Unsaid(1_799).to_string(), " (1799 more since this was last said)");
-        assert_eq!(Unsaid(0).to_string(), "");
-    }
-
-    #[test]
-    fn what_passes_by_itself_is_not_said() {
-        let (seldom, start) = (LogRateLimit::default(), barnabas_clock::now());
-        let said =
-            |at_s: u64| seldom.lasts(&1, Duration::from_secs(9), start + Duration::from_secs(at_s)).is_some();
-        assert_eq!([0, 3, 8, 9, 10, 68, 69].map(said), [false, false, false, true, false, false, true]);
-        // The same again after an hour has not gone on since then.
-        assert_eq!([3_600, 3_608, 3_609].map(said), [false, false, true]);
-    }
-
-    #[test]
-    fn what_was_not_said_before_the_first_time_is_not_counted() {
-        let (seldom, start) = (LogRateLimit::default(), barnabas_clock::now());
-        let said = |at_s: u64| seldom.lasts(&1, Duration::from_secs(9), start + Duration::from_secs(at_s));
-        let times: Vec<Unsaid> = [0, 5, 9, 10, 40, 69].into_iter().filter_map(said).collect();
-        assert_eq!(times, [Unsaid(0), Unsaid(2)]);
-    }
-
-    #[test]
-    fn one_group_hides_no_other_and_groups_are_bounded() {
-        let (seldom, start) = (GroupedRateLimit::default(), barnabas_clock::now());
-        let said = |group: u32, key: u32| seldom.happened(&group, &key, start).is_some();
-        let of_one = (0..10_000).filter(|key| said(0, *key)).count();
-        assert_eq!(of_one, GROUP_KEYS_MAX + 1);
-        assert!(said(1, 7), "the first of another");
-        assert!(!said(1, 7) && said(1, 8));
-        let of_many = (2..10_000).filter(|group| said(*group, 7)).count();
-        assert_eq!(of_many, GROUPS_MAX - 2 + 1);
-        let later = start + 2 * AGAIN;
-        assert!(seldom.happened(&20_000, &7, later).is_some(), "silent groups make room");
-        assert_eq!(seldom.0.lock().unwrap().of.len(), 1);
-    }
-
-    #[test]
-    fn of_any_number_some_are_named_and_the_rest_share_a_line() {
-        let (seldom, start) = (LogRateLimit::default(), barnabas_clock::now());
-        let round = |from: u32, at_s: u64| {
-            let at = start + Duration::from_secs(at_s);
-            let said = (from..from + 10_000).filter_map(|key| seldom.happened(&key, at));
-            said.collect::<Vec<Unsaid>>()
-        };
-        let first = round(0, 0);
-        assert_eq!(first, [Unsaid(0); KEYS_MAX + 1]);
-        assert_eq!(round(0, 30), []);
-        let again = round(0, 60);
-        assert_eq!(again.len(), KEYS_MAX + 1);
-        assert_eq!(again.iter().map(|unsaid| unsaid.0).max(), Some(2 * (10_000 - KEYS_MAX as u64) - 1));
-        // Those before are silent: others have their places.
-        assert_eq!(round(20_000, 130).len(), KEYS_MAX + 1);
-        assert_eq!(seldom.0.lock().unwrap().of.len(), KEYS_MAX);
-    }
+fn locked<T>(limit: &Mutex<T>) -> MutexGuard<'_, T> {
+    limit.lock().unwrap_or_else(PoisonError::into_inner)
 }

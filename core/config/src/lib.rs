@@ -11,6 +11,10 @@
 //! | `values` | may these values be, each and together |
 //! | `explain` | what becomes of a key here |
 //! | `endpoint` | what does `NAME://host:port` say |
+//! | `sasl` | how does each listener authenticate, and what does this node log in with |
+//! | `insecure` | may its listeners be open, and which settings protect nothing |
+//! | `machine` | what may each part open, and which values does the machine not hold |
+//! | `security_init` | what does `barnabas security init` make |
 //! | `node_config` | what is the node, made of its keys |
 //! | `node_config/listeners` | which sockets does it open, and what are others told |
 //! | `node_config/follow` | which keys follow an override of `listeners` |
@@ -20,8 +24,12 @@
 
 mod endpoint;
 mod explain;
+pub mod insecure;
+pub mod machine;
 mod node_config;
 mod properties;
+pub mod sasl;
+pub mod security_init;
 mod settings;
 mod values;
 

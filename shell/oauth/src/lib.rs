@@ -24,4 +24,4 @@ mod validator;
 pub use issuer_keys::IssuerKeys;
 pub use signatures::AwsSignatures;
 pub use tokens::{TokenSource, read_tokens};
-pub use validator::{check_token, read_validator};
+pub use validator::{check_stores, check_token};

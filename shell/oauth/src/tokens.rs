@@ -35,7 +35,7 @@ pub fn read_tokens(
 ) -> Result<TokenSettings, OAuthError> {
     let settings = TokenSettings::read(get, module, allowed)?;
     if let Way::Issuer(issuer) = &settings.way {
-        check_stores(issuer.tls.as_ref())?;
+        issuer.tls.as_ref().map_or(Ok(()), check_stores)?;
     }
     Ok(settings)
 }

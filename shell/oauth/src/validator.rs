@@ -3,26 +3,9 @@
 use crate::issuer_keys::IssuerKeys;
 use crate::signatures::AwsSignatures;
 use barnabas_base::TimestampMs;
-use barnabas_sasl::Secret;
-use barnabas_sasl::oauth::settings::{Allowed, OAuthError, Validator, of_login_module};
+use barnabas_sasl::oauth::settings::{OAuthError, Validator, of_login_module};
 use barnabas_sasl::oauth::{Bearer, Fault};
 use barnabas_tls::{ClientTls, TlsSettings};
-
-/// Reads a listener's keys (see [`Validator::read`]) and the stores that they name.
-///
-/// # Errors
-/// The first value that cannot be, or that is missing.
-pub fn read_validator(
-    get: &dyn Fn(&str) -> Option<String>,
-    options: &[(String, Secret)],
-    allowed: &Allowed,
-) -> Result<Validator, OAuthError> {
-    let validator = Validator::read(get, options, allowed)?;
-    if let Validator::Signed { keys, .. } = &validator {
-        check_stores(keys.tls.as_ref())?;
-    }
-    Ok(validator)
-}
 
 /// Judges a token. `keys`: those of [`Validator::Signed`]'s settings. Does not wait: where the key is unknown, the
 /// token is refused and the keys are fetched meanwhile, as in Kafka.
@@ -43,9 +26,11 @@ pub fn check_token(
     checked
 }
 
-/// The stores of TLS are checked by reading them.
-pub(crate) fn check_stores(tls: Option<&TlsSettings>) -> Result<(), OAuthError> {
-    let Some(settings) = tls else { return Ok(()) };
+/// Checks the stores of TLS by reading them.
+///
+/// # Errors
+/// One cannot be read, or holds no certificates.
+pub fn check_stores(settings: &TlsSettings) -> Result<(), OAuthError> {
     ClientTls::load(settings.clone()).map(drop).map_err(of_login_module)
 }
 

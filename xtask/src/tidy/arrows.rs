@@ -12,7 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-messages", &["base"]),
     ("barnabas-wire", &["base", "messages"]),
     ("barnabas-metadata", &["base", "wire"]),
-    ("barnabas-config", &["base", "metadata"]),
+    ("barnabas-config", &["base", "metadata", "certificates", "sasl"]),
     ("barnabas-security", &["base", "metadata"]),
     ("barnabas-telemetry", &["base", "wire", "metadata"]),
     ("barnabas-partition", &["base"]),

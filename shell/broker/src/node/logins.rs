@@ -6,9 +6,10 @@
 //!
 //! Neighbours: requests/connection/login.rs, which authenticates clients; shell/net's links, which log in.
 
-use crate::config::sasl::{self, OwnLogin, SaslConfig, SaslListener};
+use crate::config::sasl;
 use arc_swap::ArcSwap;
 use barnabas_base::{Map, MonotonicMs, Text, TimestampMs};
+use barnabas_config::sasl::{OwnLogin, SaslConfig, SaslListener};
 use barnabas_config::{ConfigError, Listeners};
 use barnabas_metadata::Image;
 use barnabas_metadata::access::{Scram, ScramMechanism};

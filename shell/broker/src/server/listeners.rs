@@ -5,7 +5,6 @@
 
 pub mod console;
 pub mod handshakes;
-pub mod insecure;
 pub mod peer_addresses;
 
 use super::Failure;

@@ -7,7 +7,7 @@ use super::identity::{begin, identify, look, open_directories, take};
 use super::lifecycle::{self, Lifecycle};
 use super::listeners::console::OwnConsole;
 use super::listeners::handshakes::{self, Handshakes};
-use super::listeners::{accept_early, bind, insecure, peer_addresses};
+use super::listeners::{accept_early, bind, peer_addresses};
 use super::membership::{Joining, Member, wait_for_image};
 use super::memory;
 use super::signals::Signals;
@@ -33,15 +33,14 @@ use crate::upkeep::put_aside;
 use crate::upkeep::scrub;
 use barnabas_base::Uuid;
 use barnabas_clock::Clock;
-use barnabas_config::ConfigError;
-use barnabas_config::Listener;
-use barnabas_config::NodeConfig;
+use barnabas_config::{ConfigError, Listener, NodeConfig, insecure};
 use barnabas_disk::LinuxDisk;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metrics::{Meter, endpoint};
 use barnabas_net::Acceptor;
 use barnabas_sasl::scram::TokenKey;
 use barnabas_storage::Disk;
+use barnabas_tls::ServerTls;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
@@ -70,7 +69,7 @@ pub fn start(
     in_force::check(&broker_config, &*disk, &places, memory_bytes)?;
     let tls = NodeTls::load(config)?;
     let (acceptors, listeners, connection_places) = bind(config, &broker_config, descriptors.connections)?;
-    insecure::check(&broker_config, &listeners, &tls)?;
+    check_open_listeners(&broker_config, &listeners, &tls)?;
     let (metrics_listener, console) = listen_for_http(&broker_config, &listeners, &logins)?;
     // Up to here the disk is as it was.
     let mut log_dirs = open_directories(config, &disk, places)?;
@@ -129,6 +128,21 @@ fn listen_for_http(
         .map_err(|error| ConfigError::value(endpoint::KEY, error.to_string(), endpoint::EXAMPLE))?;
     let console = OwnConsole::start(broker_config, listeners, |place| logins.listener(place))?;
     Ok((metrics, console))
+}
+
+/// See [`insecure::check`].
+fn check_open_listeners(
+    config: &BrokerConfig,
+    listeners: &[(Listener, SocketAddr)],
+    tls: &NodeTls,
+) -> Result<(), ConfigError> {
+    let asks =
+        |at: usize| tls.listeners.get(at).and_then(Option::as_deref).is_some_and(ServerTls::requires_clients);
+    let (warnings, verdict) = insecure::check(config, listeners, asks);
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    verdict
 }
 
 /// Starts the threads, and waits in between until the node knows its cluster.

@@ -1,7 +1,8 @@
 //! What is in force where the machine has a say: judged before anything is written, and said once at each start.
 //!
-//! core/metadata's table knows the range of each key; here is what depends on the machine: its memory, the size of each
-//! directory's file system, how large a file this process may write. docs/SETTINGS.md says the same rules in words.
+//! core/metadata's table knows the range of each key. What depends on the machine is measured here and judged by
+//! core/config/src/machine.rs: its memory, the size of each directory's file system. How large a file this process may
+//! write is judged here.
 
 use crate::log_dirs::directories::places::{parent, space};
 use crate::log_dirs::directories::{Directories, Directory};
@@ -9,6 +10,7 @@ use crate::log_dirs::full::{self, MIN_FREE};
 use crate::log_dirs::journal_thread::journal_config;
 use crate::node::Node;
 use barnabas_config::ConfigError;
+use barnabas_config::machine::{check_file_system, check_memory};
 use barnabas_identity::Place;
 
 use barnabas_metadata::config::BrokerConfig;
@@ -31,24 +33,11 @@ pub fn check(
     places: &[Place],
     memory_bytes: u64,
 ) -> Result<(), ConfigError> {
-    let given = |key: &'static str| u64::try_from(config.long(key)).ok();
-    const CACHE: &str = "log.cache.bytes";
-    if let Some(bytes) = given(CACHE).filter(|bytes| *bytes > memory_bytes / 2) {
-        let problem =
-            format!("{bytes} bytes are more than half of this machine's memory of {memory_bytes} bytes");
-        return Err(ConfigError::value(CACHE, problem, format!("{CACHE}=536870912")));
-    }
+    check_memory(config, memory_bytes)?;
     for place in places.iter().filter(|place| place.holds_partitions && place.problem.is_none()) {
         // One that cannot be asked says so when it is written to.
         let Some(space) = space(place, disk) else { continue };
-        let larger_than = |key: &'static str, most: u64, of: &str, example: &str| {
-            let Some(bytes) = given(key).filter(|bytes| *bytes > most) else { return Ok(()) };
-            let (path, total) = (place.path.display(), space.total);
-            let problem = format!("{bytes} bytes are more than {of} of {path}, which has {total} bytes");
-            Err(ConfigError::value(key, problem, format!("{key}={example}")))
-        };
-        larger_than("log.journal.bytes", space.total / 2, "half of the file system", "268435456")?;
-        larger_than("log.dir.min.free.bytes", space.total, "the file system", "1073741824")?;
+        check_file_system(config, &place.path, space.total)?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 use super::*;
 use barnabas_issuer::{SigningKey, token};
+use barnabas_sasl::oauth::settings::Allowed;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -12,7 +13,11 @@ const NOW: TimestampMs = TimestampMs(1_000_000_000);
 
 fn read_with(pairs: &[(&str, &str)], allowed: &Allowed) -> Result<Validator, OAuthError> {
     let get = |key: &str| pairs.iter().rev().find(|pair| pair.0 == key).map(|pair| pair.1.to_owned());
-    read_validator(&get, &[], allowed)
+    let validator = Validator::read(&get, &[], allowed)?;
+    if let Validator::Signed { keys, .. } = &validator {
+        keys.tls.as_ref().map_or(Ok(()), check_stores)?;
+    }
+    Ok(validator)
 }
 
 /// A listener whose keys come from a file with one key of each sort.

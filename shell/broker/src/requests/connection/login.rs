@@ -15,7 +15,6 @@
 //! Source: Kafka 4 `KafkaChannel`, `Selector`, `Processor.processCompletedReceives`.
 
 use super::{Queue, State, Waiting, answered};
-use crate::config::sasl::SaslListener;
 use crate::node::logins;
 use crate::node::workers::complaints::{Cause, LoginFailure};
 use crate::requests::call::Call;
@@ -23,6 +22,7 @@ use crate::requests::cluster;
 use crate::requests::session::Session;
 use barnabas_api::k18_api_versions;
 use barnabas_base::TimestampMs;
+use barnabas_config::sasl::SaslListener;
 use barnabas_metadata::Image;
 use barnabas_metrics::Stamp;
 use barnabas_net::links;

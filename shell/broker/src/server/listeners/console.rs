@@ -3,10 +3,10 @@
 //!
 //! It starts before the logs are recovered, so that `/livez` answers meanwhile; `/readyz` says what lacks.
 
-use crate::config::sasl::SaslListener;
 use crate::node::Node;
 use crate::server::Failure;
 use barnabas_base::BrokerEpoch;
+use barnabas_config::sasl::SaslListener;
 use barnabas_config::{ConfigError, Listener, SecurityProtocol};
 use barnabas_console::{Check, Console, EXAMPLE, KEY, Settings, Standing};
 use barnabas_metadata::config::BrokerConfig;

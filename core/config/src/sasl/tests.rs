@@ -1,7 +1,7 @@
 //! Which settings of SASL start a node, and what the others are told.
 
 use super::*;
-use barnabas_config::{NodeConfig, Settings, check_values};
+use crate::{NodeConfig, Settings, check_values};
 
 const PLAIN: &str = "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"n\" password=\"s3cret\" \
                      user_alice=\"t0psecret\";";
@@ -23,7 +23,8 @@ fn read_with(pairs: &[(&str, &str)], file: &str) -> Result<SaslConfig, ConfigErr
     pairs.iter().for_each(|(key, value)| settings.replace(key, (*value).to_owned()));
     let node = NodeConfig::read(settings)?;
     let (config, _) = check_values(&node.settings).expect("each value is sound");
-    read(&config, &node.listeners, &jaas::parse_file(file).expect("a file"))
+    let file = jaas::parse_file(file).expect("a file");
+    read(&config, &node.listeners, &Given { file: &file, jvm_options: None, check_stores: &|_| Ok(()) })
 }
 
 fn refused(pairs: &[(&str, &str)]) -> String {

@@ -3,31 +3,29 @@
 //!
 //! Kafka has no such check. What counts is the address that was bound, not its name: `localhost` is a loopback address
 //! or is none.
+//!
+//! Neighbour: shell/broker/src/server/start.rs, which binds.
 
-use crate::config::tls::NodeTls;
-use barnabas_config::{ConfigError, Listener, SecurityProtocol};
+use crate::{ConfigError, Listener, SecurityProtocol};
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_tls::ServerTls;
 use std::net::SocketAddr;
 
 const KEY: &str = "insecure.listeners.allowed";
 
-/// Judges the bound listeners.
+/// Judges the bound listeners. `requires_certificates`: by their places. Returns what an operator is warned of in any
+/// case, and the verdict.
 ///
 /// # Errors
 /// One of them is open, and the key is not set.
 pub fn check(
     config: &BrokerConfig,
     listeners: &[(Listener, SocketAddr)],
-    tls: &NodeTls,
-) -> Result<(), ConfigError> {
-    for unused in without_effect(config, listeners) {
-        tracing::warn!("{unused}");
-    }
+    requires_certificates: impl Fn(usize) -> bool,
+) -> (Vec<String>, Result<(), ConfigError>) {
+    let mut warnings = without_effect(config, listeners);
     let is_allowed = config.value(KEY) == Some("true");
     for (at, (listener, address)) in listeners.iter().enumerate() {
-        let tls = tls.listeners.get(at).and_then(Option::as_deref);
-        if !is_open(listener, *address, tls.is_some_and(ServerTls::requires_clients)) {
+        if !is_open(listener, *address, requires_certificates(at)) {
             continue;
         }
         let name = format!("{}://{address} ({})", listener.endpoint.listener, listener.protocol);
@@ -36,13 +34,13 @@ pub fn check(
                 "is not true, and the listener {name} takes clients of other machines without authentication. Set it if \
                  that is meant; else bind to 127.0.0.1, or use SASL_SSL (barnabas security init makes all that it needs)"
             );
-            return Err(ConfigError::value(KEY, problem, format!("{KEY}=true")));
+            return (warnings, Err(ConfigError::value(KEY, problem, format!("{KEY}=true"))));
         }
-        tracing::warn!(
+        warnings.push(format!(
             "the listener {name} takes clients of other machines without authentication; {KEY} allows it"
-        );
+        ));
     }
-    Ok(())
+    (warnings, Ok(()))
 }
 
 /// Settings that were to protect the node, where nothing uses them.
@@ -87,7 +85,7 @@ fn is_open(listener: &Listener, address: SocketAddr, requires_certificates: bool
 #[cfg(test)]
 mod tests {
     use super::*;
-    use barnabas_config::{Endpoint, ListenerName, Settings, check_values};
+    use crate::{Endpoint, ListenerName, Settings, check_values};
 
     fn listener(protocol: SecurityProtocol) -> Listener {
         let endpoint = Endpoint { listener: ListenerName::new("X"), host: String::new(), port: 1 };
@@ -141,13 +139,18 @@ mod tests {
         let checked = |value: &str| {
             let mut settings = Settings::default();
             settings.replace(KEY, value.to_owned());
+            settings.replace("ssl.client.auth", "required".to_owned());
             let (config, _) = check_values(&settings).expect("sound");
-            check(&config, &bound, &NodeTls::default())
+            check(&config, &bound, |_| false)
         };
-        let refused = checked("false").expect_err("refused").to_string();
+        let (warnings, verdict) = checked("false");
+        let refused = verdict.expect_err("refused").to_string();
         assert!(refused.contains("X://0.0.0.0:9092 (PLAINTEXT)"), "{refused}");
         assert!(refused.ends_with("Example: insecure.listeners.allowed=true"), "{refused}");
-        checked("true").expect("allowed");
+        assert!(warnings.len() == 1 && warnings[0].starts_with("ssl.client.auth"), "{warnings:?}");
+        let (warnings, verdict) = checked("true");
+        verdict.expect("allowed");
+        assert_eq!(warnings.len(), 2, "it is warned of: {warnings:?}");
     }
 
     #[test]

@@ -8,8 +8,17 @@
 //! 1. no subject holds a secret: salted passwords, HMACs and values of sensitive configurations are left out
 //! 2. a request has at most [`SUBJECTS_MAX`] subjects, and a text at most [`TEXT_BYTES_MAX`] bytes
 //!
-//! Not here: who asked, from where, in which form that is written (the broker's `node/audit`).
+//! | file | answers |
+//! |---|---|
+//! | `audited/events.rs` | what an event is, and which are wanted |
+//! | `audited/line.rs` | which text is an event |
+//! | `audited/gathered.rs` | which events are one line with a count |
+//!
+//! Not here: the queue, the thread and the files (shell/broker/src/node/audit.rs).
 
+pub mod events;
+pub mod gathered;
+pub mod line;
 mod outcomes;
 mod subjects;
 

@@ -99,5 +99,5 @@ fn controller_listener_names_what_kafkas_does() {
         .filter(|key| key.on_controller() && !is_answered(*key, Listener::Controller))
         .map(ApiKey::number)
         .collect();
-    assert_eq!(left_out, []);
+    assert_eq!(left_out, <[i16; 0]>::default());
 }

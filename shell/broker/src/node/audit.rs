@@ -11,25 +11,20 @@
 //!
 //! | file | answers |
 //! |---|---|
-//! | `audit/line.rs` | which text is an event |
-//! | `audit/gathered.rs` | which events are one line with a count |
+//! | core/api's `audited` | what an event is and which text, which ones are one line with a count |
 //! | `audit/file.rs` | where the line goes, when a new file begins |
 //! | `audit/writer.rs` | the thread |
 //!
 //! Before: requests/session/audited.rs (logins), requests/call/audited.rs (changes), node/cluster/callers.rs (denials).
 
 mod file;
-mod gathered;
-mod line;
 mod writer;
 
-use barnabas_api::Client;
-use barnabas_api::audited::Subject;
-use barnabas_base::{BrokerId, Text, TimestampMs};
+use barnabas_api::audited::events::{Event, Kind, Kinds, QUEUE_EVENTS_MAX};
+use barnabas_base::BrokerId;
 use barnabas_config::ConfigError;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metrics::Meter;
-use barnabas_wire::ApiKey;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,50 +38,6 @@ use writer::Writer;
 pub const FILE: &str = "audit.log.file";
 const EVENTS: &str = "audit.log.events";
 
-/// Events that wait for the writer; most of them are one line of a few hundred bytes.
-const QUEUE_EVENTS_MAX: usize = 8192;
-/// What logins and denials may fill.
-const QUEUE_OTHERS_MAX: usize = QUEUE_EVENTS_MAX / 4 * 3;
-
-/// What happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    Login,
-    FailedLogin,
-    Denied,
-    /// Shadow mode: it was allowed.
-    WouldDeny,
-    Change,
-}
-
-/// A client, as its request names it and as its connection proved.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Who {
-    /// Empty: nothing was proved.
-    pub principal: Text,
-    pub client_id: Option<Text>,
-    /// The address, without the port.
-    pub host: Text,
-    pub listener: Text,
-    /// The principal of the broker that forwards the request.
-    pub via: Option<Text>,
-    /// How it logged in.
-    pub mechanism: Option<&'static str>,
-}
-
-/// One event. A change has a subject for each resource, others one or none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    pub kind: Kind,
-    pub at: TimestampMs,
-    pub who: Who,
-    pub request: Option<ApiKey>,
-    /// Each with `success`, or the name of its error.
-    pub what: Vec<(Subject, &'static str)>,
-    /// Why a login failed.
-    pub reason: Option<String>,
-}
-
 /// `None`: the writer is to end.
 type Queued = Option<Box<Event>>;
 
@@ -99,15 +50,6 @@ pub struct Settings {
     kinds: Kinds,
 }
 
-/// Which events are wanted.
-#[derive(Debug, Clone, Copy, Default)]
-struct Kinds {
-    logins: bool,
-    failed_logins: bool,
-    denials: bool,
-    changes: bool,
-}
-
 /// See the file's header.
 #[derive(Debug)]
 pub struct Audit {
@@ -118,19 +60,6 @@ pub struct Audit {
     /// Until the thread is started.
     writer: Mutex<Option<(Writer, Receiver<Queued>)>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl Who {
-    pub fn of(client: &Client) -> Self {
-        Self {
-            principal: client.principal.clone(),
-            client_id: client.client_id.clone(),
-            host: Text::from(client.host.trim_start_matches('/')),
-            listener: client.listener.clone(),
-            via: None,
-            mechanism: None,
-        }
-    }
 }
 
 impl Settings {
@@ -154,41 +83,11 @@ impl Settings {
             let value = config.value(key).and_then(|value| value.parse().ok());
             value.expect("invariant: the table has checked that it is a number")
         };
-        let kinds = Kinds::parse(config.value(EVENTS).unwrap_or_default())?;
+        let kinds = Kinds::parse(config.value(EVENTS).unwrap_or_default()).map_err(|problem| {
+            ConfigError::value(EVENTS, problem, "audit.log.events=failed-logins,changes")
+        })?;
         let (file_bytes_max, files_max) = (number("audit.log.file.bytes.max"), number("audit.log.files.max"));
         Ok(Some(Self { file, file_bytes_max, files_max, kinds }))
-    }
-}
-
-impl Kinds {
-    fn parse(text: &str) -> Result<Self, ConfigError> {
-        let mut kinds = Self::default();
-        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-            match word {
-                "logins" => kinds.logins = true,
-                "failed-logins" => kinds.failed_logins = true,
-                "denials" => kinds.denials = true,
-                "changes" => kinds.changes = true,
-                other => {
-                    let problem = format!("{other:?} is none of logins, failed-logins, denials, changes");
-                    return Err(ConfigError::value(
-                        EVENTS,
-                        problem,
-                        "audit.log.events=failed-logins,changes",
-                    ));
-                }
-            }
-        }
-        Ok(kinds)
-    }
-
-    fn has(self, kind: Kind) -> bool {
-        match kind {
-            Kind::Login => self.logins,
-            Kind::FailedLogin => self.failed_logins,
-            Kind::Denied | Kind::WouldDeny => self.denials,
-            Kind::Change => self.changes,
-        }
     }
 }
 
@@ -226,8 +125,7 @@ impl Audit {
     /// Hands in an event. Never waits.
     pub fn note(&self, event: Event) {
         let Some(queue) = self.queue.as_ref().filter(|_| self.kinds.has(event.kind)) else { return };
-        let room = if event.kind == Kind::Change { QUEUE_EVENTS_MAX } else { QUEUE_OTHERS_MAX };
-        if self.waiting.load(Ordering::Relaxed) >= room {
+        if self.waiting.load(Ordering::Relaxed) >= event.kind.room() {
             self.meter.audit.dropped.one();
             return;
         }

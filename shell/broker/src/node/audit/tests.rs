@@ -1,9 +1,7 @@
 use super::file::Files;
-use super::gathered::Gathered;
-use super::line::{bodies, line};
 use super::*;
-use barnabas_api::audited::Edit;
-use std::time::Duration;
+use barnabas_api::audited::events::Who;
+use barnabas_base::{Text, TimestampMs};
 
 fn event(kind: Kind) -> Event {
     let who = Who {
@@ -38,75 +36,6 @@ impl Drop for Dir {
 }
 
 #[test]
-fn change_is_one_json_object_a_line() {
-    let edit = Edit { name: "retention.ms".to_owned(), from: None, to: Some("1".to_owned()) };
-    let subject = Subject {
-        operation: "ALTER_CONFIGS",
-        resource_type: "TOPIC",
-        name: "t\u{2028}".to_owned(),
-        edits: vec![edit],
-    };
-    let change = Event {
-        request: Some(ApiKey::IncrementalAlterConfigs),
-        what: vec![(subject, "success")],
-        ..event(Kind::Change)
-    };
-    let body = &bodies(&change)[0].0;
-    let text = line(TimestampMs(0), BrokerId(1), body, 1);
-    assert_eq!(text.matches('\n').count(), 1, "{text}");
-    let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(value["time"], "1970-01-01T00:00:00.000Z");
-    assert_eq!(
-        (&value["event"], &value["outcome"], &value["node"]),
-        (&"change".into(), &"success".into(), &1.into())
-    );
-    assert_eq!((&value["client_id"], &value["resource"]), (&"c\"\n".into(), &"t\u{2028}".into()));
-    assert_eq!(value["changes"], serde_json::json!([{"name": "retention.ms", "to": "1"}]));
-    assert!(value.get("count").is_none() && value.get("reason").is_none(), "{text}");
-}
-
-#[test]
-fn repeated_event_is_written_once_a_minute_with_a_count() {
-    let (mut gathered, begun) = (Gathered::default(), barnabas_clock::now());
-    let body = &bodies(&event(Kind::FailedLogin))[0].0;
-    let happened = |gathered: &mut Gathered, s: i64| {
-        gathered.happened(
-            Kind::FailedLogin,
-            body,
-            TimestampMs(s * 1000),
-            begun + Duration::from_secs(s as u64),
-        )
-    };
-    assert!(happened(&mut gathered, 0));
-    assert!(!happened(&mut gathered, 1) && !happened(&mut gathered, 2));
-    let due = |gathered: &mut Gathered, s| {
-        gathered.due(BrokerId(1), TimestampMs(0), begun + Duration::from_secs(s), false)
-    };
-    assert!(due(&mut gathered, 59).is_empty());
-    let lines = due(&mut gathered, 60);
-    assert!(lines.len() == 1 && lines[0].ends_with(",\"count\":2}\n"), "{lines:?}");
-    assert!(lines[0].contains("00:00:02.000Z"), "{lines:?}");
-    // A silent minute ends it: the next one is new.
-    assert!(due(&mut gathered, 120).is_empty());
-    assert!(happened(&mut gathered, 121));
-}
-
-#[test]
-fn different_events_beyond_the_bound_are_counted() {
-    let (mut gathered, now) = (Gathered::default(), barnabas_clock::now());
-    let written = (0..5000)
-        .filter(|at| gathered.happened(Kind::Denied, &format!("{{\"n\":{at}}}"), TimestampMs(0), now));
-    assert_eq!(written.count(), 4096);
-    assert!(gathered.happened(Kind::Login, "{}", TimestampMs(0), now), "each kind has its own");
-    let lines = gathered.due(BrokerId(1), TimestampMs(0), now + Duration::from_secs(60), false);
-    assert!(
-        lines.len() == 1 && lines[0].contains("left_out") && lines[0].contains("\"count\":904}"),
-        "{lines:?}"
-    );
-    assert!(gathered.happened(Kind::Denied, "{\"n\":-1}", TimestampMs(0), now));
-}
-
-#[test]
 fn files_are_bounded_by_size_and_number() {
     let dir = Dir::new("rotation");
     let path = dir.0.join("audit.log");
@@ -137,9 +66,9 @@ fn full_queue_drops_logins_before_changes_and_counts_them() {
     let audit = Audit::open(Some(settings), BrokerId(1), meter.clone()).expect("opened");
     assert!(audit.wants(Kind::Login) && !audit.wants(Kind::Denied));
     // Its thread does not run yet: nothing leaves the queue.
-    (0..QUEUE_OTHERS_MAX + 10).for_each(|_| audit.note(event(Kind::Login)));
+    (0..Kind::Login.room() + 10).for_each(|_| audit.note(event(Kind::Login)));
     assert_eq!(meter.audit.dropped.get(), 10);
-    let left = QUEUE_EVENTS_MAX - QUEUE_OTHERS_MAX;
+    let left = QUEUE_EVENTS_MAX - Kind::Login.room();
     (0..left + 5).for_each(|_| audit.note(event(Kind::Change)));
     assert_eq!((meter.audit.dropped.get(), meter.audit.taken.get()), (15, QUEUE_EVENTS_MAX as u64));
     audit.start().expect("a thread");

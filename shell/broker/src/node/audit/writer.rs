@@ -1,10 +1,11 @@
 //! The thread that writes the audit log.
 
 use super::file::Files;
-use super::gathered::Gathered;
-use super::line::{bodies, line, notice};
-use super::{Event, Kind, Queued, Settings};
+use super::{Queued, Settings};
 use crate::node::log_rate_limit::LogRateLimit;
+use barnabas_api::audited::events::Event;
+use barnabas_api::audited::gathered::Gathered;
+use barnabas_api::audited::line::notice;
 use barnabas_base::BrokerId;
 use barnabas_clock::Clock;
 use barnabas_metrics::Meter;
@@ -86,18 +87,12 @@ impl Writer {
 
     fn take(&mut self, event: &Event) {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        let now = barnabas_clock::now();
-        for (body, outcome) in bodies(event) {
-            let is_made = event.kind == Kind::Change && outcome == "success";
-            if is_made || self.gathered.happened(event.kind, &body, event.at, now) {
-                self.lines.push(line(event.at, self.node, &body, 1));
-            }
-        }
+        self.gathered.take(event, self.node, self.clock.monotonic(), &mut self.lines);
     }
 
     fn tick(&mut self, is_last: bool) {
         let wall = self.clock.wall();
-        self.lines.extend(self.gathered.due(self.node, wall, barnabas_clock::now(), is_last));
+        self.lines.extend(self.gathered.due(self.node, wall, self.clock.monotonic(), is_last));
         let dropped = self.meter.audit.dropped.get();
         if dropped > self.dropped_said {
             let count = dropped - self.dropped_said;

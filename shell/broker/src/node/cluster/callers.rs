@@ -12,9 +12,9 @@
 //! The authorizer is kept by the node's view of the cluster; core/api asks.
 
 use crate::node::Node;
-use crate::node::audit::{Event, Kind, Who};
 use crate::node::cluster::authority::Standard;
 use barnabas_api::audited::Subject;
+use barnabas_api::audited::events::{Event, Kind, Who};
 use barnabas_api::{Access, Client, Decisions, Denials, Judge};
 use barnabas_base::Text;
 use barnabas_security::acl::CLUSTER_NAME;

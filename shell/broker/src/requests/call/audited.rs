@@ -7,8 +7,8 @@
 //! What changes: core/api's `audited`. After: node/audit.rs.
 
 use super::{Answer, Call, Started, Starting};
-use crate::node::audit::{Event, Kind, Who};
 use barnabas_api::audited::Asked;
+use barnabas_api::audited::events::{Event, Kind, Who};
 use barnabas_base::{ErrorCode, Text};
 use barnabas_wire::RequestBody;
 

@@ -4,7 +4,7 @@
 
 use super::Session;
 use crate::node::Node;
-use crate::node::audit::{Event, Kind, Who};
+use barnabas_api::audited::events::{Event, Kind, Who};
 use barnabas_base::Text;
 use barnabas_sasl::exchange::Failure;
 use std::net::SocketAddr;

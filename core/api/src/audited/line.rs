@@ -3,8 +3,8 @@
 //! `time`, `node`, `event`, `outcome`, `principal`, `client_id`, `host`, `listener`, `mechanism`, `via`, `request`,
 //! `operation`, `resource_type`, `resource`, `changes`, `reason`, `count`. docs/SECURITY.md says what they mean.
 
-use super::{Event, Kind, Who};
-use barnabas_api::audited::{Edit, Subject};
+use super::events::{Event, Kind, Who};
+use super::{Edit, Subject};
 use barnabas_base::{BrokerId, Date, TimestampMs};
 
 /// Of what clients choose freely.
@@ -111,7 +111,7 @@ fn edit(edit: &Edit) -> String {
 }
 
 /// A line of the log itself, about `count` events that are not in it.
-pub(super) fn notice(at: TimestampMs, node: BrokerId, event: &str, reason: &str, count: u64) -> String {
+pub fn notice(at: TimestampMs, node: BrokerId, event: &str, reason: &str, count: u64) -> String {
     let mut object = Object::new();
     object.texts([("event", Some(event)), ("reason", Some(reason))]);
     object.raw("count", &count.to_string());
@@ -119,7 +119,7 @@ pub(super) fn notice(at: TimestampMs, node: BrokerId, event: &str, reason: &str,
 }
 
 /// The line, with its end.
-pub(super) fn line(at: TimestampMs, node: BrokerId, body: &str, count: u64) -> String {
+pub fn line(at: TimestampMs, node: BrokerId, body: &str, count: u64) -> String {
     let rest = body.strip_prefix('{').and_then(|body| body.strip_suffix('}')).unwrap_or(body);
     let count = if count > 1 { format!(",\"count\":{count}") } else { String::new() };
     format!("{{\"time\":\"{}\",\"node\":{},{rest}{count}}}\n", time(at), node.get())

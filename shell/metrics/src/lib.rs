@@ -10,30 +10,29 @@
 //! | `counters.rs` | how often did rare things happen |
 //! | `clients.rs` | which client ids have figures of their own |
 //! | `threads.rs` | how much CPU has each thread taken; what does the process hold |
-//! | `families.rs` | every metric: name, type, labels, Kafka's name, meaning (docs/METRICS.md) |
-//! | `text.rs` | how is that written for Prometheus |
 //! | `reader.rs` | the thread that collects when a reader asks |
 //! | `endpoint.rs` | HTTP: `GET /metrics` on `metrics.listener` |
 //!
 //! The thread that does the work counts, in memory that no other thread writes. Reading adds the threads up and stops
 //! none of them. What the system knows at any time (a thread's CPU time) is not counted at all.
 //!
+//! Which metrics there are, and how they are written: core/exposition.
+//!
 //! Knows nothing of the broker: shell/broker/src/server/exporter.rs collects the values that a page shows.
 
 pub mod clients;
 pub mod counters;
 pub mod endpoint;
-pub mod families;
 pub mod histogram;
 pub mod reader;
 pub mod recorder;
 pub mod requests;
 pub mod storage;
-pub mod text;
 pub mod threads;
 pub mod tracks;
 
 pub use barnabas_clock::Stamp;
+pub use barnabas_exposition::{families, text};
 pub use counters::{Counter, Meter};
 pub use reader::Detail;
 pub use recorder::{Recorder, WorkerCells};

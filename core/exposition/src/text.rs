@@ -1,10 +1,10 @@
 //! The text that Prometheus reads (exposition format 0.0.4): a head for each family, a line for each sample.
 //!
-//! Always true: a family is begun once, its samples stand together, and it is one of [`super::families::FAMILIES`] or a
+//! Always true: a family is begun once, its samples stand together, and it is one of [`crate::families::FAMILIES`] or a
 //! client's ([`PUSHED`]).
 
+use crate::buckets::Counts;
 use crate::families::{FAMILIES, Family, Kind};
-use crate::histogram::Counts;
 use std::fmt::Write;
 
 /// Labels of a sample: names and values.

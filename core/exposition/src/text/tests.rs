@@ -1,12 +1,11 @@
 use super::*;
-use crate::histogram::{Histogram, Scale};
+use crate::buckets::Scale;
+use crate::buckets::tests::counted;
 
 #[test]
 fn a_page_with_one_of_each() {
     let mut page = Page::default();
-    let histogram = Histogram::new(Scale::Nanoseconds);
-    [1_000_000, 2_000_000, 40_000_000].into_iter().for_each(|ns| histogram.record(ns));
-    let all = histogram.counts();
+    let all = counted(Scale::Nanoseconds, &[1_000_000, 2_000_000, 40_000_000]);
     page.count(
         "kafka_network_requestmetrics_requests_total",
         &[("request", "Produce"), ("version", "13")],
@@ -15,9 +14,8 @@ fn a_page_with_one_of_each() {
     let summary = Summary { all: &all, recent: &all, requests: (4, 4), unit: 1_000_000 };
     page.summary("kafka_network_requestmetrics_totaltimems", &[("request", "Produce")], &summary);
     page.value("kafka_log_logmanager_logdirectoryoffline", &[("logDirectory", "/a\"b\\c\nd")], 1.0);
-    let sizes = Histogram::new(Scale::Count);
-    [1, 4, 5, 100].into_iter().for_each(|size| sizes.record(size));
-    page.sizes("barnabas_batch_records", &[], &sizes.counts(), 4, 2);
+    let sizes = counted(Scale::Count, &[1, 4, 5, 100]);
+    page.sizes("barnabas_batch_records", &[], &sizes, 4, 2);
     page.times("barnabas_worker_turn_seconds", &[("worker", "0")], &all, true);
     let expected = "\
 # HELP kafka_network_requestmetrics_requests_total Requests answered

@@ -8,7 +8,7 @@ use std::path::Path;
 const HEAD: &str = "\
 # Metrics
 
-<!-- Written by shell/metrics/src/families/tests.rs from shell/metrics/src/families.rs. -->
+<!-- Written by core/exposition/src/families/tests.rs from core/exposition/src/families.rs. -->
 
 `metrics.listener=127.0.0.1:9404` in the settings, and `GET /metrics` there answers with these, in the text that Prometheus reads. It is off
 unless it is set. `barnabas hotspots --bootstrap-server …` shows where the time goes without it.

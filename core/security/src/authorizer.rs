@@ -5,6 +5,8 @@
 //!
 //! Source: Kafka 4.4 `StandardAuthorizerData.authorize`, `findAclRule`, `findResult`.
 
+pub mod settings;
+
 use barnabas_base::Offset;
 use barnabas_metadata::Image;
 

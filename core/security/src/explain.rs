@@ -3,6 +3,10 @@
 //! These look at every ACL, one after the other: they answer people, not requests. They name the ACLs that
 //! [`crate::Authorizer::decide`] found.
 
+mod denied;
+
+pub use denied::why_denied;
+
 use barnabas_base::{Text, Uuid};
 use barnabas_metadata::access::{Acl, Acls};
 

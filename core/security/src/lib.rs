@@ -25,6 +25,7 @@ pub mod review;
 mod super_users;
 
 pub use acl::{Operation, PatternType, Permission, ResourceType};
+pub use authorizer::settings::AuthorizerSettings;
 pub use authorizer::{Authorizer, Caller, Verdict};
 pub use filter::{AclFilter, FilterError};
 pub use host::{Cidr, Host};

@@ -5,6 +5,7 @@
 //!
 //! | file | answers |
 //! |---|---|
+//! | `quotas/accounts.rs` | which account does a client have, and what does its use cost it |
 //! | `quotas/bucket.rs` | how much may be used at once after a pause (quotas of the controller) |
 //! | `quotas/connections.rs` | how long a new connection waits, and whether its address has made too many |
 //! | `quotas/limits.rs` | which quota applies to a user and client id, and whom it is shared with |
@@ -14,6 +15,7 @@
 //! Source: KIP-13, KIP-55, KIP-124, KIP-219, KIP-599, KIP-612; Kafka `ClientQuotaManager`, `QuotaUtils`, `Rate`,
 //! `SampledStat`.
 
+pub mod accounts;
 mod bucket;
 pub mod connections;
 pub mod limits;

@@ -42,6 +42,16 @@ pub enum Answer {
     Close,
 }
 
+impl Answer {
+    /// What is sent, where it is there as a whole.
+    pub fn body(&self) -> Option<&ResponseBody> {
+        match self {
+            Self::Reply(body) | Self::Held(body, _) => Some(body),
+            Self::Pieces(_) | Self::Nothing | Self::Close => None,
+        }
+    }
+}
+
 /// An answer that is still to come.
 pub type Waiting = Pin<Box<dyn Future<Output = Answer>>>;
 

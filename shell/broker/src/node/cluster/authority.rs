@@ -15,14 +15,9 @@ use barnabas_config::ConfigError;
 use barnabas_metadata::Image;
 use barnabas_metadata::access::Acls;
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_security::{Authorizer, Operation, ResourceType, SuperUsers};
+use barnabas_security::{Authorizer, AuthorizerSettings, Operation, ResourceType, SuperUsers};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-
-pub const CLASS: &str = "authorizer.class.name";
-pub const SUPER_USERS: &str = "super.users";
-pub const SHADOW: &str = "authorizer.shadow";
-pub const ALLOW_EVERYONE: &str = "allow.everyone.if.no.acl.found";
 
 /// A denial as the log tells denials apart.
 pub type Denial = (Operation, ResourceType, Text);
@@ -47,49 +42,20 @@ pub struct Standard {
     pub denials: GroupedRateLimit<Text, Denial>,
 }
 
-/// What the file says of authorization.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Configured {
-    super_users: SuperUsers,
-    allow_everyone: bool,
-    is_shadow: bool,
-}
-
 /// # Errors
 /// `super.users` names no principals.
 pub fn check(config: &BrokerConfig) -> Result<(), ConfigError> {
-    let Some(configured) = configured(config)? else { return Ok(()) };
-    let Configured { super_users, allow_everyone, is_shadow } = configured;
-    if is_shadow {
-        tracing::warn!(
-            "{SHADOW} is true: no request is denied. What ACLs would deny is logged as `would be denied`. To enforce \
-             ACLs, remove the setting and restart"
-        );
-    }
-    if super_users.contains("User:ANONYMOUS") {
-        tracing::warn!(
-            "{SUPER_USERS} names User:ANONYMOUS: every client without authentication may do everything"
-        );
-    }
-    if allow_everyone {
-        tracing::warn!("{ALLOW_EVERYONE} is true: every client may do everything to a resource without ACLs");
+    let settings = configured(config)?;
+    for warning in settings.iter().flat_map(AuthorizerSettings::warnings) {
+        tracing::warn!("{warning}");
     }
     Ok(())
 }
 
-/// `None`: no authorizer.
-fn configured(config: &BrokerConfig) -> Result<Option<Configured>, ConfigError> {
-    if config.value(CLASS).is_none_or(|class| class.trim().is_empty()) {
-        return Ok(None);
-    }
-    let given = |key: &str| config.given().get(key).unwrap_or("");
-    let super_users = SuperUsers::parse(given(SUPER_USERS)).map_err(|error| {
-        ConfigError::value(SUPER_USERS, error.to_string(), "super.users=User:admin;User:CN=broker")
-    })?;
-    // As Java's Boolean.parseBoolean: every other word means false.
-    let allow_everyone = given(ALLOW_EVERYONE).trim().eq_ignore_ascii_case("true");
-    let is_shadow = config.value(SHADOW) == Some("true");
-    Ok(Some(Configured { super_users, allow_everyone, is_shadow }))
+fn configured(config: &BrokerConfig) -> Result<Option<AuthorizerSettings>, ConfigError> {
+    AuthorizerSettings::read(config).map_err(|error| {
+        ConfigError::value("super.users", error.to_string(), "super.users=User:admin;User:CN=broker")
+    })
 }
 
 impl Authority {
@@ -98,7 +64,7 @@ impl Authority {
     pub fn new(config: &BrokerConfig) -> Self {
         let configured =
             configured(config).expect("invariant: authority::check has passed this configuration");
-        Self(configured.map(|Configured { super_users, allow_everyone, is_shadow }| {
+        Self(configured.map(|AuthorizerSettings { super_users, allow_everyone, is_shadow }| {
             // Only super users pass before the ACLs are known, whatever holds for resources without ACLs.
             let first = Authorizer::new(&Image::default(), super_users.clone(), false);
             Standard {

@@ -18,7 +18,7 @@ use barnabas_api::audited::events::{Event, Kind, Who};
 use barnabas_api::{Access, Client, Decisions, Denials, Judge};
 use barnabas_base::Text;
 use barnabas_security::acl::CLUSTER_NAME;
-use barnabas_security::explain::{Explanation, Question, explain};
+use barnabas_security::explain::{Question, why_denied};
 use barnabas_security::{Authorizer, Caller as Resolved, Host, Operation, ResourceType, Verdict};
 use barnabas_wire::ApiKey;
 use std::cell::RefCell;
@@ -212,47 +212,6 @@ fn log(
         request = %api,
         "{}: {}{unsaid}",
         if standard.enforces { "denied" } else { "would be denied" },
-        why(standard, &question, verdict)
+        why_denied(&standard.acls(), &question, verdict)
     );
-}
-
-/// The reason, and what to do about it.
-fn why(standard: &Standard, question: &Question<'_>, verdict: Verdict) -> String {
-    if verdict == Verdict::Denied {
-        // The ACLs may be newer than the decision: then the one that denied is gone.
-        let acls = standard.acls();
-        let by =
-            acls.iter().any(|(_, acl)| barnabas_security::explain::decides(acl, question) == Some(false));
-        if !by {
-            return "an ACL denied it, which was removed since".to_owned();
-        }
-        if let Explanation::Denied { acl, .. } = explain(&acls, question, verdict) {
-            let pattern = if acl.pattern_type == 3 { "LITERAL" } else { "PREFIXED" };
-            return format!(
-                "an ACL denies it: principal={:?} host={:?} pattern={pattern} name={:?}",
-                acl.principal, acl.host, acl.resource_name
-            );
-        }
-    }
-    format!("no ACL allows it. To allow it: {}", command(question))
-}
-
-/// The shortest ACL that is missing, as the command that adds it.
-fn command(question: &Question<'_>) -> String {
-    let name = question.resource_name;
-    let resource = match question.resource_type {
-        ResourceType::Topic => format!("--topic {name:?}"),
-        ResourceType::Group => format!("--group {name:?}"),
-        ResourceType::Cluster => "--cluster".to_owned(),
-        ResourceType::TransactionalId => format!("--transactional-id {name:?}"),
-        ResourceType::DelegationToken => format!("--delegation-token {name:?}"),
-        ResourceType::User => format!("--user-principal {name:?}"),
-    };
-    let word = question.operation.name();
-    let words = word.split('_').map(|part| format!("{}{}", &part[..1], part[1..].to_ascii_lowercase()));
-    let operation: String = words.collect();
-    format!(
-        "barnabas acls --add --allow-principal {:?} --operation {operation} {resource}",
-        question.principal
-    )
 }

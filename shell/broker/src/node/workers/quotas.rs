@@ -4,37 +4,21 @@
 //! for each image with other quotas; then a request of a limited client locks one account for a moment. A request of a
 //! client without a limit costs a comparison.
 //!
-//! Accounts are bounded, in number and size. At [`ACCOUNTS_MAX`] those that no connection holds and that have nothing
-//! left to remember go, which is tried once in [`SWEEP_MS`]. If that makes no room, further clients of a user share one
-//! account, with the limit of each: a client that makes up client ids limits itself and its user, and no client is
-//! without a limit. Kafka keeps an account for each, without a bound.
-//!
-//! The connection's side charges and mutes; the sums are core/security's.
+//! The connection's side charges and mutes. Which account a client has, how many there are, and the sums:
+//! core/security/src/quotas/accounts.rs.
 
 use arc_swap::ArcSwap;
 use barnabas_api::Client;
-use barnabas_base::{DurationMs, Map, MonotonicMs, Text};
+use barnabas_base::{DurationMs, MonotonicMs, Text};
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_sasl::scram::digest;
-use barnabas_security::quotas::{Account, Kind, Limits, Rate, Windows};
+use barnabas_security::quotas::accounts::{Accounts, Rates};
+use barnabas_security::quotas::{Account, Kind, Limits, Windows};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// About 1 KiB each.
-const ACCOUNTS_MAX: usize = 50_000;
-/// Shared accounts of users, on top of those. Further users share one in all.
-const SHARED_MAX: usize = 10_000;
-/// Between two looks at all accounts for idle ones.
-const SWEEP_MS: i64 = 1000;
-/// Longer names have accounts under their digests.
-const NAME_BYTES_MAX: usize = 128;
-/// The client id of a shared account.
-const SHARED: &str = "\0shared";
-
-type Rates = [Rate; Kind::ALL.len()];
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// See the file's header.
 #[derive(Debug)]
@@ -44,50 +28,15 @@ pub struct Quotas {
     /// Counts changes of the limits.
     generation: AtomicU64,
     limits: ArcSwap<Limits>,
-    accounts: Mutex<Accounts>,
+    accounts: Mutex<Accounts<Arc<Mutex<Rates>>>>,
     pub figures: [Figures; Kind::ALL.len()],
     /// Look-ups that ended at a shared account.
     pub shared_clients: AtomicU64,
 }
 
-#[derive(Debug, Default)]
-struct Accounts {
-    of: Map<Account, Arc<Mutex<Rates>>>,
-    swept_at: Option<MonotonicMs>,
-    /// Accounts that sweeps looked at.
-    looked_at: u64,
-}
-
-impl Accounts {
-    /// `None`: there are as many as there may be.
-    fn below(&mut self, most: usize, account: &Account) -> Option<Arc<Mutex<Rates>>> {
-        if let Some(known) = self.of.get(account) {
-            return Some(known.clone());
-        }
-        (self.of.len() < most).then(|| self.of.entry(account.clone()).or_default().clone())
-    }
-
-    /// Drops what is idle, unless that was tried just now.
-    fn sweep(&mut self, now: MonotonicMs, windows: Windows) {
-        if self.of.len() < ACCOUNTS_MAX || self.swept_at.is_some_and(|last| now.since(last).0 < SWEEP_MS) {
-            return;
-        }
-        self.swept_at = Some(now);
-        self.looked_at += self.of.len() as u64;
-        let is_idle = |rates: &Mutex<Rates>| {
-            let rates = rates.lock().unwrap_or_else(PoisonError::into_inner);
-            rates.iter().all(|rate| rate.is_idle(now, windows))
-        };
-        self.of.retain(|_, rates| Arc::strong_count(rates) > 1 || !is_idle(rates));
-    }
-}
-
-/// A name as accounts have it.
-fn bounded(name: Text) -> Text {
-    match name.len() > NAME_BYTES_MAX {
-        true => Text::from(STANDARD.encode(digest(name.as_bytes()))),
-        false => name,
-    }
+/// A short name for a long one.
+fn short(name: &str) -> Text {
+    Text::from(STANDARD.encode(digest(name.as_bytes())))
 }
 
 /// What was throttled by one kind of quota.
@@ -148,7 +97,7 @@ impl Quotas {
     }
 
     pub fn accounts(&self) -> usize {
-        self.accounts.lock().unwrap_or_else(PoisonError::into_inner).of.len()
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// The limits of a client now.
@@ -165,52 +114,30 @@ impl Quotas {
         Limited { generation, client: client.clone(), limits }
     }
 
-    fn account(&self, Account { user, client_id }: Account, of: &str, now: MonotonicMs) -> Arc<Mutex<Rates>> {
-        let account = Account { user: bounded(user), client_id: bounded(client_id) };
+    fn account(&self, account: Account, of: &str, now: MonotonicMs) -> Arc<Mutex<Rates>> {
+        let is_idle = |rates: &Arc<Mutex<Rates>>| {
+            Arc::strong_count(rates) == 1 && locked(rates).is_idle(now, self.windows)
+        };
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = accounts.of.get(&account).cloned();
-        if let Some(own) = known.or_else(|| {
-            accounts.sweep(now, self.windows);
-            accounts.below(ACCOUNTS_MAX, &account)
-        }) {
-            return own;
+        let (account, is_shared) = accounts.of(account, of, short, now, is_idle);
+        if is_shared {
+            self.shared_clients.fetch_add(1, Ordering::Relaxed);
         }
-        self.shared_clients.fetch_add(1, Ordering::Relaxed);
-        let shared = |user: Text| Account { user, client_id: Text::from(SHARED) };
-        let of_user = accounts.below(ACCOUNTS_MAX + SHARED_MAX, &shared(bounded(Text::from(of))));
-        of_user.unwrap_or_else(|| accounts.of.entry(shared(Text::from(SHARED))).or_default().clone())
+        account
     }
 
-    /// Counts what a client used. Returns how long it must wait.
+    /// See [`Rates::charge`].
     pub fn charge(&self, limited: &Limited, kind: Kind, used: f64, now: MonotonicMs) -> DurationMs {
         let Some((per_second, rates)) = &limited.limits[kind as usize] else { return DurationMs(0) };
-        let mut rates = rates.lock().unwrap_or_else(PoisonError::into_inner);
-        let rate = &mut rates[kind as usize];
-        rate.record(used, now, self.windows);
-        let wait = rate.wait(*per_second, now, self.windows);
-        // Source: Kafka `ClientRequestQuotaManager`.
-        if kind == Kind::Request { wait.min(self.windows.window()) } else { wait }
+        locked(rates).charge((kind, *per_second), used, now, self.windows)
     }
 
-    /// Counts the records of an answer to a consumer. Returns how long it must wait, and whether the answer leaves
-    /// without the records: then they are not counted.
-    ///
-    /// An account that has used nothing gets its records, however many: a batch may be larger than what the windows
-    /// hold, and Kafka would never answer with it.
+    /// See [`Rates::charge_records`].
     pub fn charge_records(&self, limited: &Limited, bytes: f64, now: MonotonicMs) -> (DurationMs, bool) {
         let Some((per_second, rates)) = &limited.limits[Kind::Fetch as usize] else {
             return (DurationMs(0), false);
         };
-        let mut rates = rates.lock().unwrap_or_else(PoisonError::into_inner);
-        let rate = &mut rates[Kind::Fetch as usize];
-        let is_unused = rate.per_second(now, self.windows) < 1.0;
-        rate.record(bytes, now, self.windows);
-        let wait = rate.wait(*per_second, now, self.windows);
-        let is_withheld = wait.0 > 0 && !is_unused;
-        if is_withheld {
-            rate.record(-bytes, now, self.windows);
-        }
-        (wait, is_withheld)
+        locked(rates).charge_records(*per_second, bytes, now, self.windows)
     }
 
     pub fn throttled(&self, kind: Kind, wait: DurationMs) {
@@ -220,11 +147,16 @@ impl Quotas {
     }
 }
 
+fn locked(rates: &Mutex<Rates>) -> MutexGuard<'_, Rates> {
+    rates.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use barnabas_metadata::access::{ClientQuotas, entity, quota};
     use barnabas_metadata::config::{Properties, StaticConfig};
+    use barnabas_security::quotas::accounts::ACCOUNTS_MAX;
 
     fn quotas(rows: &[(&str, f64)]) -> Quotas {
         let config = BrokerConfig::new(StaticConfig::check(Properties::new()).unwrap().0);
@@ -300,7 +232,7 @@ mod tests {
         let other = quotas.limited(&Arc::new(other), NOW);
         assert_eq!(quotas.charge(&other, Kind::Produce, 1000.0, NOW).0, 0, "another user's");
         assert_eq!(quotas.shared_clients.load(Ordering::Relaxed), 1002);
-        assert_eq!(quotas.accounts.lock().unwrap().looked_at, ACCOUNTS_MAX as u64);
+        assert_eq!(quotas.accounts.lock().unwrap().looked_at(), ACCOUNTS_MAX as u64);
         assert_eq!(quotas.accounts(), ACCOUNTS_MAX + 2);
 
         drop(other);
@@ -317,7 +249,6 @@ mod tests {
             let limited = quotas.limited(&long(id), NOW);
             assert_eq!(quotas.charge(&limited, Kind::Produce, 1000.0, NOW).0 > 0, waits, "{id}");
         }
-        let accounts = quotas.accounts.lock().unwrap();
-        assert!(accounts.of.len() == 2 && accounts.of.keys().all(|of| of.client_id.len() <= NAME_BYTES_MAX));
+        assert_eq!(quotas.accounts(), 2);
     }
 }

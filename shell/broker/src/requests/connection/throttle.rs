@@ -14,9 +14,9 @@ use super::Session;
 use crate::node::cluster::callers::Caller;
 use crate::node::workers::quotas::Limited;
 use crate::requests::call::{Answer, Call};
+use barnabas_api::Client;
 use barnabas_api::k00_produce::forwarding::FORWARDING_CLIENT_ID;
-use barnabas_api::throttled::set_throttle_time;
-use barnabas_api::{Client, k58_envelope};
+use barnabas_api::throttled::{is_exempt, is_mutation, mutation_wait, set_throttle_time, share_record_bytes};
 use barnabas_base::{DurationMs, MonotonicMs};
 use barnabas_security::quotas::Kind;
 use barnabas_wire::messages::FetchRequest;
@@ -58,47 +58,10 @@ impl Charge {
     }
 }
 
-fn is_mutation(api: ApiKey) -> bool {
-    matches!(api, ApiKey::CreateTopics | ApiKey::DeleteTopics | ApiKey::CreatePartitions)
-}
-
-/// How long the controller throttles the client.
-fn mutation_wait(answer: &Answer) -> Option<(Kind, DurationMs)> {
-    let ms = match answer {
-        Answer::Reply(body) | Answer::Held(body, _) => match body {
-            ResponseBody::CreateTopics(response) => response.throttle_time_ms,
-            ResponseBody::DeleteTopics(response) => response.throttle_time_ms,
-            ResponseBody::CreatePartitions(response) => response.throttle_time_ms,
-            _ => 0,
-        },
-        _ => 0,
-    };
-    (ms > 0).then(|| (Kind::Mutation, DurationMs(ms.into())))
-}
-
 /// Whether a broker forwards a batch: its producer is charged where it sent it.
 fn is_handed_on(session: &Session, client: &Client) -> bool {
     client.client_id.as_deref() == Some(FORWARDING_CLIENT_ID)
         && Caller::of(&session.node, &session.callers, client).is_broker()
-}
-
-fn is_exempt(api: ApiKey) -> bool {
-    k58_envelope::is_own(api)
-        || matches!(
-            api,
-            ApiKey::Envelope
-                | ApiKey::FetchSnapshot
-                | ApiKey::Vote
-                | ApiKey::BeginQuorumEpoch
-                | ApiKey::EndQuorumEpoch
-                | ApiKey::UpdateRaftVoter
-                | ApiKey::WriteTxnMarkers
-                | ApiKey::InitializeShareGroupState
-                | ApiKey::ReadShareGroupState
-                | ApiKey::WriteShareGroupState
-                | ApiKey::DeleteShareGroupState
-                | ApiKey::ReadShareGroupStateSummary
-        )
 }
 
 /// Charges a request whose answer is ready.
@@ -109,17 +72,14 @@ pub(super) fn charge(session: &Session, charge: &Charge, answer: &mut Answer) {
     let now = session.node.clock.monotonic();
     let quotas = &session.node.workers.quotas;
     let limited = session.limited(&charge.client, now);
-    let bytes = match answer {
+    let bytes = match &*answer {
         Answer::Nothing => Some((Kind::Produce, f64::from(charge.bytes))),
         Answer::Reply(ResponseBody::Produce(_)) | Answer::Held(ResponseBody::Produce(_), _) => {
             Some((Kind::Produce, f64::from(charge.bytes)))
         }
-        Answer::Reply(body) | Answer::Held(body, _) => {
-            record_bytes(body).map(|bytes| (Kind::Fetch, bytes as f64))
-        }
-        Answer::Pieces(_) | Answer::Close => None,
+        answer => answer.body().and_then(share_record_bytes).map(|bytes| (Kind::Fetch, bytes as f64)),
     };
-    let mut longest = mutation_wait(answer);
+    let mut longest = answer.body().and_then(mutation_wait).map(|wait| (Kind::Mutation, wait));
     let mut spend = |kind, used| {
         let wait = quotas.charge(&limited, kind, used, now);
         if wait.0 > longest.map_or(0, |(_, wait)| wait.0) {
@@ -170,18 +130,6 @@ pub fn charge_records(call: &Call, bytes: u64) -> Fetched {
         session.mute_until(now.plus(wait));
     }
     Fetched { wait, is_withheld }
-}
-
-/// Bytes of records in an answer to a share consumer. [`charge_records`] has charged those of a Fetch.
-fn record_bytes(body: &ResponseBody) -> Option<usize> {
-    let bytes = match body {
-        ResponseBody::ShareFetch(response) => {
-            let partitions = response.responses.iter().flat_map(|topic| &topic.partitions);
-            partitions.map(|one| one.records.as_ref().map_or(0, |records| records.len())).sum()
-        }
-        _ => return None,
-    };
-    Some(bytes)
 }
 
 /// A consumer with a quota gets at most what its windows hold at once: more would keep it waiting for longer than it

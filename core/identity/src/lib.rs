@@ -7,6 +7,7 @@
 //! | `format` | what does formatting write |
 //! | `initial` | what do the flags of `storage format` ask for |
 //! | `scram` | which credentials does the cluster begin with |
+//! | `lifecycle` | what does it do after each answer of the controller |
 //! | `registration` | how does the node present itself, as a broker, a controller, a voter |
 //!
 //! It does not know: how a path is examined, threads, sockets, when the node registers (shell/broker's `server`).
@@ -15,6 +16,7 @@
 
 mod format;
 mod initial;
+pub mod lifecycle;
 mod owner;
 mod place;
 mod registration;

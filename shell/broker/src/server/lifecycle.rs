@@ -18,8 +18,10 @@ use crate::requests::quorum::identity_mismatch;
 use crate::requests::quorum::identity_mismatch::Registrant;
 use crate::upkeep::last_life;
 use crate::upkeep::placement::reports;
-use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode};
-use barnabas_metadata::MetadataVersion;
+use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, ErrorCode};
+use barnabas_identity::lifecycle::{
+    AfterHeartbeat, Life, Unregistered, after_heartbeat, after_registration, must_register, untaken_text,
+};
 use barnabas_quorum::controller::Asked;
 use barnabas_wire::ResponseBody;
 use barnabas_wire::messages::{
@@ -116,14 +118,8 @@ fn is_alone(node: &Node) -> bool {
     node.peers.controller.is_active() && !others
 }
 
-/// The broker is known under this process, and clients may be sent to it.
-fn is_unfenced(node: &Node) -> bool {
-    let image = node.cluster.image.load();
-    let mine = image
-        .cluster
-        .broker(node.identity.broker_id)
-        .filter(|broker| broker.incarnation == node.identity.incarnation);
-    mine.is_some_and(|broker| !broker.fenced)
+fn life(node: &Node) -> Life {
+    Life { broker: node.identity.broker_id, incarnation: node.identity.incarnation }
 }
 
 async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: Arc<Shared>) {
@@ -137,7 +133,7 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
     }
     loop {
         let shutdown_requested = shared.shutdown_requested.load(Ordering::Acquire);
-        if let Some(level) = level_without_my_directories(&node)
+        if let Some(level) = life(&node).level_without_directories(&node.cluster.image.load())
             && told_at.replace(level) != Some(level)
         {
             tracing::info!(
@@ -150,34 +146,33 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
             }
         }
         // A controller never misses the broker of its own process.
-        let is_silent = node.peers.controller.is_active() && is_unfenced(&node) && !shutdown_requested;
+        let is_silent = node.peers.controller.is_active()
+            && life(&node).is_unfenced(&node.cluster.image.load())
+            && !shutdown_requested;
         let mut wake = interval;
         if !is_silent {
             let wants_fence = !shared.is_ready.load(Ordering::Acquire);
             let answer = beat(&node, wants_fence, shutdown_requested).await;
             shared.heard.fetch_add(u64::from(answer.is_some()), Ordering::Relaxed);
-            match answer {
-                Some(response) if response.error_code == ErrorCode::StaleBrokerEpoch.code() => {
+            match after_heartbeat(answer.as_ref(), wants_fence, shutdown_requested) {
+                AfterHeartbeat::RegisterAgain => {
                     note_unknown_epoch(&node);
                     if !register(&node, &registration, &shared).await {
                         return;
                     }
                     wake = Duration::ZERO;
                 }
-                Some(response) if response.error_code != 0 => {
-                    note_refused_heartbeat(&node, response.error_code);
+                AfterHeartbeat::Refused(code) => {
+                    note_refused_heartbeat(&node, code);
                     wake = RETRY;
                 }
-                Some(response) if shutdown_requested => {
-                    if response.should_shut_down {
-                        shared.may_stop.store(true, Ordering::Release);
-                        return;
-                    }
-                    wake = SOON;
+                AfterHeartbeat::Stop => {
+                    shared.may_stop.store(true, Ordering::Release);
+                    return;
                 }
-                Some(response) if response.is_fenced && !wants_fence => wake = SOON,
-                Some(_) => {}
-                None => wake = RETRY,
+                AfterHeartbeat::AskSoon => wake = SOON,
+                AfterHeartbeat::Wait => {}
+                AfterHeartbeat::Unheard => wake = RETRY,
             }
         }
         tokio::select! {
@@ -214,29 +209,6 @@ async fn is_member(node: &Arc<Node>, registration: &BrokerRegistrationRequest, s
     true
 }
 
-/// The cluster's level, if it is one at which directories are known and this process registered at one at which they
-/// were not: its directories could fail unheard.
-///
-/// # Source
-/// KIP-858; Kafka `BrokerRegistrationTracker`.
-fn level_without_my_directories(node: &Node) -> Option<MetadataVersion> {
-    let image = node.cluster.image.load();
-    let level = image.metadata_version();
-    let mine = image
-        .cluster
-        .broker(node.identity.broker_id)
-        .filter(|broker| broker.incarnation == node.identity.incarnation);
-    (level.has_directories() && mine?.log_dirs.is_empty()).then_some(level)
-}
-
-/// Whether the cluster keeps registrations of controllers and has none of this process.
-fn must_register(node: &Node, registration: &ControllerRegistrationRequest) -> bool {
-    let image = node.cluster.image.load();
-    let known = image.cluster.controller(BrokerId(registration.controller_id));
-    let is_known = known.is_some_and(|known| known.incarnation == registration.incarnation_id);
-    !is_known && image.metadata_version().has_controller_registration()
-}
-
 /// Registers this node's controller with the active one: also where it is the quorum's only voter, since tools look for
 /// the active controller among those that are registered (KIP-919), and others may join. One that runs and is forgotten
 /// (UnregisterController, KIP-1312) registers again, as Kafka's does.
@@ -265,7 +237,9 @@ pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistratio
                 {
                     // Not at once: this node's own image may not show it yet.
                     tokio::time::sleep(REGISTERED_CHECK).await;
-                    while !node.shutdown.is_wanted() && !must_register(&node, &registration) {
+                    while !node.shutdown.is_wanted()
+                        && !must_register(&node.cluster.image.load(), &registration)
+                    {
                         tokio::time::sleep(REGISTERED_CHECK).await;
                     }
                     continue;
@@ -287,8 +261,8 @@ pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistratio
 
 /// Registers; `false` if that cannot be: the node stops then.
 async fn register(node: &Arc<Node>, registration: &BrokerRegistrationRequest, shared: &Shared) -> bool {
-    let timeout_ms =
-        node.cluster.config.load().long("initial.broker.registration.timeout.ms").max(0).unsigned_abs();
+    let timeout =
+        DurationMs(node.cluster.config.load().long("initial.broker.registration.timeout.ms").max(0));
     let asked = barnabas_clock::now();
     let (mut has_said, doubles, waits) = (false, LogRateLimit::default(), LogRateLimit::default());
     loop {
@@ -313,44 +287,42 @@ async fn register(node: &Arc<Node>, registration: &BrokerRegistrationRequest, sh
             return false;
         }
         let leader = node.peers.controller.leader();
-        if let Some(why) = refusal(node, code) {
-            tracing::error!(
-                "the active controller (node {leader}) refuses broker {}: {why}",
-                node.identity.broker_id
-            );
-            node.shutdown.failed("this broker cannot register with its cluster");
-            return false;
-        }
-        if barnabas_clock::since(asked) >= Duration::from_millis(timeout_ms) {
-            tracing::error!(
-                %code,
-                "broker {} was not registered by the active controller (node {leader}) within {timeout_ms} ms",
-                node.identity.broker_id
-            );
-            node.shutdown
-                .failed("this broker could not register in time (initial.broker.registration.timeout.ms)");
-            return false;
-        }
-        if code == ErrorCode::DuplicateBrokerRegistration && !std::mem::replace(&mut has_said, true) {
-            tracing::info!(
-                "broker {} is registered by another process with a live session at the active controller \
-                 (node {leader}); waiting for that session to expire. Unless it is a former run of this \
-                 node, two nodes have the same node.id",
-                node.identity.broker_id
-            );
-        }
-        let patience = identity_mismatch::session_timeout(node);
-        if code == ErrorCode::DuplicateBrokerRegistration
-            && let Some(unsaid) = doubles.lasts(&node.identity.broker_id, patience, barnabas_clock::now())
-        {
-            say_double(node, registration, unsaid);
-        }
-        let is_untaken = matches!(code, ErrorCode::NotController | ErrorCode::RequestTimedOut);
-        if is_untaken
-            && barnabas_clock::since(asked) >= Duration::from_millis(timeout_ms / 4)
-            && let Some(unsaid) = waits.happened(&node.identity.broker_id, barnabas_clock::now())
-        {
-            say_untaken(node, leader, unsaid);
+        let asked_for =
+            DurationMs(i64::try_from(barnabas_clock::since(asked).as_millis()).unwrap_or(i64::MAX));
+        match after_registration(code, &node.identity.cluster_id, asked_for, timeout) {
+            Unregistered::Refused(why) => {
+                tracing::error!(
+                    "the active controller (node {leader}) refuses broker {}: {why}",
+                    node.identity.broker_id
+                );
+                node.shutdown.failed("this broker cannot register with its cluster");
+                return false;
+            }
+            Unregistered::TooLate => {
+                tracing::error!(
+                    %code,
+                    "broker {} was not registered by the active controller (node {leader}) within {} ms",
+                    node.identity.broker_id,
+                    timeout.0
+                );
+                node.shutdown.failed(
+                    "this broker could not register in time (initial.broker.registration.timeout.ms)",
+                );
+                return false;
+            }
+            Unregistered::Double => {
+                say_waits_for_double(node, leader, std::mem::replace(&mut has_said, true));
+                let (id, patience) = (node.identity.broker_id, identity_mismatch::session_timeout(node));
+                if let Some(unsaid) = doubles.lasts(&id, patience, barnabas_clock::now()) {
+                    say_double(node, registration, unsaid);
+                }
+            }
+            Unregistered::Untaken => {
+                if let Some(unsaid) = waits.happened(&node.identity.broker_id, barnabas_clock::now()) {
+                    say_untaken(node, leader, unsaid);
+                }
+            }
+            Unregistered::Wait => {}
         }
         tokio::time::sleep(RETRY).await;
     }
@@ -366,18 +338,21 @@ async fn note_life(node: &Arc<Node>) {
 
 /// A cluster that works has registered a broker by now. Said long before the start is given up.
 fn say_untaken(node: &Node, leader: BrokerId, unsaid: Unsaid) {
-    let id = node.identity.broker_id;
-    match leader {
-        BrokerId::NONE => tracing::warn!(
-            "broker {id} is not registered yet and serves no clients: the metadata quorum has no leader, \
-             or its leader is unreachable. More than half of the voters must run; check \
-             controller.quorum.voters and controller.quorum.bootstrap.servers{unsaid}"
-        ),
-        leader => tracing::warn!(
-            "broker {id} is not registered yet and serves no clients: the active controller {leader} is \
-             unreachable, or another process answers at its address. Check that controller.quorum.voters \
-             gives each controller its own address{unsaid}"
-        ),
+    tracing::warn!(
+        "broker {} is not registered yet and serves no clients: {}{unsaid}",
+        node.identity.broker_id,
+        untaken_text(leader)
+    );
+}
+
+fn say_waits_for_double(node: &Node, leader: BrokerId, has_said: bool) {
+    if !has_said {
+        tracing::info!(
+            "broker {} is registered by another process with a live session at the active controller \
+             (node {leader}); waiting for that session to expire. Unless it is a former run of this \
+             node, two nodes have the same node.id",
+            node.identity.broker_id
+        );
     }
 }
 
@@ -393,26 +368,6 @@ fn say_double(node: &Node, registration: &BrokerRegistrationRequest, unsaid: Uns
         node.identity.broker_id,
         other.as_deref().unwrap_or("is another process"),
     );
-}
-
-/// What waiting does not cure.
-fn refusal(node: &Node, code: ErrorCode) -> Option<String> {
-    match code {
-        ErrorCode::InconsistentClusterId => Some(format!(
-            "this node is of cluster {} and the controller of another one. Check controller.quorum.voters, \
-             controller.quorum.bootstrap.servers and the cluster.id in meta.properties of both",
-            node.identity.cluster_id
-        )),
-        ErrorCode::UnsupportedVersion => {
-            Some("the cluster is at a level of a feature that this version does not support".to_owned())
-        }
-        ErrorCode::InvalidRegistration => Some(
-            "its registration is invalid: is a log directory's id (directory.id in meta.properties) that of another broker? A \
-             directory must not be copied from node to node"
-                .to_owned(),
-        ),
-        _ => None,
-    }
 }
 
 async fn beat(node: &Node, want_fence: bool, want_shut_down: bool) -> Option<BrokerHeartbeatResponse> {

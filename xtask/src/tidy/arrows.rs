@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-partition", &["base"]),
     ("barnabas-storage", &["base", "wire"]),
     ("barnabas-replica", &["base", "wire", "metadata", "partition", "storage"]),
-    ("barnabas-log-dirs", &["base", "metadata", "partition", "storage"]),
+    ("barnabas-log-dirs", &["base", "wire", "metadata", "partition", "storage"]),
     ("barnabas-coordinator", &["base", "wire", "metadata"]),
     ("barnabas-quorum", &["base", "wire", "metadata", "security", "sasl", "telemetry"]),
     ("barnabas-metadata-log", &["base", "wire", "quorum", "storage"]),

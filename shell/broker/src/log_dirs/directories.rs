@@ -18,6 +18,7 @@ use crate::log_dirs::full::Room;
 use crate::log_dirs::journal_thread::JournalHandle;
 use crate::mailbox::PartitionKey;
 use barnabas_base::{DirectoryId, Text, TimestampMs, TopicId, TopicPartition, Uuid, name};
+use barnabas_log_dirs::lost::is_reserved;
 use barnabas_replica::Checkpoints;
 use barnabas_storage::scrub::{self, Changed};
 use barnabas_storage::{DirKind, Disk, FileSystem, LogDir, PartitionDir, StorageError};
@@ -335,11 +336,6 @@ impl Directories {
         );
         Ok(None)
     }
-}
-
-/// UNASSIGNED, LOST, MIGRATING and what may come after them: no directory's id (KIP-858).
-pub fn is_reserved(id: DirectoryId) -> bool {
-    id.0[..15] == [0; 15] && id.0[15] < 100
 }
 
 /// The folder of a partition that is in use.

@@ -13,7 +13,6 @@ use crate::node::Node;
 use crate::node::logins::Logins;
 use crate::node::peers::controller::{ControllerHandle, Requests};
 use crate::upkeep::last_life;
-use crate::upkeep::scrub;
 use barnabas_base::{DurationMs, Text, Uuid};
 use barnabas_clock::Clock;
 use barnabas_config::{Listener, NodeConfig};
@@ -21,6 +20,7 @@ use barnabas_identity::{
     Bound, Machine, broker_registration, controller_listener, controller_registration, raft_config,
     static_voters,
 };
+use barnabas_log_dirs::scrubbing::METADATA_LOG;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata_log::metadata_partition;
 use barnabas_metadata_log::{MetadataError, MetadataFiles, Truncated};
@@ -207,7 +207,7 @@ fn with_remedy(failure: Failure) -> Failure {
         _ => failure.downcast_ref::<StorageError>(),
     };
     match storage {
-        Some(StorageError::Damaged { .. }) => format!("{failure}. {}", scrub::METADATA_LOG).into(),
+        Some(StorageError::Damaged { .. }) => format!("{failure}. {}", METADATA_LOG).into(),
         _ => failure,
     }
 }

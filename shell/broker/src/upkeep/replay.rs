@@ -20,7 +20,6 @@
 //!    this broker
 
 use crate::log_dirs::directories::Directory;
-use crate::log_dirs::directories::is_reserved;
 use crate::log_dirs::journal_thread::{journal_config, remove_files};
 use crate::mailbox::key_of;
 use crate::node::Node;
@@ -28,6 +27,7 @@ use crate::node::topic_settings;
 use crate::upkeep::placement::abandon;
 use crate::upkeep::placement::locate::{exchanged, foreign, is_deleted, owner};
 use barnabas_base::{Offset, TopicId, TopicPartition};
+use barnabas_log_dirs::lost::is_reserved;
 use barnabas_replica::{OpenError, has_left, read_journal, replay_log, waits_for_opening};
 use barnabas_storage::journal::{JournalConfig, JournalPartition, PartitionReplay, Recovered, slot_files};
 use barnabas_storage::placement::locate::Owner;

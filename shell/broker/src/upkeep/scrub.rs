@@ -23,6 +23,7 @@ use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
 use crate::node::topic_settings;
 use barnabas_base::{Map, Offset, TimestampMs, TopicPartition};
+use barnabas_log_dirs::scrubbing::{self, Progress};
 use barnabas_metadata_log::metadata_partition;
 use barnabas_storage::scrub::{
     Changed, KnownEpochs, Listed, Scrubbed, SegmentScrub, changed_segments, segments,
@@ -44,10 +45,6 @@ const OPENED_MAX: usize = 1000;
 const PROGRESS: &str = "barnabas-scrub";
 /// What is read of it: it names a thousand partitions at most.
 const PROGRESS_BYTES_MAX: u64 = 512 << 10;
-
-/// What an operator does about a damaged metadata log, which is not to be abandoned.
-pub const METADATA_LOG: &str = "The metadata log is damaged: restore it from a backup. If a majority of the controllers runs, \
-     replace this node's metadata directory instead (docs/OPERATIONS.md, Replace a failed disk or machine)";
 
 /// Names `error` at ERROR, a damaged place only once, and counts those.
 pub fn name_damage(node: &Node, error: &StorageError) {
@@ -81,25 +78,8 @@ pub fn name_damage(node: &Node, error: &StorageError) {
 fn remedy(node: &Node, segment: &Path) -> &'static str {
     let dir =
         segment.parent().and_then(Path::file_name).and_then(OsStr::to_str).and_then(PartitionDir::parse);
-    let Some(TopicPartition { topic, partition }) = dir.map(|dir| dir.topic_partition) else {
-        return "Restore the file from a backup";
-    };
-    if *topic == *barnabas_base::name::CLUSTER_METADATA {
-        return METADATA_LOG;
-    }
-    let image = node.cluster.image.load();
-    let row = image.topics.by_name(&topic).and_then(|topic| topic.partition(partition));
-    let me = node.identity.broker_id;
-    match row.filter(|row| row.replicas().len() > 1) {
-        Some(row) if row.leader == me => {
-            "This broker leads the partition: if another replica is in sync, that one takes over, and this \
-             replica is repaired from it"
-        }
-        Some(_) => "The replica is repaired from its leader",
-        None => {
-            "No other broker has a replica: restore the file from a backup, or let consumers seek past it"
-        }
-    }
+    let partition = dir.map(|dir| dir.topic_partition);
+    scrubbing::remedy(partition.as_ref(), &node.cluster.image.load(), node.identity.broker_id)
 }
 
 /// Tells the owner of a partition that its log is damaged. It names the damage.
@@ -171,9 +151,8 @@ fn note_damaged(node: &Node, directory: &Directory, noted: &mut BTreeSet<String>
     if !directory.is_online() || damaged == *noted {
         return;
     }
-    let begun_ms = node.clock.wall().0;
-    let from_start = || Progress { begun_ms, at: Some((String::new(), -1)), ..Progress::default() };
-    write_progress(node, directory, &read_progress(directory).unwrap_or_else(from_start));
+    let begun = read_progress(directory).unwrap_or_else(|| Progress::begin(node.clock.wall()));
+    write_progress(node, directory, &begun);
     *noted = damaged;
 }
 
@@ -191,42 +170,6 @@ fn damaged_in(node: &Node, directory: &Directory) -> BTreeSet<String> {
     let is_here =
         |name: &String| directory.disk.stat(&directory.path.join(name)).is_ok_and(|stat| stat.is_some());
     damaged.into_iter().filter_map(name).filter(is_here).collect()
-}
-
-/// How far the look through a directory has come.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Progress {
-    begun_ms: i64,
-    /// Everything up to this partition's segment is done. `None`: all is done.
-    at: Option<(String, i64)>,
-    /// Partitions whose replicas are damaged.
-    damaged: BTreeSet<String>,
-}
-
-/// Before the name of a damaged partition. No partition's directory is called that.
-const DAMAGED: &str = "damaged";
-
-impl Progress {
-    fn render(&self) -> String {
-        let at = self.at.as_ref().map(|(name, base)| format!("{name} {base}\n")).unwrap_or_default();
-        let damaged: String = self.damaged.iter().map(|name| format!("{DAMAGED} {name}\n")).collect();
-        format!("0\n{}\n{at}{damaged}", self.begun_ms)
-    }
-
-    /// Whatever cannot be read is as if there were none.
-    fn parse(text: &str) -> Option<Self> {
-        let mut lines = text.lines();
-        let begun_ms = (lines.next()? == "0").then(|| lines.next()?.parse().ok()).flatten()?;
-        let mut progress = Self { begun_ms, ..Self::default() };
-        for (first, second) in lines.filter_map(|line| line.split_once(' ')) {
-            if first == DAMAGED {
-                progress.damaged.insert(second.to_owned());
-            } else if let Ok(base) = second.parse() {
-                progress.at = Some((first.to_owned(), base));
-            }
-        }
-        Some(progress)
-    }
 }
 
 /// One walk through one directory.
@@ -251,17 +194,8 @@ impl<'a> Walk<'a> {
         if rate(node) == 0 {
             return None;
         }
-        let now = node.clock.wall();
         let interval_ms = node.cluster.config.load().long("log.scrub.interval.ms");
-        let read = read_progress(directory);
-        let progress = match read {
-            // A clock that was put back ends no pause.
-            Some(done) if done.at.is_none() && (0..interval_ms).contains(&(now.0 - done.begun_ms)) => {
-                return None;
-            }
-            Some(begun) if begun.at.is_some() => begun,
-            _ => Progress { begun_ms: now.0, at: Some((String::new(), -1)), ..Progress::default() },
-        };
+        let progress = Progress::due(read_progress(directory), node.clock.wall(), interval_ms)?;
         Some(Self::new(node, directory, Some(progress)))
     }
 
@@ -275,10 +209,9 @@ impl<'a> Walk<'a> {
 
     /// Checks everything. Returns whether to go on with the next directory.
     fn round(&mut self) -> bool {
-        let at = self.progress.as_ref().and_then(|progress| progress.at.clone());
-        let (name, base) = at.unwrap_or_default();
-        for partition in self.partitions().iter().filter(|partition| partition.name >= name) {
-            let after = if partition.name == name { base } else { -1 };
+        let begun = self.progress.clone().unwrap_or_default();
+        for partition in &self.partitions() {
+            let Some(after) = begun.after(&partition.name) else { continue };
             let dir = self.directory.path.join(&partition.name);
             let checked = segments(&*self.directory.disk, &dir).map_err(StorageError::from).and_then(|all| {
                 let left = all.into_iter().filter(|segment| segment.base.get() > after);
@@ -487,7 +420,8 @@ impl<'a> Walk<'a> {
 
 /// Writes how far a round has come, and what is known to be damaged.
 fn write_progress(node: &Node, directory: &Directory, progress: &Progress) {
-    let progress = Progress { damaged: damaged_in(node, directory), ..progress.clone() };
+    let mut progress = progress.clone();
+    progress.damaged = damaged_in(node, directory);
     let file = directory.disk.open(&directory.path.join(PROGRESS), OpenMode::Truncate);
     let written = file.and_then(|file| file.write_at(0, &[progress.render().as_bytes()]));
     if let Err(error) = written {
@@ -504,23 +438,6 @@ fn read_progress(directory: &Directory) -> Option<Progress> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn progress_is_read_back_and_nonsense_is_none() {
-        let at = Some(("some.topic-7".to_owned(), 12_345));
-        let damaged = BTreeSet::from(["a-1".to_owned(), "b-0".to_owned()]);
-        for progress in [
-            Progress { begun_ms: 99, at: at.clone(), ..Progress::default() },
-            Progress { begun_ms: 5, ..Progress::default() },
-            Progress { begun_ms: 5, damaged: damaged.clone(), ..Progress::default() },
-            Progress { begun_ms: 5, at, damaged },
-        ] {
-            assert_eq!(Progress::parse(&progress.render()), Some(progress));
-        }
-        for nonsense in ["", "1\n5\n", "0\n", "0\nx\n", "\0\0\0"] {
-            assert_eq!(Progress::parse(nonsense), None, "{nonsense:?}");
-        }
-    }
 
     #[test]
     fn a_place_is_new_once_until_it_is_repaired() {

@@ -12,11 +12,12 @@
 
 use crate::log_dirs::directories::{Directory, random_uuid};
 use crate::node::Node;
-use barnabas_base::{BrokerId, TopicId, TopicPartition};
-use barnabas_storage::{NAME_BYTES_MAX, StorageError, partition_file_name, quarantine};
+use barnabas_base::{TopicId, TopicPartition};
+use barnabas_log_dirs::abandon::{consequence, file_names};
+use barnabas_storage::{StorageError, partition_file_name, quarantine};
 use std::path::PathBuf;
 
-const NAME: &str = "barnabas-abandon-";
+pub use barnabas_log_dirs::abandon::file_name;
 
 /// The log directories in which the operator has asked for it.
 pub fn where_asked(node: &Node, name: &TopicPartition, topic: TopicId) -> Vec<usize> {
@@ -56,47 +57,19 @@ pub fn put_aside(
     Ok(())
 }
 
-/// The name of the file that an operator is to make.
-pub fn file_name(name: &TopicPartition, topic: TopicId) -> String {
-    by_name(name).unwrap_or_else(|| by_id(name, topic))
-}
-
 /// How an operator abandons a replica, for the log; and what that costs, as the image of the cluster says.
 pub fn advice(node: &Node, directory: usize, name: &TopicPartition, topic: TopicId) -> String {
-    let (file, me) = (file_name(name, topic), node.identity.broker_id);
+    let file = file_name(name, topic);
     let directory = node.log_dirs.directories[directory].path.display();
     let image = node.cluster.image.load();
     let row = image.topics.by_id(topic).and_then(|topic| topic.partition(name.partition));
-    let is_other = |broker: &BrokerId| *broker != me;
-    let may_come = |broker: &BrokerId| is_other(broker) && !image.cluster.is_active(*broker);
-    let what_follows = match row {
-        Some(row) if row.isr().iter().chain(row.elr()).any(is_other) => {
-            "the replica is then fetched from its leader"
-        }
-        // After a restart of all brokers, this one may be the first that is up.
-        Some(row) if node.cluster.known_by.get().is_none() || row.replicas().iter().any(may_come) => {
-            "no other replica is in sync yet: start the brokers of the other replicas and wait for them first"
-        }
-        Some(row) if row.replicas().iter().any(is_other) => {
-            "no other replica is in sync: elect one that has the records first (--election-type UNCLEAN), or \
-             they are lost"
-        }
-        _ => "its records are lost then, as no other broker has a replica",
-    };
+    let is_current = node.cluster.known_by.get().is_some();
+    let what_follows = consequence(node.identity.broker_id, &image, row, is_current);
     format!("create an empty file {file} in {directory} and restart ({what_follows})")
-}
-
-fn by_name(name: &TopicPartition) -> Option<String> {
-    Some(format!("{NAME}{name}")).filter(|file| file.len() <= NAME_BYTES_MAX)
-}
-
-fn by_id(name: &TopicPartition, topic: TopicId) -> String {
-    format!("{NAME}{topic}-{}", name.partition)
 }
 
 /// The operator's file, if there is one.
 fn told(directory: &Directory, name: &TopicPartition, topic: TopicId) -> Option<PathBuf> {
-    let mut paths =
-        by_name(name).into_iter().chain([by_id(name, topic)]).map(|file| directory.path.join(file));
+    let mut paths = file_names(name, topic).map(|file| directory.path.join(file));
     paths.find(|path| matches!(directory.disk.stat(path), Ok(Some(_))))
 }

@@ -4,13 +4,14 @@
 //! Neighbours: partition_worker/lifecycle/waiting.rs and opening.rs, node/log_dirs/deleted.rs, which ask; mover.rs;
 //! core/storage/src/log_dir/placement/locate.rs.
 
-use crate::log_dirs::directories::{Directories, current_dir, is_reserved, random_uuid};
+use crate::log_dirs::directories::{Directories, current_dir, random_uuid};
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use crate::upkeep::mover;
 use crate::upkeep::placement::abandon;
 use crate::upkeep::placement::reports;
 use barnabas_base::{DirectoryId, Offset, TopicId, TopicPartition};
+use barnabas_log_dirs::lost::is_reserved;
 use barnabas_storage::placement::locate::{
     Assigned, Here, Located, Owner, Predecessor, Sight, keep_of_two, locate as decide, predecessor,
 };

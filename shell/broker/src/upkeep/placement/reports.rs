@@ -9,17 +9,11 @@
 
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
-use barnabas_base::{DirectoryId, TopicPartition};
+use barnabas_log_dirs::reports::{DirectoryState, Reporter};
 use barnabas_metadata::{Changes, Image, ResourceType};
 use barnabas_storage::{DiskError, DiskErrorKind};
-use barnabas_wire::TaggedFields;
-use barnabas_wire::messages::assign_replicas_to_dirs_request as assign;
-use barnabas_wire::messages::{AssignReplicasToDirsRequest, BrokerHeartbeatRequest};
-use std::collections::BTreeMap;
+use barnabas_wire::messages::BrokerHeartbeatRequest;
 use std::time::Duration;
-
-/// Partitions in one request.
-const ASSIGNED_MAX: usize = 10_000;
 
 /// Before an image is published: cordons, and gives new partitions their directories. Returns what to tell the
 /// controller of, with [`after_publishing`], once the image is published.
@@ -39,30 +33,20 @@ pub fn before_publishing(
     if !directories.are_several() {
         return Vec::new();
     }
-    if changes.everything || !image.metadata_version().has_directories() {
-        return Vec::new();
-    }
     let mut placed = Vec::new();
-    for (&id, change) in &changes.topics {
-        let Some(topic) = image.topics.by_id(id) else { continue };
-        let known = before.topics.by_id(id);
-        for &partition in &change.partitions {
-            // One that was there before may hold records that only a failed directory knows of.
-            let is_new = known.is_none_or(|topic| topic.partition(partition).is_none());
-            let Some(row) = topic.partition(partition).filter(|_| is_new) else { continue };
-            let key = PartitionKey { topic: id, partition };
-            let name = TopicPartition { topic: change.name.clone(), partition };
-            if let Some(directory) = node.log_dirs.moves.take_preferred(&name) {
-                directories.figures.prefer(key, directory);
-                placed.push((key, directory));
-            } else if row.directory(node.identity.broker_id) == Some(DirectoryId::DIRECTORY_UNASSIGNED)
-                && let Some(directory) = directories.place(key)
-            {
-                placed.push((key, directory));
-            }
+    reporter(node).unplaced(before, image, changes, |key, name, is_unassigned| {
+        if let Some(directory) = node.log_dirs.moves.take_preferred(&name) {
+            directories.figures.prefer(key, directory);
+            placed.push((key, directory));
+        } else if is_unassigned && let Some(directory) = directories.place(key) {
+            placed.push((key, directory));
         }
-    }
+    });
     placed
+}
+
+fn reporter(node: &Node) -> Reporter {
+    Reporter { broker: node.identity.broker_id, epoch: node.identity.broker_epoch() }
 }
 
 /// Once an image is published: counts what changed, and tells the controller what it does not know.
@@ -90,29 +74,9 @@ pub fn assign(node: &Node, placed: &[(PartitionKey, usize)]) {
     if !node.cluster.image.load().metadata_version().has_directories() {
         return;
     }
-    for part in placed.chunks(ASSIGNED_MAX) {
-        let mut by_directory: BTreeMap<usize, BTreeMap<_, Vec<_>>> = BTreeMap::new();
-        for &(key, directory) in part {
-            let partition_index = key.partition.get();
-            let row = assign::PartitionData { partition_index, ..Default::default() };
-            by_directory.entry(directory).or_default().entry(key.topic).or_default().push(row);
-        }
-        let topics = |topics: BTreeMap<_, Vec<_>>| {
-            let topic =
-                |(topic_id, partitions)| assign::TopicData { topic_id, partitions, ..Default::default() };
-            topics.into_iter().map(topic).collect()
-        };
-        let directories = by_directory.into_iter().map(|(directory, of)| assign::DirectoryData {
-            id: node.log_dirs.directories[directory].id,
-            topics: topics(of),
-            ..Default::default()
-        });
-        let request = AssignReplicasToDirsRequest {
-            broker_id: node.identity.broker_id.get(),
-            broker_epoch: node.identity.broker_epoch().get(),
-            directories: directories.collect(),
-            ..AssignReplicasToDirsRequest::default()
-        };
+    let directories = &node.log_dirs.directories;
+    let placed: Vec<_> = placed.iter().map(|&(key, directory)| (key, directories[directory].id)).collect();
+    for request in reporter(node).assignments(&placed) {
         if node.peers.controller.tell(request, 0).is_err() {
             tracing::debug!("the controller does not know of some partitions' directories yet: it is busy");
         }
@@ -128,27 +92,12 @@ pub fn heartbeat(node: &Node) {
 
 /// A heartbeat of a broker that serves, with what it has to say of its directories and of what it should not lead.
 pub fn heartbeat_request(node: &Node) -> BrokerHeartbeatRequest {
-    let offline_log_dirs: Vec<DirectoryId> = node
-        .log_dirs
-        .directories
-        .iter()
-        .filter(|dir| !dir.is_online() && dir.is_known())
-        .map(|dir| dir.id)
-        .collect();
-    let image = node.cluster.image.load();
-    let cordoned = image.metadata_version().has_cordoned_log_dirs();
-    let mut more = TaggedFields::default();
-    node.log_dirs.impairments(node.clock.monotonic()).write(&mut more);
-    BrokerHeartbeatRequest {
-        broker_id: node.identity.broker_id.get(),
-        broker_epoch: node.identity.broker_epoch().get(),
-        current_metadata_offset: image.provenance.end.get() - 1,
-        want_fence: false,
-        want_shut_down: false,
-        offline_log_dirs,
-        cordoned_log_dirs: cordoned.then(|| node.log_dirs.directories.cordoned()),
-        unknown_tagged_fields: more,
-    }
+    let directories = &node.log_dirs.directories;
+    let offline = directories.iter().filter(|dir| !dir.is_online() && dir.is_known()).map(|dir| dir.id);
+    let state = DirectoryState { offline: offline.collect(), cordoned: directories.cordoned() };
+    let mut request = reporter(node).heartbeat(&node.cluster.image.load(), state);
+    node.log_dirs.impairments(node.clock.monotonic()).write(&mut request.unknown_tagged_fields);
+    request
 }
 
 /// Once a second: measures, and tells again what the metadata log does not show yet.
@@ -189,14 +138,10 @@ fn notice_missing(node: &Node) {
 
 /// Whether the metadata log says something else of this broker's directories than is so.
 fn is_out_of_step(node: &Node) -> bool {
-    let image = node.cluster.image.load();
-    let Some(broker) = image.cluster.broker(node.identity.broker_id) else { return false };
-    let mut offline = node.log_dirs.directories.iter().filter(|dir| !dir.is_online());
-    if image.metadata_version().has_directories() && offline.any(|dir| broker.log_dirs.contains(&dir.id)) {
-        return true;
-    }
-    let told = broker.cordoned_log_dirs.as_deref().unwrap_or_default();
-    image.metadata_version().has_cordoned_log_dirs() && told != node.log_dirs.directories.cordoned()
+    let directories = &node.log_dirs.directories;
+    let offline = directories.iter().filter(|dir| !dir.is_online()).map(|dir| dir.id);
+    let state = DirectoryState { offline: offline.collect(), cordoned: directories.cordoned() };
+    reporter(node).is_out_of_step(&node.cluster.image.load(), &state)
 }
 
 /// `log.dir.failure.timeout.ms`: a broker that goes on leading what it cannot read any more is worse than one that

@@ -256,6 +256,12 @@ impl Talk {
                     bytes_max: 100,
                 })
             }
+            _ => Self::voter_request(said),
+        }
+    }
+
+    fn voter_request(said: &Said<'_>) -> Request {
+        match said.verb {
             "add" => {
                 let id = said.words[0].parse().unwrap();
                 let endpoints = vec![endpoint(id)];
@@ -275,7 +281,7 @@ impl Talk {
                 endpoint.port += 1_000;
                 let endpoints = vec![endpoint];
                 Request::UpdateVoter(UpdateVoter {
-                    epoch,
+                    epoch: said.epoch(),
                     voter: key(id),
                     endpoints,
                     kraft_min: 0,

@@ -83,7 +83,6 @@ impl Talk {
     }
 
     fn act(&mut self, said: &Said<'_>) -> String {
-        let version = |default: i64| said.or("v", default) as i16;
         self.world.principal = said.word("as").map(|name| Text::from(format!("User:{name}")));
         match said.verb {
             "format" => {
@@ -114,6 +113,15 @@ impl Talk {
             }
             "show" => return self.show(said),
             "authorizer" => self.world.has_authorizer = true,
+            _ => self.change(said),
+        }
+        String::new()
+    }
+
+    /// What clients ask for.
+    fn change(&mut self, said: &Said<'_>) {
+        let version = |default: i64| said.or("v", default) as i16;
+        match said.verb {
             "acl" => self.ask(access::create_acls(&said.words), version(3)),
             "unacl" => self.ask(access::delete_acls(&said.words), version(3)),
             "quota" => self.ask(access::alter_quotas(&said.words), version(1)),
@@ -134,6 +142,13 @@ impl Talk {
             "replace" => self.ask(replace(said), version(2)),
             "feature" => self.ask(feature(said), version(2)),
             "elect" => self.ask(elect(said), version(2)),
+            _ => self.of_nodes(said),
+        }
+    }
+
+    /// What brokers and controllers ask for.
+    fn of_nodes(&mut self, said: &Said<'_>) {
+        match said.verb {
             "ids" => {
                 let request = AllocateProducerIdsRequest {
                     broker_id: said.or("broker", 1) as i32,
@@ -174,28 +189,7 @@ impl Talk {
                 let broker_id = said.or("broker", 2) as i32;
                 self.ask(UnregisterBrokerRequest { broker_id, ..UnregisterBrokerRequest::default() }, 0);
             }
-            "register-controller" => {
-                let controller_id = said.or("id", 2) as i32;
-                let listener = controller_registration_request::Listener {
-                    name: Str::from("CONTROLLER"),
-                    host: Str::from("localhost"),
-                    port: 9093,
-                    ..controller_registration_request::Listener::default()
-                };
-                let feature = controller_registration_request::Feature {
-                    name: Str::from("metadata.version"),
-                    min_supported_version: 7,
-                    max_supported_version: said.or("metadata-max", 33) as i16,
-                    ..controller_registration_request::Feature::default()
-                };
-                let request = ControllerRegistrationRequest {
-                    controller_id,
-                    listeners: vec![listener],
-                    features: vec![feature],
-                    ..ControllerRegistrationRequest::default()
-                };
-                self.ask(request, 0);
-            }
+            "register-controller" => self.ask(register_controller(said), 0),
             "unregister-controller" => {
                 let controller_id = said.or("id", 2) as i32;
                 self.ask(
@@ -203,24 +197,9 @@ impl Talk {
                     0,
                 );
             }
-            "describe" => {
-                let partition = describe_quorum_request::PartitionData {
-                    partition_index: said.or("p", 0) as i32,
-                    ..describe_quorum_request::PartitionData::default()
-                };
-                let topic = describe_quorum_request::TopicData {
-                    topic_name: Str::from("__cluster_metadata"),
-                    partitions: vec![partition],
-                    ..describe_quorum_request::TopicData::default()
-                };
-                self.ask(
-                    DescribeQuorumRequest { topics: vec![topic], ..DescribeQuorumRequest::default() },
-                    2,
-                );
-            }
+            "describe" => self.ask(describe(said), 2),
             other => panic!("unknown verb '{other}'"),
         }
-        String::new()
     }
 
     fn ask(&mut self, request: impl Into<RequestBody>, version: i16) {
@@ -320,6 +299,41 @@ impl Talk {
         }
         shown
     }
+}
+
+fn register_controller(said: &Said<'_>) -> ControllerRegistrationRequest {
+    let controller_id = said.or("id", 2) as i32;
+    let listener = controller_registration_request::Listener {
+        name: Str::from("CONTROLLER"),
+        host: Str::from("localhost"),
+        port: 9093,
+        ..controller_registration_request::Listener::default()
+    };
+    let feature = controller_registration_request::Feature {
+        name: Str::from("metadata.version"),
+        min_supported_version: 7,
+        max_supported_version: said.or("metadata-max", 33) as i16,
+        ..controller_registration_request::Feature::default()
+    };
+    ControllerRegistrationRequest {
+        controller_id,
+        listeners: vec![listener],
+        features: vec![feature],
+        ..ControllerRegistrationRequest::default()
+    }
+}
+
+fn describe(said: &Said<'_>) -> DescribeQuorumRequest {
+    let partition = describe_quorum_request::PartitionData {
+        partition_index: said.or("p", 0) as i32,
+        ..describe_quorum_request::PartitionData::default()
+    };
+    let topic = describe_quorum_request::TopicData {
+        topic_name: Str::from("__cluster_metadata"),
+        partitions: vec![partition],
+        ..describe_quorum_request::TopicData::default()
+    };
+    DescribeQuorumRequest { topics: vec![topic], ..DescribeQuorumRequest::default() }
 }
 
 fn create(said: &Said<'_>) -> CreateTopicsRequest {

@@ -7,7 +7,8 @@ use barnabas_wire::messages::offset_commit_request::{
 };
 use barnabas_wire::messages::sync_group_request::SyncGroupRequestAssignment;
 use barnabas_wire::messages::{
-    HeartbeatRequest, JoinGroupRequest, OffsetCommitRequest, ResponseBody, SyncGroupRequest,
+    HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, OffsetCommitRequest, ResponseBody,
+    SyncGroupRequest, SyncGroupResponse,
 };
 use bytes::Bytes;
 use std::time::Instant;
@@ -71,80 +72,85 @@ fn committed_offsets_outlive_their_coordinators() {
     cluster.stop();
 }
 
+fn join(cluster: &Cluster, member: &str) -> JoinGroupResponse {
+    until("an answer to a join", || {
+        let protocol = JoinGroupRequestProtocol {
+            name: "range".into(),
+            metadata: Bytes::from_static(b"subscription"),
+            ..Default::default()
+        };
+        let request = JoinGroupRequest {
+            group_id: "g".into(),
+            session_timeout_ms: 30_000,
+            rebalance_timeout_ms: 30_000,
+            member_id: member.into(),
+            protocol_type: "consumer".into(),
+            protocols: vec![protocol],
+            ..Default::default()
+        };
+        let node = cluster.coordinator(GROUP, "g")?;
+        let ResponseBody::JoinGroup(joined) = cluster.ask(node, request, 5)? else {
+            panic!("another response")
+        };
+        (!comes_back(joined.error_code)).then_some(*joined)
+    })
+}
+
+fn sync(cluster: &Cluster, joined: &JoinGroupResponse, assignments: &[&'static [u8]]) -> SyncGroupResponse {
+    until("an assignment", || {
+        let assignment = |bytes: &&'static [u8]| SyncGroupRequestAssignment {
+            member_id: joined.member_id.clone(),
+            assignment: Bytes::from_static(bytes),
+            ..Default::default()
+        };
+        let request = SyncGroupRequest {
+            group_id: "g".into(),
+            generation_id: joined.generation_id,
+            member_id: joined.member_id.clone(),
+            assignments: assignments.iter().map(assignment).collect(),
+            ..Default::default()
+        };
+        let node = cluster.coordinator(GROUP, "g")?;
+        let ResponseBody::SyncGroup(synced) = cluster.ask(node, request, 3)? else {
+            panic!("another response")
+        };
+        (!comes_back(synced.error_code)).then_some(*synced)
+    })
+}
+
+fn heartbeat(cluster: &Cluster, joined: &JoinGroupResponse) -> i16 {
+    until("a heartbeat's answer", || {
+        let request = HeartbeatRequest {
+            group_id: "g".into(),
+            generation_id: joined.generation_id,
+            member_id: joined.member_id.clone(),
+            ..Default::default()
+        };
+        let node = cluster.coordinator(GROUP, "g")?;
+        let ResponseBody::Heartbeat(alive) = cluster.ask(node, request, 3)? else {
+            panic!("another response")
+        };
+        (!comes_back(alive.error_code)).then_some(alive.error_code)
+    })
+}
+
 /// A member joins, and gets its assignment; then the coordinator dies, and the next one knows it still.
 #[test]
 fn a_classic_groups_member_is_known_to_the_next_coordinator() {
     let mut cluster = Cluster::start(SETTINGS);
     cluster.create("t", PARTITIONS);
-    let join = |cluster: &Cluster, member: &str| {
-        until("an answer to a join", || {
-            let protocol = JoinGroupRequestProtocol {
-                name: "range".into(),
-                metadata: Bytes::from_static(b"subscription"),
-                ..Default::default()
-            };
-            let request = JoinGroupRequest {
-                group_id: "g".into(),
-                session_timeout_ms: 30_000,
-                rebalance_timeout_ms: 30_000,
-                member_id: member.into(),
-                protocol_type: "consumer".into(),
-                protocols: vec![protocol],
-                ..Default::default()
-            };
-            let node = cluster.coordinator(GROUP, "g")?;
-            let ResponseBody::JoinGroup(joined) = cluster.ask(node, request, 5)? else {
-                panic!("another response")
-            };
-            (!comes_back(joined.error_code)).then_some(joined)
-        })
-    };
     let first = join(&cluster, "");
     assert_eq!(first.error_code, 79, "MEMBER_ID_REQUIRED");
     let joined = join(&cluster, &first.member_id);
     assert_eq!(joined.error_code, 0);
-    let member = joined.member_id.clone();
-    let sync = |cluster: &Cluster, assignments: &[&'static [u8]]| {
-        until("an assignment", || {
-            let assignment = |bytes: &&'static [u8]| SyncGroupRequestAssignment {
-                member_id: member.clone(),
-                assignment: Bytes::from_static(bytes),
-                ..Default::default()
-            };
-            let request = SyncGroupRequest {
-                group_id: "g".into(),
-                generation_id: joined.generation_id,
-                member_id: member.clone(),
-                assignments: assignments.iter().map(assignment).collect(),
-                ..Default::default()
-            };
-            let node = cluster.coordinator(GROUP, "g")?;
-            let ResponseBody::SyncGroup(synced) = cluster.ask(node, request, 3)? else {
-                panic!("another response")
-            };
-            (!comes_back(synced.error_code)).then_some(synced)
-        })
-    };
-    assert_eq!(sync(&cluster, &[b"everything"]).error_code, 0);
+    assert_eq!(sync(&cluster, &joined, &[b"everything"]).error_code, 0);
     for _ in 0..2 {
         cluster.await_in_sync();
         let victim = cluster.await_coordinator(GROUP, "g");
         cluster.kill(victim);
-        let code = until("a heartbeat's answer", || {
-            let request = HeartbeatRequest {
-                group_id: "g".into(),
-                generation_id: joined.generation_id,
-                member_id: member.clone(),
-                ..Default::default()
-            };
-            let node = cluster.coordinator(GROUP, "g")?;
-            let ResponseBody::Heartbeat(alive) = cluster.ask(node, request, 3)? else {
-                panic!("another response")
-            };
-            (!comes_back(alive.error_code)).then_some(alive.error_code)
-        });
+        let code = heartbeat(&cluster, &joined);
         assert_eq!(code, 0, "it need not join again");
-        assert_eq!(&sync(&cluster, &[]).assignment[..], b"everything");
+        assert_eq!(&sync(&cluster, &joined, &[]).assignment[..], b"everything");
         cluster.launch(victim);
     }
     cluster.await_in_sync();

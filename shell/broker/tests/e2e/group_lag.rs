@@ -130,35 +130,31 @@ fn told(client: &mut Client, group: &str) -> i64 {
     partitions.find(|each| each.partition_index == 0).expect("partition 0").lag
 }
 
-#[test]
-fn the_page_tells_the_lag_that_the_protocol_tells() {
-    let port = free_port();
-    let listener = format!("metrics.listener=127.0.0.1:{port}");
-    let mut node = TestNode::start_with(&[&listener, "group.streams.initial.rebalance.delay.ms=0"]);
-    let mut client = node.client();
-    client.create_topic("t", 2, &[]);
-    produce(&mut client, 0, 10, 100_000);
-    produce(&mut client, 1, 5, 500_000);
-
-    commit(&mut client, "classic", ("", -1), &[(0, 4), (1, 5)]);
-    commit(&mut client, "at the end", ("", -1), &[(0, 10), (1, 5)]);
-    commit(&mut client, "past", ("", -1), &[(0, 99)]);
-    let epoch = join_consumer(&mut client, "consumer");
-    commit(&mut client, "consumer", ("m", epoch), &[(0, 9), (1, 1)]);
-    let epoch = join_streams(&mut client, "streams");
-    commit(&mut client, "streams", ("m", epoch), &[(0, 0), (1, 0)]);
-    set_group_configs(&mut client, "share", &[("share.auto.offset.reset", "earliest")]);
+/// A group of each kind, and how far it has come. The share group's member goes on with its records.
+fn lagging_groups(node: &TestNode, client: &mut Client) -> ShareMember {
+    commit(client, "classic", ("", -1), &[(0, 4), (1, 5)]);
+    commit(client, "at the end", ("", -1), &[(0, 10), (1, 5)]);
+    commit(client, "past", ("", -1), &[(0, 99)]);
+    let epoch = join_consumer(client, "consumer");
+    commit(client, "consumer", ("m", epoch), &[(0, 9), (1, 1)]);
+    let epoch = join_streams(client, "streams");
+    commit(client, "streams", ("m", epoch), &[(0, 0), (1, 0)]);
+    set_group_configs(client, "share", &[("share.auto.offset.reset", "earliest")]);
     let mut member = ShareMember::join(node.client(), "share", "t");
     let acquired = member.fetch_some(&[]);
     assert_eq!((acquired[0].0, acquired.last().expect("records").1), (0, 9));
     // What is done behind the first record that is not does not count (KIP-1226).
     member.fetch(&[(0, 1, ACCEPT), (5, 6, ACCEPT)]);
+    member
+}
 
-    let page = self::page(port, "?group=consumer");
-    let of = |name: &str, group: &str, protocol: &str| {
-        let series = format!("{name}{{group=\"{group}\",protocol=\"{protocol}\"}}");
-        *page.get(&series).unwrap_or_else(|| panic!("no {series}"))
-    };
+fn of_group(page: &HashMap<String, f64>, name: &str, group: &str, protocol: &str) -> f64 {
+    let series = format!("{name}{{group=\"{group}\",protocol=\"{protocol}\"}}");
+    *page.get(&series).unwrap_or_else(|| panic!("no {series}"))
+}
+
+fn check_records(page: &HashMap<String, f64>, share: f64) {
+    let of = |name: &str, group: &str, protocol: &str| of_group(page, name, group, protocol);
     let lag = |group: &str, protocol: &str| of("barnabas_group_lag", group, protocol);
     assert_eq!(lag("classic", "classic"), 6.0);
     assert_eq!(lag("at the end", "classic"), 0.0);
@@ -167,15 +163,16 @@ fn the_page_tells_the_lag_that_the_protocol_tells() {
     assert_eq!(of("barnabas_group_lag_max_partition", "consumer", "consumer"), 4.0);
     assert_eq!(of("barnabas_group_lag_read_committed", "consumer", "consumer"), 5.0);
     assert_eq!(lag("streams", "streams"), 15.0);
-    let share = told(&mut client, "share");
-    assert_eq!(share, 6);
-    assert_eq!(lag("share", "share"), share as f64);
+    assert_eq!(lag("share", "share"), share);
     assert_eq!(page["barnabas_groups_lag{protocol=\"classic\"}"], 6.0);
     assert_eq!(page["barnabas_groups_lagging{protocol=\"classic\"}"], 1.0);
     assert_eq!(page["barnabas_groups_lag{protocol=\"streams\"}"], 15.0);
     assert_eq!(page["barnabas_groups_lag_unlisted"], 0.0);
     assert_eq!(page["barnabas_group_partitions_unknown"], 0.0);
+}
 
+fn check_times(page: &HashMap<String, f64>) {
+    let of = |name: &str, group: &str, protocol: &str| of_group(page, name, group, protocol);
     // In time: the record that is to be read next, of the partition where that is oldest.
     let seconds = |group: &str, protocol: &str| of("barnabas_group_lag_seconds", group, protocol);
     let near = |seconds: f64, age: f64| (age - 0.1..age + 30.0).contains(&seconds);
@@ -202,10 +199,10 @@ fn the_page_tells_the_lag_that_the_protocol_tells() {
     };
     assert_eq!((state("classic", "Empty"), state("consumer", "Stable")), (3.0, 1.0));
     assert_eq!(page["kafka_server_group_coordinator_metrics_offset_count"], 9.0);
+}
 
-    // After a restart no client has asked for the groups; the page finds them all the same.
-    assert!(node.stop().success());
-    node.launch();
+/// The page tells it of groups that no client has asked for since the start.
+fn await_lag(port: u16) {
     let until = Instant::now() + Duration::from_secs(20);
     loop {
         let page = self::page(port, "?group=classic");
@@ -217,6 +214,29 @@ fn the_page_tells_the_lag_that_the_protocol_tells() {
         assert!(Instant::now() < until, "{page:?}");
         std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+#[test]
+fn the_page_tells_the_lag_that_the_protocol_tells() {
+    let port = free_port();
+    let listener = format!("metrics.listener=127.0.0.1:{port}");
+    let mut node = TestNode::start_with(&[&listener, "group.streams.initial.rebalance.delay.ms=0"]);
+    let mut client = node.client();
+    client.create_topic("t", 2, &[]);
+    produce(&mut client, 0, 10, 100_000);
+    produce(&mut client, 1, 5, 500_000);
+
+    let _member = lagging_groups(&node, &mut client);
+    let page = self::page(port, "?group=consumer");
+    let share = told(&mut client, "share");
+    assert_eq!(share, 6);
+    check_records(&page, share as f64);
+    check_times(&page);
+
+    // After a restart no client has asked for the groups; the page finds them all the same.
+    assert!(node.stop().success());
+    node.launch();
+    await_lag(port);
     assert!(node.stop().success());
 }
 

@@ -42,7 +42,7 @@ fn requests(topic_id: Uuid) -> Vec<RequestBody> {
 
 /// Requests of records: what reads them, and what removes them.
 fn records(topic_id: Uuid) -> Vec<RequestBody> {
-    vec![
+    let mut requests = vec![
         FetchRequest {
             replica_id: -1,
             session_epoch: -1,
@@ -78,6 +78,14 @@ fn records(topic_id: Uuid) -> Vec<RequestBody> {
             ..Default::default()
         }
         .into(),
+    ];
+    requests.extend(logs());
+    requests
+}
+
+/// As [`records`], about logs.
+fn logs() -> Vec<RequestBody> {
+    vec![
         DeleteRecordsRequest {
             topics: vec![delete_records_request::DeleteRecordsTopic {
                 name: "t".into(),

@@ -493,31 +493,8 @@ fn step(bench: &mut Bench, model: &mut Model, random: &mut Random) -> Result<(),
             bench.log.roll(&mut bench.files, NOW)?;
         }
         20 => bench.log.write_producer_snapshot(&mut bench.files, Offset(end), &[])?,
-        21 => {
-            let (to, _) = bench
-                .log
-                .truncation_end(&mut bench.files, Offset(end - random.below(9) as i64).max(Offset(start)))?;
-            if to < bench.log.recovery_point() {
-                bench.dir.set_recovery_point(bench.log.place().topic_partition.clone(), to);
-                bench.dir.write_checkpoints()?;
-            }
-            bench.log.truncate_to(&mut bench.files, to, NOW)?;
-            model.batches.retain(|bytes| end_of(bytes) <= to);
-            model.journaled = model.journaled.min(to);
-            bench.sync()?;
-        }
-        22 => {
-            let synced = bench.log.recovery_point();
-            bench.log.advance_start(Offset(synced.get() / 2));
-            for path in bench
-                .log
-                .delete_old_segments(&mut bench.files, NOW, synced)?
-                .into_iter()
-                .flat_map(|gone| gone.files)
-            {
-                bench.files.disk().remove_file(&path)?;
-            }
-        }
+        21 => truncate(bench, model, random.below(9) as i64)?,
+        22 => retain(bench)?,
         _ => {
             let used: u64 = contents(bench).iter().map(|(_, bytes)| bytes.len() as u64).sum();
             bench.disk.set_capacity(used + random.below(2000));
@@ -527,6 +504,31 @@ fn step(bench: &mut Bench, model: &mut Model, random: &mut Random) -> Result<(),
             }
             bench.disk.set_capacity(1 << 40);
         }
+    }
+    Ok(())
+}
+
+fn truncate(bench: &mut Bench, model: &mut Model, records: i64) -> Result<(), StorageError> {
+    let (start, end) = (bench.log.start(), bench.log.end());
+    let (to, _) = bench.log.truncation_end(&mut bench.files, end.plus(-records).max(start))?;
+    if to < bench.log.recovery_point() {
+        bench.dir.set_recovery_point(bench.log.place().topic_partition.clone(), to);
+        bench.dir.write_checkpoints()?;
+    }
+    bench.log.truncate_to(&mut bench.files, to, NOW)?;
+    model.batches.retain(|bytes| end_of(bytes) <= to);
+    model.journaled = model.journaled.min(to);
+    bench.sync()?;
+    Ok(())
+}
+
+fn retain(bench: &mut Bench) -> Result<(), StorageError> {
+    let synced = bench.log.recovery_point();
+    bench.log.advance_start(Offset(synced.get() / 2));
+    for path in
+        bench.log.delete_old_segments(&mut bench.files, NOW, synced)?.into_iter().flat_map(|gone| gone.files)
+    {
+        bench.files.disk().remove_file(&path)?;
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ from harness.process import spawn
 from . import attacks, gate, routes
 from .ask import Table, ask
 from .nodes import Beside, OwnProcess, WithConsole, WithLogins, who
+from .schema import Described
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,6 +39,7 @@ def member(node):
 def plain(table, directory, binary, is_quick):
     node = WithConsole(directory / "plain", binary).start()
     port = node.console_port
+    table.described = Described(ask(port, "GET", "/api/v1/openapi.json").json)
     cluster = cluster_of(port)
     base = f"/v3/clusters/{cluster}"
     routes.probes(table, port)
@@ -124,6 +126,7 @@ def main():
             # A login that is refused is one of the rows.
             lines = [line for line in node.log.read_text().splitlines() if " ERROR " in line or "panicked" in line]
             table.row("the node wrote no ERROR", not lines, lines[:3])
+    table.row("answers were compared with openapi.json", table.described.checked > 150, table.described.checked)
     print(f"http: {table.passed} passed, {table.failed} failed")
     raise SystemExit(1 if table.failed or not table.passed else 0)
 

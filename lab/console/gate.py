@@ -76,6 +76,7 @@ ROWS = {
     ("GET", f"{ALL}/acls"): (C,),
     ("POST", f"{ALL}/acls"): (C, ACL),
     ("POST", f"{ALL}/acls:batch"): (C, {"data": [ACL]}),
+    ("GET", "/api/v1/openapi.json"): (OPEN,),
     ("GET", "/api/v1/overview"): (OPEN,),
     ("GET", "/api/v1/quorum"): (C,),
     ("GET", "/api/v1/topics"): (EMPTY,),

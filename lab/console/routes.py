@@ -202,6 +202,7 @@ def streamed(table, port, place):
 def api(table, port, group):
     """/api/v1, after records were produced."""
     row = table.answered
+    conventions(table, port)
     row("overview", ask(port, "GET", "/api/v1/overview"), 200, {"user": None, "under_replicated": 0, "offline": 0, "refused": {}, "quorum.leader_id": 1})
     row("quorum", ask(port, "GET", "/api/v1/quorum"), 200, {"leader_id": 1, "voters.0.lag": 0})
     named = row("topics with sizes", ask(port, "GET", "/api/v1/topics"), 200, lambda document: any(topic["bytes"] > 0 for topic in document["data"]))
@@ -214,6 +215,28 @@ def api(table, port, group):
     row("groups", ask(port, "GET", "/api/v1/groups"), 200, {"data.0.id": group})
     row("a group", ask(port, "GET", f"/api/v1/groups/{group}"), 200, lambda document: len(document["members"]) == 1 and len(document["partitions"]) == 4)
     row("no group", ask(port, "GET", "/api/v1/groups/absent"), 404, None, "GROUP_ID_NOT_FOUND")
+
+
+def conventions(table, port):
+    """What all lists and documents of /api/v1 do alike."""
+    row = table.answered
+    row("openapi.json", ask(port, "GET", "/api/v1/openapi.json"), 200, {"openapi": "3.1.0"})
+    first = row("a document has a tag", ask(port, "GET", "/api/v1/topics/orders"), 200)
+    tag = first.headers.get("etag", "")
+    again = ask(port, "GET", "/api/v1/topics/orders", headers={"If-None-Match": tag})
+    table.row("what is known is not sent again", (again.status, again.body) == (304, "") and tag, again.status)
+    row("what has changed is", ask(port, "GET", "/api/v1/topics/orders", headers={"If-None-Match": '"x"'}), 200)
+    whole = [topic["name"] for topic in ask(port, "GET", "/api/v1/topics?sort=-name").json["data"]]
+    table.row("topics in the order that is asked for", whole == sorted(whole, reverse=True), whole)
+    seen, cursor = [], ""
+    while cursor is not None and len(seen) <= len(whole):
+        page = ask(port, "GET", f"/api/v1/topics?sort=-name&limit=1&cursor={cursor}").json
+        seen += [topic["name"] for topic in page["data"]]
+        cursor = page["next"]
+    table.row("pages of one topic are the whole list", seen == whole, (seen, whole))
+    row("topics by a part of the name", ask(port, "GET", "/api/v1/topics?q=RDER"), 200, lambda document: {"orders"} == {one["name"] for one in document["data"]} and document["total"] == 1)
+    for query in ("sort=colour", "limit=0", "cursor=nonsense"):
+        row(f"topics?{query}", ask(port, "GET", f"/api/v1/topics?{query}"), 400)
 
 
 def documented(table, node, root):

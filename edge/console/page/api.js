@@ -17,14 +17,20 @@ export class Problem extends Error {
   }
 }
 
+/** The last answer: a view that asks again gets it anew only where it has changed. */
+let last = { path: "", tag: "", document: null };
+
 /** @param {string} path behind /api/v1 */
 export async function ask(path) {
   let answer;
+  const before = last;
+  const known = before.path === path && before.tag ? { "If-None-Match": before.tag } : {};
   try {
-    answer = await fetch(`/api/v1${path}`, { headers: { Accept: "application/json" } });
+    answer = await fetch(`/api/v1${path}`, { headers: { Accept: "application/json", ...known } });
   } catch {
     throw new Problem({ title: "Not reached", detail: "The console does not answer. Is its process running?" });
   }
+  if (answer.status === 304) return before.document;
   const text = await answer.text();
   let document;
   try {
@@ -33,5 +39,6 @@ export async function ask(path) {
     throw new Problem({ title: answer.statusText, status: answer.status, detail: "The answer is no JSON." });
   }
   if (!answer.ok) throw new Problem(document);
+  last = { path, tag: answer.headers.get("ETag") ?? "", document };
   return document;
 }

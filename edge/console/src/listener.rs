@@ -29,6 +29,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hasher};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -215,13 +216,13 @@ async fn converse(stream: TcpStream, shared: Arc<Shared>) {
 async fn answer(shared: &Shared, request: Request<Incoming>) -> Response<Outgoing> {
     let (path, query) =
         (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
-    if matches!(*request.method(), Method::GET | Method::HEAD)
+    if is_read(request.method())
         && let Some((status, text)) = shared.probes.answer(&path, &query, &shared.callers).await
     {
         return guarded(plain(status, text));
     }
     // The files are the same for everyone and say nothing of a cluster; a foreign host gets none all the same.
-    if matches!(*request.method(), Method::GET | Method::HEAD)
+    if is_read(request.method())
         && shared.hosts.check(request.headers()).is_ok()
         && let Some(file) = page::answer(&path, request.headers())
     {
@@ -277,7 +278,8 @@ async fn routed(
             let mut call = Call { cluster, at, body };
             let answered = handler(&mut call).await;
             call.cluster.keep();
-            answered.map(write)
+            let known = request.headers.get(header::IF_NONE_MATCH).filter(|_| is_read(&request.method));
+            answered.map(|answer| write(answer, known))
         }
     }
 }
@@ -289,16 +291,41 @@ fn base(request: &Parts, host: &str, prefix: &str) -> String {
     format!("{scheme}://{host}{prefix}/v3")
 }
 
-fn write(answer: Answer) -> Response<Outgoing> {
+fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}
+
+/// `known`: the tags of answers that the caller has. An answer with such a tag goes out without its body (RFC 9110,
+/// 13.1.2).
+fn write(answer: Answer, known: Option<&HeaderValue>) -> Response<Outgoing> {
     let body = answer.document.map(|document| Bytes::from(document.to_string()));
+    let tag = body.as_deref().filter(|_| answer.status == StatusCode::OK).map(tag);
+    let is_known = tag.as_deref().is_some_and(|tag| known.is_some_and(|known| names(known, tag)));
+    let (status, body) = if is_known { (StatusCode::NOT_MODIFIED, None) } else { (answer.status, body) };
     let mut response = Response::new(Outgoing::Whole(body));
-    *response.status_mut() = answer.status;
+    *response.status_mut() = status;
+    if let Some(tag) = tag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     if let Some(location) = answer.location.and_then(|location| HeaderValue::from_str(&location).ok()) {
         response.headers_mut().insert(header::LOCATION, location);
     }
     response
+}
+
+/// A name for these bytes. It serves callers who ask again, not proofs: a hash of 64 bits and the length.
+fn tag(body: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(body);
+    format!("\"{:016x}{:x}\"", hasher.finish(), body.len())
+}
+
+/// Whether an `If-None-Match` has this tag.
+fn names(known: &HeaderValue, tag: &str) -> bool {
+    let mut tags = known.to_str().unwrap_or_default().split(',').map(str::trim);
+    tags.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
 }
 
 fn plain(status: StatusCode, text: String) -> Response<Outgoing> {
@@ -335,4 +362,25 @@ fn guarded(mut response: Response<Outgoing>) -> Response<Outgoing> {
         headers.entry(HeaderName::from_static(name)).or_insert(HeaderValue::from_static(value));
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answer_that_is_known_goes_without_its_body() {
+        let answer = || Answer::json(serde_json::json!({ "a": 1 }));
+        let first = write(answer(), None);
+        let tag = first.headers()[header::ETAG].clone();
+        let status = |known: &str| {
+            let known = HeaderValue::from_str(known).expect("a header");
+            write(answer(), Some(&known)).status().as_u16()
+        };
+        let tag = tag.to_str().expect("a text");
+        assert_eq!(first.status(), StatusCode::OK);
+        assert_eq!([status(tag), status(&format!("\"x\", W/{tag}")), status("*")], [304; 3]);
+        assert_eq!([status("\"x\""), status("")], [200; 2]);
+        assert!(write(Answer::nothing(), None).headers().get(header::ETAG).is_none());
+    }
 }

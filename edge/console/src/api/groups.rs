@@ -1,11 +1,52 @@
 //! Groups of every kind by name; a consumer group with its members and its lag.
 
+use super::listing;
 use crate::http::call::{Answer, Call};
 use crate::http::problem::Problem;
+use crate::http::shape::Shape::{Int, List, Object, Text};
+use crate::http::shape::{Doc, INT_OR_NULL, Shape, TEXT_OR_NULL};
 use crate::kafka::groups::{self, Described, Member};
 use crate::kafka::{Partition, offsets};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+
+const LISTED: Shape = Object(&[("id", Text), ("type", Text), ("protocol", Text), ("state", Text)]);
+pub const LIST: Doc = Doc::get(
+    "Groups of every kind",
+    listing::QUERY,
+    Object(&[("data", List(&LISTED)), ("total", Int), ("next", TEXT_OR_NULL)]),
+);
+
+const MEMBER: Shape = Object(&[
+    ("id", Text),
+    ("instance", TEXT_OR_NULL),
+    ("client", Text),
+    ("host", Text),
+    ("partitions", Int),
+]);
+const PARTITION: Shape = Object(&[
+    ("topic", Text),
+    ("partition", Int),
+    ("current_offset", INT_OR_NULL),
+    ("end_offset", INT_OR_NULL),
+    ("error", TEXT_OR_NULL),
+    ("lag", INT_OR_NULL),
+    ("member", TEXT_OR_NULL),
+]);
+pub const GET: Doc = Doc::get(
+    "A consumer group: its members and its lag",
+    &[],
+    Object(&[
+        ("id", Text),
+        ("type", Text),
+        ("state", Text),
+        ("assignor", Text),
+        ("coordinator", Int),
+        ("members", List(&MEMBER)),
+        ("partitions", List(&PARTITION)),
+        ("total_lag", Int),
+    ]),
+);
 
 pub async fn list(call: &mut Call) -> Result<Answer, Problem> {
     let groups = groups::list(&mut call.cluster).await?;
@@ -17,7 +58,9 @@ pub async fn list(call: &mut Call) -> Result<Answer, Problem> {
             "state": &*group.group_state,
         })
     };
-    Ok(Answer::json(json!({ "data": groups.iter().map(row).collect::<Vec<_>>() })))
+    let rows = groups.iter().map(row).collect();
+    let page = listing::listed(&call.at, rows, "id", &["id", "type", "protocol", "state"])?;
+    Ok(Answer::json(json!({ "data": page.data, "total": page.total, "next": page.next })))
 }
 
 pub async fn get(call: &mut Call) -> Result<Answer, Problem> {

@@ -6,27 +6,36 @@
 //! | `topics` | `/topics`, `/topics/{}` |
 //! | `records` | `/topics/{}/records` |
 //! | `groups` | `/groups`, `/groups/{}` |
+//! | `openapi` | `/openapi.json` |
+//! | `listing` | filter, order and pages of the lists |
 //!
 //! A part of a document that the caller may not see is `null`, and `refused` names the part and Kafka's error.
 
 mod groups;
+mod listing;
+mod openapi;
 mod overview;
 mod records;
 mod topics;
 
 use crate::http::problem::Problem;
 use crate::http::routes::{Route, routes};
+use crate::http::shape::Shape;
 use serde_json::{Map, Value};
 
 pub const ROUTES: &[Route] = routes! {
-    GET "/api/v1/overview" overview::overview;
-    GET "/api/v1/quorum" overview::quorum;
-    GET "/api/v1/topics" topics::list;
-    GET "/api/v1/topics/{topic}" topics::get;
-    GET "/api/v1/topics/{topic}/records" records::list;
-    GET "/api/v1/groups" groups::list;
-    GET "/api/v1/groups/{group}" groups::get;
+    GET "/api/v1/openapi.json" openapi::get, openapi::GET;
+    GET "/api/v1/overview" overview::overview, overview::OVERVIEW;
+    GET "/api/v1/quorum" overview::quorum, overview::QUORUM;
+    GET "/api/v1/topics" topics::list, topics::LIST;
+    GET "/api/v1/topics/{topic}" topics::get, topics::GET;
+    GET "/api/v1/topics/{topic}/records" records::list, records::LIST;
+    GET "/api/v1/groups" groups::list, groups::LIST;
+    GET "/api/v1/groups/{group}" groups::get, groups::GET;
 };
+
+/// Kafka's error of each part that is not shown.
+const REFUSED: Shape = Shape::Map(&Shape::Text);
 
 /// Parts that the broker refused, by name.
 #[derive(Debug, Default)]

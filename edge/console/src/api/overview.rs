@@ -1,13 +1,65 @@
 //! The cluster at one look, and the metadata quorum.
 
-use super::Refused;
+use super::{REFUSED, Refused};
 use crate::http::call::{Answer, Call};
 use crate::http::problem::Problem;
+use crate::http::shape::Shape::{Int, List, Object, OrNull, Text};
+use crate::http::shape::{Doc, INT_OR_NULL, Shape, TEXT_OR_NULL};
 use crate::kafka::log_dirs::{self, LogDir};
 use crate::kafka::{groups, metadata, quorum};
 use barnabas_wire::messages::describe_quorum_response::{PartitionData, ReplicaState};
 use barnabas_wire::messages::metadata_response::MetadataResponsePartition;
 use serde_json::{Value, json};
+
+const BROKER: Shape = Object(&[
+    ("id", Int),
+    ("host", Text),
+    ("port", Int),
+    ("rack", TEXT_OR_NULL),
+    ("leads", Int),
+    ("replicas", Int),
+]);
+const LOG_DIR: Shape = Object(&[
+    ("broker", Int),
+    ("path", Text),
+    ("total_bytes", INT_OR_NULL),
+    ("usable_bytes", INT_OR_NULL),
+    ("error", TEXT_OR_NULL),
+]);
+const REPLICA: Shape = Object(&[
+    ("id", Int),
+    ("directory", Text),
+    ("log_end_offset", Int),
+    ("lag", Int),
+    ("last_fetch_ms", INT_OR_NULL),
+    ("last_caught_up_ms", INT_OR_NULL),
+]);
+const VOTES: Shape = Object(&[
+    ("leader_id", Int),
+    ("leader_epoch", Int),
+    ("high_watermark", Int),
+    ("voters", List(&REPLICA)),
+    ("observers", List(&REPLICA)),
+]);
+pub const QUORUM: Doc = Doc::get("The metadata quorum", &[], VOTES);
+pub const OVERVIEW: Doc = Doc::get(
+    "The cluster at one look",
+    &[],
+    Object(&[
+        ("cluster_id", Text),
+        ("user", TEXT_OR_NULL),
+        ("controller_id", Int),
+        ("brokers", List(&BROKER)),
+        ("topics", Int),
+        ("partitions", Int),
+        ("under_replicated", Int),
+        ("offline", Int),
+        ("groups", INT_OR_NULL),
+        ("quorum", OrNull(&VOTES)),
+        ("log_dirs", OrNull(&List(&LOG_DIR))),
+        ("refused", REFUSED),
+    ]),
+);
 
 pub async fn overview(call: &mut Call) -> Result<Answer, Problem> {
     let mut refused = Refused::default();

@@ -11,6 +11,8 @@
 
 use crate::http::call::{Answer, Call};
 use crate::http::problem::Problem;
+use crate::http::shape::Shape::{Bool, Int, List, Object, OneOf, OrNull, Text};
+use crate::http::shape::{Doc, INT_OR_NULL, Param, Shape, TEXT_OR_NULL};
 use crate::kafka::fetch::{self, Page, Part, Shown};
 use crate::kafka::{Partition, metadata, offsets};
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
@@ -26,6 +28,36 @@ const LIMIT_MAX: usize = 500;
 static PAGES: Semaphore = Semaphore::const_new(4);
 /// Partitions of one answer: each is a request of its own.
 const PARTITIONS_MAX: usize = 64;
+
+/// `size` counts all bytes, `base64` has the first of them.
+const PART: Shape = Object(&[("size", Int), ("base64", Text)]);
+const HEADER: Shape = Object(&[("key", PART), ("value", OrNull(&PART))]);
+pub const RECORD: Shape = Object(&[
+    ("partition", Int),
+    ("offset", Int),
+    ("timestamp_ms", Int),
+    ("is_append_time", Bool),
+    ("key", OrNull(&PART)),
+    ("value", OrNull(&PART)),
+    ("headers", List(&HEADER)),
+    ("producer_id", INT_OR_NULL),
+    ("is_transactional", Bool),
+    ("control", TEXT_OR_NULL),
+    ("codec", Text),
+]);
+const READ: Shape =
+    Object(&[("partition", Int), ("from", Int), ("next", Int), ("end", Int), ("trouble", TEXT_OR_NULL)]);
+pub const FROM: Param =
+    Param { name: "from", shape: OneOf(&["newest", "oldest", "offset", "time"]), about: "Where to begin" };
+pub const OFFSET: Param = Param { name: "offset", shape: Int, about: "With from=offset" };
+pub const TIME: Param = Param { name: "time", shape: Int, about: "With from=time: milliseconds since 1970" };
+pub const PARTITION: Param = Param { name: "partition", shape: Int, about: "One partition; absent: all" };
+pub const LIMITED: Param = Param { name: "limit", shape: Int, about: "At most so many records, 1 to 500" };
+pub const LIST: Doc = Doc::get(
+    "Records, merged by time",
+    &[FROM, OFFSET, TIME, PARTITION, LIMITED],
+    Object(&[("data", List(&RECORD)), ("partitions", List(&READ))]),
+);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum From {

@@ -1,9 +1,11 @@
 //! Topics with their sizes; one topic with its partitions and configurations.
 
-use super::Refused;
 use super::overview::is_under_replicated;
+use super::{REFUSED, Refused, listing};
 use crate::http::call::{Answer, Call};
 use crate::http::problem::Problem;
+use crate::http::shape::Shape::{Bool, Int, List, Object, OrNull, Text};
+use crate::http::shape::{Doc, INT_OR_NULL, Shape, TEXT_OR_NULL};
 use crate::kafka::configs::{self, Resource};
 use crate::kafka::log_dirs::{self, Sizes};
 use crate::kafka::{Partition, metadata, offsets};
@@ -11,6 +13,55 @@ use barnabas_wire::messages::describe_configs_response::DescribeConfigsResourceR
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+
+const FIELDS: &[&str] =
+    &["name", "is_internal", "partitions", "replication_factor", "under_replicated", "offline", "bytes"];
+const LISTED: Shape = Object(&[
+    ("name", Text),
+    ("is_internal", Bool),
+    ("partitions", Int),
+    ("replication_factor", Int),
+    ("under_replicated", Int),
+    ("offline", Int),
+    ("bytes", INT_OR_NULL),
+]);
+pub const LIST: Doc = Doc::get(
+    "Topics with their sizes",
+    listing::QUERY,
+    Object(&[("data", List(&LISTED)), ("total", Int), ("next", TEXT_OR_NULL), ("refused", REFUSED)]),
+);
+
+const PARTITION: Shape = Object(&[
+    ("partition", Int),
+    ("leader", INT_OR_NULL),
+    ("leader_epoch", Int),
+    ("replicas", List(&Int)),
+    ("isr", List(&Int)),
+    ("offline", List(&Int)),
+    ("start_offset", INT_OR_NULL),
+    ("end_offset", INT_OR_NULL),
+    ("error", TEXT_OR_NULL),
+    ("bytes", INT_OR_NULL),
+]);
+pub const CONFIG: Shape = Object(&[
+    ("name", Text),
+    ("value", TEXT_OR_NULL),
+    ("source", Text),
+    ("is_sensitive", Bool),
+    ("is_read_only", Bool),
+]);
+pub const GET: Doc = Doc::get(
+    "A topic: its partitions and configs",
+    &[],
+    Object(&[
+        ("name", Text),
+        ("id", Text),
+        ("is_internal", Bool),
+        ("partitions", List(&PARTITION)),
+        ("configs", OrNull(&List(&CONFIG))),
+        ("refused", REFUSED),
+    ]),
+);
 
 pub async fn list(call: &mut Call) -> Result<Answer, Problem> {
     let mut refused = Refused::default();
@@ -33,7 +84,10 @@ pub async fn list(call: &mut Call) -> Result<Answer, Problem> {
         })
     };
     let rows: Vec<Value> = topics.iter().map(row).collect();
-    Ok(Answer::json(json!({ "data": rows, "refused": refused.0 })))
+    let page = listing::listed(&call.at, rows, "name", FIELDS)?;
+    Ok(Answer::json(
+        json!({ "data": page.data, "total": page.total, "next": page.next, "refused": refused.0 }),
+    ))
 }
 
 pub async fn get(call: &mut Call) -> Result<Answer, Problem> {

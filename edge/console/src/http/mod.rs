@@ -9,6 +9,7 @@
 //! | `body` | how are bodies read within limits and written |
 //! | `percent` | which text is meant by `%2F` |
 //! | `problem` | how is an error told, and by which status |
+//! | `shape` | which schema have the documents of a route |
 //! | `slow` | when does a connection that takes nothing end |
 
 pub mod body;
@@ -18,4 +19,5 @@ pub mod gate;
 pub mod percent;
 pub mod problem;
 pub mod routes;
+pub mod shape;
 pub mod slow;

@@ -3,6 +3,7 @@
 use super::call::{Answer, Call};
 use super::percent;
 use super::problem::Problem;
+use super::shape::Doc;
 use hyper::StatusCode;
 use std::pin::Pin;
 
@@ -32,15 +33,19 @@ pub struct Route {
     pub method: &'static str,
     pub pattern: &'static str,
     pub run: Run,
+    pub doc: &'static Doc,
 }
 
-/// A row of a table of routes for each `METHOD "pattern" handler`.
+/// A row of a table of routes for each `METHOD "pattern" handler, what callers are told of it`.
 macro_rules! routes {
-    ($($method:ident $pattern:literal $handler:path;)*) => {
+    (@doc) => { &$crate::http::shape::Doc::ELSEWHERE };
+    (@doc $doc:path) => { &$doc };
+    ($($method:ident $pattern:literal $handler:path $(, $doc:path)?;)*) => {
         &[$($crate::http::routes::Route {
             method: stringify!($method),
             pattern: $pattern,
             run: $crate::http::routes::Run::Whole(|call| Box::pin($handler(call))),
+            doc: $crate::http::routes::routes!(@doc $($doc)?),
         }),*]
     };
 }
@@ -102,11 +107,11 @@ fn matched(pattern: &'static str, segments: &[String]) -> Option<Vec<(&'static s
 mod tests {
     use super::*;
 
-    const TABLE: &[Route] = &[
-        Route { method: "GET", pattern: "/a/-/b", run: Run::Records },
-        Route { method: "GET", pattern: "/a/{x}/b", run: Run::Records },
-        Route { method: "PUT", pattern: "/a/{x}/b", run: Run::Records },
-    ];
+    const fn route(method: &'static str, pattern: &'static str) -> Route {
+        Route { method, pattern, run: Run::Records, doc: &Doc::ELSEWHERE }
+    }
+
+    const TABLE: &[Route] = &[route("GET", "/a/-/b"), route("GET", "/a/{x}/b"), route("PUT", "/a/{x}/b")];
 
     #[test]
     fn first_route_that_matches_is_found() {

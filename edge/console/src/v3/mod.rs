@@ -28,6 +28,7 @@ mod topics;
 use crate::http::call::Call;
 use crate::http::problem::Problem;
 use crate::http::routes::{Route, Run, routes};
+use crate::http::shape::Doc;
 
 /// Paths begin behind the prefix.
 pub const ROUTES: &[Route] = routes! {
@@ -83,8 +84,12 @@ pub const ROUTES: &[Route] = routes! {
 };
 
 /// Streamed: its body is not read as a whole.
-pub const STREAMS: &[Route] =
-    &[Route { method: "POST", pattern: "/v3/clusters/{cluster}/topics/{topic}/records", run: Run::Records }];
+pub const STREAMS: &[Route] = &[Route {
+    method: "POST",
+    pattern: "/v3/clusters/{cluster}/topics/{topic}/records",
+    run: Run::Records,
+    doc: &Doc::ELSEWHERE,
+}];
 
 /// Each path below a cluster names it; another cluster's is not here.
 fn check_cluster(call: &Call) -> Result<(), Problem> {

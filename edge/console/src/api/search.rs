@@ -1,0 +1,252 @@
+//! Records that contain a text. One request looks at a bounded part of the topic and says what it has not looked at; its
+//! cursor goes on from there, up to the ends that the partitions had at the first request.
+//!
+//! | bound | value |
+//! |---|---|
+//! | a request | [`BYTES_MAX`] of records' keys, values and headers, [`WITHIN`], `limit` records that are found |
+//! | requests at a time | [`SEARCHES_MAX`]; more are 429 |
+//!
+//! The search runs here, not on the leaders: it reads what a consumer would read.
+
+use super::places::{self, From, LIMITED, OFFSET, PARTITION, PARTITIONS_MAX, TIME};
+use super::records::{RECORD, document};
+use crate::http::call::{Answer, Call};
+use crate::http::problem::Problem;
+use crate::http::shape::Shape::{Int, List, Object, OneOf, Text};
+use crate::http::shape::{Doc, Param, Shape, TEXT_OR_NULL};
+use crate::kafka::fetch::{self, Page, Shown, Want};
+use crate::kafka::metadata;
+use crate::kafka::needle::Needle;
+use barnabas_client::Cluster;
+use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hyper::StatusCode;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+const SEARCHES_MAX: usize = 2;
+static SEARCHES: Semaphore = Semaphore::const_new(SEARCHES_MAX);
+const BYTES_MAX: u64 = 64 * 1024 * 1024;
+const WITHIN: Duration = Duration::from_secs(3);
+/// Of what is found, in one answer.
+const FOUND_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+const READ: Shape =
+    Object(&[("partition", Int), ("next", Int), ("end", Int), ("trouble", TEXT_OR_NULL)]);
+const FROM: Param = Param {
+    name: "from",
+    shape: OneOf(&["oldest", "offset", "time"]),
+    about: "Where to begin; absent: oldest",
+};
+pub const SEARCH: Doc = Doc::get(
+    "Records that contain a text, in a bounded part of the topic",
+    &[
+        Param { name: "text", shape: Text, about: "What keys, values or headers contain: 1 to 1024 bytes" },
+        FROM,
+        OFFSET,
+        TIME,
+        PARTITION,
+        LIMITED,
+        Param { name: "cursor", shape: Text, about: "`next` of the answer before, with the same text" },
+    ],
+    Object(&[
+        ("data", List(&RECORD)),
+        ("partitions", List(&READ)),
+        ("scanned", Object(&[("records", Int), ("bytes", Int)])),
+        ("not_scanned", Int),
+        ("next", TEXT_OR_NULL),
+    ]),
+);
+
+/// What is still to be looked at of a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Reach {
+    partition: i32,
+    next: i64,
+    end: i64,
+    trouble: Option<String>,
+    /// Asked again after a change of its leader; once in each request.
+    is_again: bool,
+}
+
+impl Reach {
+    fn new(partition: i32, (next, end): (i64, i64)) -> Self {
+        Self { partition, next, end, trouble: None, is_again: false }
+    }
+
+    fn left(&self) -> i64 {
+        (self.end - self.next).max(0)
+    }
+
+    fn is_open(&self) -> bool {
+        self.left() > 0 && self.trouble.is_none()
+    }
+}
+
+pub async fn search(call: &mut Call) -> Result<Answer, Problem> {
+    let needle = Needle::read(call.at.query("text").unwrap_or_default())?;
+    let limit = places::limit(&call.at)?;
+    let Ok(_place) = SEARCHES.try_acquire() else {
+        let detail = format!("{SEARCHES_MAX} searches run already: try again in some seconds");
+        return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, detail));
+    };
+    let name = call.at.param("topic").to_owned();
+    let mut topic = metadata::topic(&mut call.cluster, &name).await?;
+    let mut reaches = match call.at.query("cursor") {
+        Some(cursor) => read(cursor)?,
+        None => begin(call, &topic).await?,
+    };
+    let mut found = Found { limit, ..Default::default() };
+    let until = Instant::now() + WITHIN;
+    let mut at = 0;
+    while let Some(reach) = next_open(&mut reaches, &mut at) {
+        if !step(&mut call.cluster, &topic, reach, (&needle, &mut found)).await? {
+            topic = metadata::topic(&mut call.cluster, &name).await?;
+        }
+        if found.is_enough() || Instant::now() >= until {
+            break;
+        }
+    }
+    let partition = |reach: &Reach| {
+        json!({
+            "partition": reach.partition,
+            "next": reach.next,
+            "end": reach.end,
+            "trouble": reach.trouble,
+        })
+    };
+    Ok(Answer::json(json!({
+        "data": found.records.iter().map(document).collect::<Vec<_>>(),
+        "partitions": reaches.iter().map(partition).collect::<Vec<_>>(),
+        "scanned": { "records": found.seen_records, "bytes": found.seen_bytes },
+        "not_scanned": reaches.iter().map(Reach::left).sum::<i64>(),
+        "next": reaches.iter().any(Reach::is_open).then(|| write(&reaches)),
+    })))
+}
+
+/// What this request has found, and at how much it has looked.
+#[derive(Debug, Default)]
+struct Found {
+    limit: usize,
+    records: Vec<Shown>,
+    bytes: usize,
+    seen_records: u64,
+    seen_bytes: u64,
+}
+
+impl Found {
+    fn is_enough(&self) -> bool {
+        self.records.len() >= self.limit || self.bytes >= FOUND_BYTES_MAX || self.seen_bytes >= BYTES_MAX
+    }
+}
+
+async fn begin(call: &mut Call, topic: &MetadataResponseTopic) -> Result<Vec<Reach>, Problem> {
+    let from = From::read(&call.at, From::Oldest)?;
+    if from == From::Newest {
+        return Err(Problem::bad("a search begins at oldest, offset or time"));
+    }
+    let wanted = places::wanted(&call.at, topic)?;
+    let spans = places::spans(&mut call.cluster, &wanted, from, 0).await?;
+    let mut reaches = Vec::new();
+    for ((_, partition), span) in spans {
+        let trouble = span.err().map(|code| code.name().to_owned());
+        reaches.push(Reach { trouble, ..Reach::new(partition, span.unwrap_or_default()) });
+    }
+    Ok(reaches)
+}
+
+/// The next partition in turn that has something left.
+fn next_open<'a>(reaches: &'a mut [Reach], at: &mut usize) -> Option<&'a mut Reach> {
+    let count = reaches.len();
+    let found = (0..count).map(|more| (*at + more) % count).find(|at| reaches[*at].is_open())?;
+    *at = found + 1;
+    reaches.get_mut(found)
+}
+
+/// One Fetch. `false`: the partition's leader is another one now.
+async fn step(
+    cluster: &mut Cluster,
+    topic: &MetadataResponseTopic,
+    reach: &mut Reach,
+    (needle, found): (&Needle, &mut Found),
+) -> Result<bool, Problem> {
+    let want = Want {
+        partition: reach.partition,
+        count: found.limit - found.records.len(),
+        bytes_max: FOUND_BYTES_MAX,
+        until: reach.end,
+        needle: Some(needle),
+    };
+    let mut page = Page::from(reach.next);
+    match fetch::step(cluster, topic, &mut page, &want).await {
+        Ok(()) => {}
+        Err(error) if error.is_retriable() && !reach.is_again => {
+            reach.is_again = true;
+            return Ok(false);
+        }
+        Err(error) => match error.code() {
+            // It is one partition's, and the others go on.
+            Some(code) => {
+                reach.trouble = Some(code.name().to_owned());
+                return Ok(true);
+            }
+            None => return Err(error.into()),
+        },
+    }
+    if page.next == reach.next && page.trouble.is_none() {
+        page.trouble = Some("the broker gives no records from there on".to_owned());
+    }
+    (reach.next, reach.trouble) = (page.next.min(reach.end), page.trouble);
+    found.seen_records += page.seen_records;
+    found.seen_bytes += page.seen_bytes;
+    found.bytes += page.bytes;
+    found.records.extend(page.records);
+    Ok(true)
+}
+
+fn write(reaches: &[Reach]) -> String {
+    let rows: Vec<(i32, i64, i64)> =
+        reaches.iter().map(|reach| (reach.partition, reach.next, reach.end)).collect();
+    URL_SAFE_NO_PAD.encode(json!(rows).to_string())
+}
+
+fn read(cursor: &str) -> Result<Vec<Reach>, Problem> {
+    let wrong = || Problem::bad("cursor takes the `next` of an answer of the same search");
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| wrong())?;
+    let rows: Vec<(i32, i64, i64)> = serde_json::from_slice(&bytes).map_err(|_| wrong())?;
+    let is_sound = |row: &(i32, i64, i64)| row.0 >= 0 && row.1 >= 0 && row.2 >= 0;
+    if rows.len() > PARTITIONS_MAX || !rows.iter().all(is_sound) {
+        return Err(wrong());
+    }
+    Ok(rows.into_iter().map(|(partition, next, end)| Reach::new(partition, (next, end))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursor_goes_on_where_the_search_ended() {
+        let reaches = vec![Reach::new(0, (7, 9)), Reach::new(3, (i64::MAX - 1, i64::MAX))];
+        assert_eq!(read(&write(&reaches)).expect("sound"), reaches);
+        let many: Vec<Reach> = (0..65).map(|partition| Reach::new(partition, (0, 1))).collect();
+        for bad in ["", "x", "W1s", &write(&[Reach::new(-1, (0, 1))]), &write(&many)] {
+            assert_eq!(read(bad).expect_err(bad).status, 400);
+        }
+    }
+
+    #[test]
+    fn partitions_take_turns_and_those_at_their_end_none() {
+        let mut reaches: Vec<Reach> = (0..4).map(|partition| Reach::new(partition, (0, 1))).collect();
+        reaches[1].next = 1;
+        reaches[2].trouble = Some("unreadable".to_owned());
+        let mut at = 0;
+        let mut turn = || next_open(&mut reaches, &mut at).map(|reach| reach.partition);
+        assert_eq!([turn(), turn(), turn()], [Some(0), Some(3), Some(0)]);
+        reaches.iter_mut().for_each(|reach| reach.next = 1);
+        assert_eq!(next_open(&mut reaches, &mut at), None);
+        assert_eq!(next_open(&mut [], &mut at), None);
+    }
+}

@@ -4,12 +4,14 @@
 //! [`Cluster::forget`] and ask again.
 
 mod coordinators;
+mod offsets;
 
 pub use coordinators::Coordinated;
+pub use offsets::Committed;
 
 use crate::error::check;
 use crate::{ClientError, Connection, Dial, Security};
-use barnabas_base::{BrokerId, ErrorCode, Map, Offset, PartitionIndex, TopicId};
+use barnabas_base::{BrokerId, ErrorCode, Map, PartitionIndex, TopicId};
 use barnabas_wire::Request;
 use barnabas_wire::messages::metadata_request::MetadataRequestTopic;
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
@@ -144,6 +146,24 @@ impl Cluster {
         topics: Option<&[&str]>,
         create: bool,
     ) -> Result<MetadataResponse, ClientError> {
+        let answer = self.metadata(topics, create).await?;
+        for topic in &answer.topics {
+            if let Some(name) = &topic.name {
+                self.topics.insert(name.to_string(), topic.clone());
+            }
+        }
+        Ok(answer)
+    }
+
+    /// [`Self::refresh`] that remembers the nodes alone: for who asks about many topics, and keeps this for long.
+    ///
+    /// # Errors
+    /// As [`Self::refresh`].
+    pub async fn metadata(
+        &mut self,
+        topics: Option<&[&str]>,
+        create: bool,
+    ) -> Result<MetadataResponse, ClientError> {
         let named = |name: &&str| MetadataRequestTopic { name: Some((*name).into()), ..Default::default() };
         let request = MetadataRequest {
             topics: topics.map(|names| names.iter().map(named).collect()),
@@ -156,11 +176,6 @@ impl Cluster {
             self.addresses.insert(BrokerId(broker.node_id), format!("{}:{}", &*broker.host, broker.port));
         }
         self.controller = BrokerId(answer.controller_id);
-        for topic in &answer.topics {
-            if let Some(name) = &topic.name {
-                self.topics.insert(name.to_string(), topic.clone());
-            }
-        }
         Ok(answer)
     }
 
@@ -434,39 +449,5 @@ impl Cluster {
             backoff: *retry_backoff,
             last_trouble: last_trouble.clone(),
         }
-    }
-
-    /// One offset of one partition, by timestamp or sentinel (−1 latest, −2 earliest).
-    ///
-    /// # Errors
-    /// The partition's error.
-    pub async fn list_offset(
-        &mut self,
-        topic: &str,
-        partition: PartitionIndex,
-        timestamp: i64,
-    ) -> Result<Offset, ClientError> {
-        use barnabas_wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
-        let leader = self.leader(topic, partition).await?;
-        let asked =
-            ListOffsetsPartition { partition_index: partition.get(), timestamp, ..Default::default() };
-        let request = barnabas_wire::messages::ListOffsetsRequest {
-            replica_id: -1,
-            topics: vec![ListOffsetsTopic {
-                name: topic.into(),
-                partitions: vec![asked],
-                ..Default::default()
-            }],
-            ..Default::default()
-        };
-        let answer = self.ask(leader, &request).await?;
-        let told = answer.topics.first().and_then(|topic| topic.partitions.first());
-        let told =
-            told.ok_or_else(|| ClientError::Invalid(format!("no offset was told for {topic}-{partition}")))?;
-        if told.error_code != 0 {
-            self.forget(topic);
-        }
-        check(format!("asking for an offset of {topic}-{partition}"), told.error_code, None)?;
-        Ok(Offset(told.offset))
     }
 }

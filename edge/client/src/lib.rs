@@ -22,7 +22,7 @@ mod security;
 mod troubles;
 
 pub use admin::{Admin, NewTopic};
-pub use cluster::{Cluster, ClusterConfig, Coordinated, LastTrouble};
+pub use cluster::{Cluster, ClusterConfig, Committed, Coordinated, LastTrouble};
 pub use connection::{Connection, Dial};
 pub use consumer::{Consumer, ConsumerConfig, FetchedBatch, Received, StartAt};
 pub use error::{ClientError, check};

@@ -3,7 +3,7 @@
 use super::super::actions::deletion;
 use super::super::description::{Partition, describe};
 use super::super::listing::{Kind, is_missing, list};
-use super::super::offsets::{commit, committed, delete as delete_committed};
+use super::super::offsets::delete as delete_committed;
 use super::super::reset::{self, Plan, Plans, Scenario};
 use super::{TOOL, meant};
 use crate::command_line::args::{text, texts};
@@ -99,7 +99,7 @@ pub async fn reset(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), To
             None => {
                 let plan = plan(cluster, matches, &group, &scenario).await.map_err(bare)?;
                 if is_executed {
-                    commit(cluster, &group, &plan).await.map_err(ToolError::from).map_err(bare)?;
+                    cluster.commit_offsets(&group, &plan).await.map_err(ToolError::from).map_err(bare)?;
                 }
                 plan
             }
@@ -148,7 +148,8 @@ async fn plan(
     group: &str,
     scenario: &Scenario,
 ) -> Result<Plan, ToolError> {
-    let current: Plan = committed(cluster, group)
+    let current: Plan = cluster
+        .committed_offsets(group)
         .await?
         .into_iter()
         .map(|(partition, committed)| (partition, committed.offset))

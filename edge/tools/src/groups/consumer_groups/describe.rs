@@ -1,10 +1,10 @@
 //! How `consumer-groups --describe` shows groups: their offsets, members or states.
 
 use super::super::description::{Described, Member, Partition, assignment_text, describe as describe_group};
-use super::super::offsets::{Committed, LATEST, committed, offset_at};
+use super::super::offsets::{LATEST, offset_at};
 use crate::output::table::{Layout, MISSING, Table, cell, is_json, print_json};
 use crate::{ToolError, say, tell};
-use barnabas_client::{ClientError, Cluster};
+use barnabas_client::{ClientError, Cluster, Committed};
 use clap::ArgMatches;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ pub async fn describe(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(),
         } else if super::is_given(matches, "state") {
             (state(group, verbose), true)
         } else {
-            let committed = committed(cluster, &group.group).await?;
+            let committed = cluster.committed_offsets(&group.group).await?;
             let table = offsets(group, &rows(cluster, group, &committed).await?, verbose);
             let is_shown = !table.is_empty();
             (table, is_shown)

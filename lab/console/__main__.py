@@ -11,7 +11,7 @@ from pathlib import Path
 from compat import fetch
 from harness.process import spawn
 
-from . import attacks, gate, routes
+from . import attacks, changes, gate, routes, tail, tls
 from .ask import Table, ask
 from .nodes import Beside, OwnProcess, WithConsole, WithLogins, who
 from .schema import Described
@@ -50,6 +50,9 @@ def plain(table, directory, binary, is_quick):
     reader = member(node)
     routes.groups(table, port, base, "readers")
     routes.api(table, port, "readers")
+    tail.check(table, port, base)
+    changes.check(table, node)
+    changes.read_only(table, directory, binary, node, cluster)
     routes.page(table, port)
     routes.documented(table, node, ROOT)
     own = OwnProcess(directory, binary, node.address).start()
@@ -84,6 +87,8 @@ def apache(table, directory, binary):
     reader = member(node)
     routes.groups(table, port, base, "readers")
     routes.api(table, port, "readers")
+    tail.check(table, port, base)
+    changes.check(table, node)
     reader.kill()
     own.stop()
     node.stop()
@@ -98,6 +103,7 @@ def secured(table, directory, binary):
     table.answered("admin makes a topic", made, 201)
     gate.check(table, node, cluster, "readers")
     gate.rights(table, node, cluster)
+    changes.audited(table, node)
     routes.acls(table, port, base, admin)
     config = directory / "console.properties"
     config.write_text("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n")
@@ -119,9 +125,10 @@ def main():
     given = flags.parse_args()
     table = Table(given.verbose)
     with tempfile.TemporaryDirectory(prefix="barnabas-console.") as directory:
-        nodes = [plain(table, Path(directory), Path(given.binary).resolve(), given.quick), secured(table, Path(directory), Path(given.binary).resolve())]
+        binary = Path(given.binary).resolve()
+        nodes = [plain(table, Path(directory), binary, given.quick), secured(table, Path(directory), binary), tls.check(table, directory, binary)]
         if given.apache:
-            apache(table, Path(directory), Path(given.binary).resolve())
+            apache(table, Path(directory), binary)
         for node in nodes:
             # A login that is refused is one of the rows.
             lines = [line for line in node.log.read_text().splitlines() if " ERROR " in line or "panicked" in line]

@@ -4,6 +4,7 @@ import base64
 import http.client
 import json
 import socket
+import ssl
 
 HOST = "127.0.0.1"
 
@@ -29,15 +30,18 @@ def login(user, password):
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
-def ask(port, method, path, body=None, headers=None, user=None):
-    """`body`: text or bytes as they are, everything else as JSON. `user`: (name, password)."""
+def ask(port, method, path, body=None, headers=None, user=None, authority=None, is_tls=False):
+    """`body`: text or bytes as they are, everything else as JSON. `user`: (name, password). `authority`: TLS, and whom to trust."""
     headers = dict(headers or {})
     if body is not None:
         headers.setdefault("Content-Type", "application/json")
         body = body if isinstance(body, (str, bytes)) else json.dumps(body)
     if user:
         headers.setdefault("Authorization", login(*user))
-    connection = http.client.HTTPConnection(HOST, port, timeout=60)
+    if authority or is_tls:
+        connection = http.client.HTTPSConnection(HOST, port, timeout=60, context=ssl.create_default_context(cafile=authority))
+    else:
+        connection = http.client.HTTPConnection(HOST, port, timeout=60)
     try:
         connection.request(method, path, body=body, headers=headers)
         answer = connection.getresponse()

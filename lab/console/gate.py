@@ -82,6 +82,13 @@ ROWS = {
     ("GET", "/api/v1/topics"): (EMPTY,),
     ("GET", "/api/v1/topics/{topic}"): (T,),
     ("GET", "/api/v1/topics/{topic}/records"): (T,),
+    ("POST", "/api/v1/topics"): (T, {"name": "mine"}),
+    ("DELETE", "/api/v1/topics/{topic}"): (T,),
+    ("PATCH", "/api/v1/topics/{topic}/configs"): (T, {"configs": {"retention.ms": "1000"}}),
+    ("POST", "/api/v1/topics/{topic}/delete-records"): (T, {"all": True}),
+    ("POST", "/api/v1/groups/{group}/reset-offsets"): (G, {"to": "latest"}),
+    ("GET", "/api/v1/topics/{topic}/search"): (T, None, "text=x"),
+    ("GET", "/api/v1/topics/{topic}/tail"): (T,),
     ("GET", "/api/v1/groups"): (EMPTY,),
     ("GET", "/api/v1/groups/{group}"): (G,),
     ("DELETE", f"{ALL}/acls"): (C, None, "resource_type=ANY&pattern_type=ANY&operation=ANY&permission=ANY"),
@@ -152,4 +159,12 @@ def rights(table, node, cluster):
     table.answered("reader does not write", ask(port, "POST", f"{base}/topics/{R}/records", RECORD, user=reader), 403, None, T)
     table.answered("reader does not delete", ask(port, "DELETE", f"{base}/topics/{R}", user=reader), 403, None, T)
     table.answered("reader reads no configs", ask(port, "GET", f"{base}/topics/{R}/configs", user=reader), 403, None, T)
+    # A dry run of a change needs the right to make it.
+    for method, path, body in (
+        ("DELETE", f"/api/v1/topics/{R}", None),
+        ("POST", f"/api/v1/topics/{R}/delete-records", {"all": True}),
+        ("PATCH", f"/api/v1/topics/{R}/configs", {"configs": {"retention.ms": "1"}}),
+        ("POST", "/api/v1/topics", {"name": "mine"}),
+    ):
+        table.answered(f"reader, dry run of {method} {path}", ask(port, method, f"{path}?dryRun=true", body, user=reader), 403, None, T)
     table.answered("admin writes", ask(port, "POST", f"{base}/topics/{R}/records", RECORD, user=who("admin")), 200, {"error_code": 200})

@@ -21,6 +21,9 @@ def who(user):
 
 
 class WithConsole(Barnabas):
+    # Whom its callers trust, where the console has TLS.
+    authority = None
+
     def __init__(self, directory, binary, overrides=None):
         self.console_port = free_port()
         own = {"console.listener": f"{HOST}:{self.console_port}", "console.hosts": "console.example"}
@@ -32,7 +35,7 @@ class WithConsole(Barnabas):
 
     def start(self):
         super().start()
-        self.wait_until(lambda: is_ready(self.console_port), 30, every=0.05)
+        self.wait_until(lambda: is_ready(self.console_port, self.authority), 30, every=0.05)
         return self
 
     def tool(self, name, *words, given=None, config=None):
@@ -62,6 +65,10 @@ class Beside(Apache):
 class WithLogins(WithConsole):
     """Clients log in by PLAIN; ACLs decide, and `admin` may do everything."""
 
+    @property
+    def audit(self):
+        return Path(self.directory) / "audit.log"
+
     def properties(self):
         users = " ".join(f'user_{user}="{password(user)}"' for user in USERS)
         module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -77,6 +84,7 @@ class WithLogins(WithConsole):
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{module} username="admin" password="{password("admin")}" {users};',
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:admin;User:ANONYMOUS",
+            "audit.log.file": str(self.audit),
         }
 
     def client_config(self, user):
@@ -98,21 +106,23 @@ class OwnProcess(NodeProcess):
     """`barnabas console` beside a cluster."""
 
     label = "the console"
+    authority = None
 
-    def __init__(self, directory, binary, bootstrap, config=None):
+    def __init__(self, directory, binary, bootstrap, config=None, words=()):
         self.port, self.log = free_port(), Path(directory) / "console.log"
         self.words = [str(binary), "console", "--bootstrap-server", bootstrap, "--listen", f"{HOST}:{self.port}"]
         if config:
             self.words += ["--command-config", str(config)]
+        self.words += words
 
     def start(self):
         self.run(self.words)
-        self.wait_until(lambda: is_ready(self.port), 30, every=0.05)
+        self.wait_until(lambda: is_ready(self.port, self.authority), 30, every=0.05)
         return self
 
 
-def is_ready(port):
+def is_ready(port, authority=None):
     try:
-        return ask(port, "GET", "/readyz").status == 200
+        return ask(port, "GET", "/readyz", authority=authority).status == 200
     except OSError:
         return False

@@ -74,7 +74,7 @@ class App extends Component {
         <button onClick=${openHelp} aria-label="Keys">?</button>
       </header>
       <main id="main" tabindex="-1">${view(at)}</main>
-      <dialog aria-labelledby="keys">
+      <dialog id="help" aria-labelledby="keys">
         <h2 id="keys">Keys</h2>
         <dl class="keys">${KEYS.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl>
         <form method="dialog"><button>Close</button></form>
@@ -88,13 +88,15 @@ function skip(event) {
   document.querySelector("main")?.focus();
 }
 
-const openHelp = () => document.querySelector("dialog")?.showModal();
+const openHelp = () => /** @type {HTMLDialogElement | null} */ (document.querySelector("#help"))?.showModal();
 
 let isAfterG = false;
 
 /** @param {KeyboardEvent} event */
 function onKey(event) {
   const target = /** @type {HTMLElement} */ (event.target);
+  // A dialog has the keys for itself.
+  if (document.querySelector("dialog[open]")) return;
   if (event.key === "Escape") target.blur();
   if (event.ctrlKey || event.metaKey || event.altKey || target.matches("input, select, textarea")) return;
   if (isAfterG) {

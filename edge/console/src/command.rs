@@ -4,14 +4,19 @@
 //! It must not log in: what the console does, it does as its caller.
 
 use crate::listener::{self, Settings};
+use crate::v3::timestamps::now_ms;
 use barnabas_client::{ClientError, ClusterConfig, Protocol, Security};
-use clap::{Arg, ArgMatches, Command};
+use barnabas_tls::{Reload, ServerTls, TlsSettings};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 const REQUEST_WITHIN: Duration = Duration::from_secs(10);
 const DEADLINE: Duration = Duration::from_secs(15);
+/// Files are read so often.
+const RELOAD_EVERY: Duration = Duration::from_secs(5);
 const MECHANISMS: &[&str] = &["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"];
 
 /// Why `barnabas console` cannot start.
@@ -39,6 +44,13 @@ pub fn command() -> Command {
             "NAME,…",
             "Names by which the console is reached, besides addresses and localhost",
         ))
+        .arg(value("tls-config", "FILE", "ssl.* of the HTTP listener, as for Kafka's listeners: HTTPS"))
+        .arg(
+            Arg::new("read-only")
+                .long("read-only")
+                .action(ArgAction::SetTrue)
+                .help("Refuse every request that could change something"),
+        )
 }
 
 /// Runs until a signal ends the process.
@@ -47,23 +59,57 @@ pub fn command() -> Command {
 /// A file that cannot be read, a key that is wrong, an address that cannot be listened on.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
-    let pairs = match matches.get_one::<String>("command-config") {
-        Some(path) => {
-            let file =
-                std::fs::read_to_string(path).map_err(|error| format!("{path} cannot be read: {error}"))?;
-            properties(&file)
-        }
-        None => Vec::new(),
-    };
-    let (security, mechanisms) = protection(&pairs)?;
+    let file = |flag: &str| matches.get_one::<String>(flag).map(|path| read_properties(path)).transpose();
+    let (security, mechanisms) = protection(&file("command-config")?.unwrap_or_default())?;
+    let tls = file("tls-config")?.map(|pairs| listener_tls(&pairs)).transpose()?;
     let cluster = reached(text("bootstrap-server"), security);
     let hosts = text("hosts").split(',').map(str::to_owned).collect();
     let listener = listener::bind(text("listen")).map_err(|error| format!("--listen: {error}"))?;
-    let console = listener::start(listener, Settings { hosts, cluster, mechanisms, standing: None })?;
+    let is_read_only = matches.get_flag("read-only");
+    if let Some(tls) = tls.clone() {
+        watch(tls)?;
+    }
+    let settings = Settings { hosts, cluster, mechanisms, is_read_only, tls, standing: None };
+    let console = listener::start(listener, settings)?;
     // Where standard output is closed, the line has no reader.
-    let _ = writeln!(std::io::stdout(), "The console is at http://{} (Ctrl-C stops it)", console.address());
+    let _ = writeln!(std::io::stdout(), "The console is at {} (Ctrl-C stops it)", console.url());
     console.wait();
     Ok(ExitCode::SUCCESS)
+}
+
+fn read_properties(path: &str) -> Result<Vec<(String, String)>, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{path} cannot be read: {error}"))?;
+    Ok(properties(&text))
+}
+
+/// The HTTP listener's own TLS.
+fn listener_tls(pairs: &[(String, String)]) -> Result<Arc<ServerTls>, Failure> {
+    let of = |key: &str| pairs.iter().rev().find(|pair| pair.0 == key).map(|pair| pair.1.clone());
+    let tls = TlsSettings::read(of).and_then(|settings| ServerTls::load(settings, false));
+    Ok(Arc::new(tls.map_err(|error| format!("--tls-config: {error}"))?))
+}
+
+/// Reads the stores again as long as the process runs.
+fn watch(tls: Arc<ServerTls>) -> std::io::Result<()> {
+    let mut kept = String::new();
+    std::thread::Builder::new().name("tls-reload".to_owned()).spawn(move || {
+        loop {
+            std::thread::sleep(RELOAD_EVERY);
+            match tls.reload(now_ms() / 1000) {
+                Reload::Unchanged => kept.clear(),
+                Reload::Loaded => tracing::info!("the console: new key store in use for new connections"),
+                // Said once.
+                Reload::Kept(error) if error.to_string() == kept => {}
+                Reload::Kept(error) => {
+                    kept = error.to_string();
+                    tracing::warn!(
+                        "the console: the changed key store is not used, the one before stays: {kept}"
+                    );
+                }
+            }
+        }
+    })?;
+    Ok(())
 }
 
 /// How a console in a node reaches it: `protocol` is PLAINTEXT or SASL_PLAINTEXT.

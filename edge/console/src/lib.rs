@@ -32,6 +32,15 @@ pub use command::{cluster, command, run};
 pub use listener::{BindError, CONNECTIONS_MAX, Console, Settings, bind, start};
 pub use probes::{Check, Standing};
 
-/// The key of the node's settings.
+/// The keys of the node's settings.
 pub const KEY: &str = "console.listener";
+pub const HOSTS: &str = "console.hosts";
+pub const READ_ONLY: &str = "console.read.only";
+/// `PLAINTEXT` or `SSL`.
+pub const PROTOCOL: &str = "console.security.protocol";
 pub const EXAMPLE: &str = "console.listener=127.0.0.1:8080";
+
+/// The address that a value of [`KEY`] names; `None`: the node has no console.
+pub fn address(value: Option<&str>) -> Option<&str> {
+    value.filter(|address| !address.is_empty())
+}

@@ -6,6 +6,7 @@
 //! | connections | [`CONNECTIONS_MAX`]; others wait in the listener's backlog |
 //! | a request's head | 16 KiB, 100 headers, 10 s; also how long a connection may be idle |
 //! | a request's body | 1 MiB, 30 s; produced records: 2 MiB each, 60 s between two pieces |
+//! | a TLS handshake | 10 s |
 //! | an answer | [`ANSWER_WITHIN`] until it begins; a client that takes nothing for 30 s is closed |
 
 use crate::api;
@@ -20,6 +21,8 @@ use crate::page;
 use crate::probes::{Probes, Standing};
 use crate::v3;
 use barnabas_client::ClusterConfig;
+use barnabas_net::Stream;
+use barnabas_tls::ServerTls;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -54,6 +57,10 @@ pub struct Settings {
     pub cluster: ClusterConfig,
     /// SASL mechanisms in the order in which they are tried.
     pub mechanisms: Vec<String>,
+    /// Refuse every request that could change something.
+    pub is_read_only: bool,
+    /// HTTPS with it. The caller of [`start`] reloads its stores.
+    pub tls: Option<Arc<ServerTls>>,
     /// What the node says of itself, where the console is in one.
     pub standing: Option<Standing>,
 }
@@ -73,13 +80,15 @@ pub struct BindError(String);
 #[derive(Debug)]
 pub struct Console {
     address: SocketAddr,
+    scheme: &'static str,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Console {
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// `http://127.0.0.1:8080`
+    pub fn url(&self) -> String {
+        format!("{}://{}", self.scheme, self.address)
     }
 
     /// Waits for the end of the thread, which does not come by itself.
@@ -107,8 +116,16 @@ impl Drop for Console {
 #[derive(Debug)]
 struct Shared {
     hosts: Hosts,
+    is_read_only: bool,
     callers: Arc<Callers>,
     probes: Probes,
+    tls: Option<Arc<ServerTls>>,
+}
+
+impl Shared {
+    fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
 }
 
 /// Listens on `address` (`host:port`).
@@ -137,18 +154,21 @@ pub fn start(listener: std::net::TcpListener, settings: Settings) -> std::io::Re
         TcpListener::from_std(listener)?
     };
     let address = listener.local_addr()?;
-    tracing::info!("console on http://{address}");
-    if !address.ip().is_loopback() {
+    if !address.ip().is_loopback() && settings.tls.is_none() {
         tracing::warn!(
             "the console listens on {address} without TLS: passwords travel readable. \
-             Put a proxy with TLS in front, or listen on 127.0.0.1"
+             Set console.security.protocol=SSL (--tls-config), put a proxy with TLS in front, or listen on 127.0.0.1"
         );
     }
     let shared = Arc::new(Shared {
         hosts: Hosts::new(settings.hosts.iter().map(String::as_str)),
+        is_read_only: settings.is_read_only,
         callers: Arc::new(Callers::new(settings.cluster, settings.mechanisms)),
         probes: Probes::new(settings.standing),
+        tls: settings.tls,
     });
+    let scheme = shared.scheme();
+    tracing::info!("console on {scheme}://{address}");
     let (stop, stopped) = oneshot::channel();
     let work = move || {
         runtime.block_on(async {
@@ -160,7 +180,7 @@ pub fn start(listener: std::net::TcpListener, settings: Settings) -> std::io::Re
         runtime.shutdown_background();
     };
     let thread = std::thread::Builder::new().name("console".to_owned()).spawn(work)?;
-    Ok(Console { address, stop: Some(stop), thread: Some(thread) })
+    Ok(Console { address, scheme, stop: Some(stop), thread: Some(thread) })
 }
 
 async fn serve(listener: TcpListener, shared: &Arc<Shared>) {
@@ -197,6 +217,20 @@ async fn serve(listener: TcpListener, shared: &Arc<Shared>) {
 async fn converse(stream: TcpStream, shared: Arc<Shared>) {
     // Without it answers are slower and right.
     let _ = stream.set_nodelay(true);
+    let stream = match &shared.tls {
+        None => Stream::plain(stream),
+        Some(tls) => match timeout(HEAD_WITHIN, Stream::welcome(stream, tls)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "no TLS with a client of the console");
+                return;
+            }
+            Err(_) => {
+                tracing::debug!("no TLS with a client of the console: it did not shake hands in time");
+                return;
+            }
+        },
+    };
     let service = service_fn(move |request| {
         let shared = shared.clone();
         async move { Ok::<_, Infallible>(answer(&shared, request).await) }
@@ -241,7 +275,12 @@ async fn answer(shared: &Shared, request: Request<Incoming>) -> Response<Outgoin
     if let (Err(_), Some(body)) = (&answered, &mut body) {
         body::drain(body).await;
     }
-    guarded(answered.unwrap_or_else(|problem| refuse(&problem, is_confluent)))
+    let mut response = guarded(answered.unwrap_or_else(|problem| refuse(&problem, is_confluent)));
+    if shared.is_read_only {
+        // The page shows no change then.
+        response.headers_mut().insert("barnabas-read-only", HeaderValue::from_static("true"));
+    }
+    response
 }
 
 /// The path behind the prefix that Confluent's API has inside a broker.
@@ -257,12 +296,14 @@ async fn routed(
 ) -> Result<Response<Outgoing>, Problem> {
     let host = shared.hosts.check(&request.headers)?;
     let own = own_path(path);
-    let found = routes::find([v3::ROUTES, v3::STREAMS, api::ROUTES], request.method.as_str(), own)?;
-    gate::check_change(&request.method, &request.headers, &host)?;
+    let found =
+        routes::find([v3::ROUTES, v3::STREAMS, api::ROUTES, api::STREAMS], request.method.as_str(), own)?;
+    gate::check_change(&request.method, &request.headers, &host, shared.is_read_only)?;
     let at = Place {
         query: Place::read_query(request.uri.query())?,
-        base: base(request, &host, &path[..path.len() - own.len()]),
+        base: base((request, shared.scheme()), &host, &path[..path.len() - own.len()]),
         params: Vec::new(),
+        is_read_only: shared.is_read_only,
     };
     let caller = gate::caller(&request.headers)?;
     let cluster = shared.callers.lease(caller).await?;
@@ -270,6 +311,7 @@ async fn routed(
     let at = Place { params, ..at };
     match route.run {
         Run::Records => v3::records::stream(cluster, at, body).await,
+        Run::Tail => api::tail::stream(cluster, at, &request.headers).await,
         Run::Whole(handler) => {
             let body = match body {
                 Some(body) => body::read(body).await?,
@@ -285,9 +327,9 @@ async fn routed(
 }
 
 /// How links begin: as the caller has addressed this listener, through a proxy with TLS or not.
-fn base(request: &Parts, host: &str, prefix: &str) -> String {
-    let is_secure = request.headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
-    let scheme = if is_secure { "https" } else { "http" };
+fn base((request, own): (&Parts, &str), host: &str, prefix: &str) -> String {
+    let is_proxied = request.headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
+    let scheme = if is_proxied { "https" } else { own };
     format!("{scheme}://{host}{prefix}/v3")
 }
 

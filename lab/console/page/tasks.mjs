@@ -34,7 +34,10 @@ const VIEWS = [
   ["overview", "#/"],
   ["topics", "#/topics"],
   ["topic", "#/topics/orders"],
+  ["change", "#/topics/sensor-001", "text=Change a config …"],
   ["records", "#/topics/orders/records?from=oldest"],
+  ["search", "#/topics/orders/records?text=order&from=oldest"],
+  ["tail", "#/topics/orders/records?tail=1"],
   ["groups", "#/groups"],
   ["group", "#/groups/billing"],
   ["quorum", "#/quorum"],
@@ -58,6 +61,14 @@ async function visit(page, hash) {
   await page.waitForSelector("main [aria-busy=false]");
 }
 
+/** A record, as a program sends it. */
+async function produce(topic, value) {
+  const { data } = await (await fetch(`${url}/v3/clusters`)).json();
+  const body = JSON.stringify({ value: { type: "STRING", data: value } });
+  const place = `${url}/v3/clusters/${data[0].cluster_id}/topics/${topic}/records`;
+  await fetch(place, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+}
+
 const text = (page, selector = "main") => page.locator(selector).first().innerText();
 
 async function byMouse(page) {
@@ -67,7 +78,7 @@ async function byMouse(page) {
     await page.click("nav >> text=Topics");
     await page.click("text=orders");
     await page.waitForSelector("h2 >> text=Partitions");
-    await page.click("main >> text=Records");
+    await page.click("main >> text='Records'");
     await page.waitForSelector("table >> text=tombstone");
   });
   await task("null, empty and tombstone differ", async () => {
@@ -84,6 +95,24 @@ async function byMouse(page) {
     await page.selectOption("select >> nth=2", "hex");
     await page.waitForFunction(() => location.hash.includes("as=hex"));
     await page.waitForFunction(() => document.querySelector("details pre")?.textContent.startsWith("000000  7b"));
+  });
+  await task("a search finds, and says what it scanned", async () => {
+    await visit(page, "#/topics/orders/records?from=oldest");
+    await page.fill("main input[type=search]", "plain te");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("[role=status] >> text=1 found");
+    const seen = await text(page);
+    return /all scanned/.test(seen) && /plain text/.test(seen) && page.url().includes("text=plain+te");
+  });
+  await task("a live tail shows what comes", async () => {
+    await visit(page, "#/topics/audit.log/records");
+    await page.click("text=Live tail");
+    await page.waitForSelector("[role=status] >> text=live");
+    await produce("audit.log", "it came");
+    await page.waitForSelector("table >> text=it came");
+    await page.click("text=Pause");
+    await produce("audit.log", "unseen");
+    await page.waitForSelector("[role=status] >> text=1 not shown while paused");
   });
   await task("configs have their origin", async () => {
     await visit(page, "#/topics/orders");
@@ -104,6 +133,90 @@ async function byMouse(page) {
   await task("a topic that is not there", async () => {
     await visit(page, "#/topics/absent");
     return /UNKNOWN_TOPIC_OR_PARTITION/.test(await text(page, "[role=alert]"));
+  });
+}
+
+/** Changes: each is previewed, with its command line, before it is made. */
+async function changes(page) {
+  const dialog = (words) => page.waitForSelector(`dialog.change[open] >> text=${words}`);
+  await task("make a topic", async () => {
+    await visit(page, "#/topics");
+    await page.click("text=Make a topic …");
+    await page.fill("dialog >> label:has-text('Name') >> input", "by-page");
+    await page.fill("dialog >> label:has-text('Partitions') >> input", "2");
+    await page.fill("dialog >> textarea", "retention.ms=7000");
+    await page.click("dialog >> text=Preview");
+    await dialog("This would be done");
+    const seen = await text(page, "dialog.change");
+    if (!/--create --topic by-page --partitions 2 --config retention.ms=7000/.test(seen)) return seen;
+    await page.click("dialog >> button.danger");
+    await dialog("Done.");
+    await page.click("dialog >> text=Close");
+    await page.waitForSelector("h1 >> text=by-page");
+    await page.waitForSelector("h2 >> text=Partitions");
+  });
+  await task("change a config", async () => {
+    await page.click("text=Change a config …");
+    await page.selectOption("dialog >> select", "retention.ms");
+    await page.fill("dialog >> label:has-text('New value') >> input", "8000");
+    await page.click("dialog >> text=Preview");
+    await dialog("7000 (DYNAMIC_TOPIC_CONFIG) → 8000");
+    await page.click("dialog >> button.danger");
+    await dialog("Done.");
+    await page.click("dialog >> text=Close");
+    await page.waitForSelector("td >> text=8000");
+  });
+  await task("a bad value is refused by the preview", async () => {
+    await page.click("text=Change a config …");
+    await page.selectOption("dialog >> select", "retention.ms");
+    await page.fill("dialog >> label:has-text('New value') >> input", "x");
+    await page.click("dialog >> text=Preview");
+    await dialog("INVALID_CONFIG");
+    await page.click("dialog >> text=Cancel");
+    await page.waitForSelector("dialog.change", { state: "hidden" });
+  });
+  await task("empty a topic", async () => {
+    await produce("by-page", "one");
+    await page.click("text=Delete records …");
+    await page.click("dialog >> text=Preview");
+    await dialog("1 records are deleted");
+    await page.fill("dialog >> label:has-text('Type') >> input", "by-page");
+    await page.click("dialog >> button.danger");
+    await dialog("Done.");
+    await page.click("dialog >> text=Close");
+  });
+  await task("delete a topic: only with its name", async () => {
+    await page.click("text=Delete the topic …");
+    await dialog("This would be done");
+    if (await page.isEnabled("dialog >> button.danger")) return "it can be deleted without the name";
+    await page.fill("dialog >> label:has-text('Type') >> input", "by-pag");
+    await page.keyboard.press("Enter");
+    if (await page.isEnabled("dialog >> button.danger")) return "it can be deleted by half the name";
+    await page.fill("dialog >> label:has-text('Type') >> input", "by-page");
+    await page.click("dialog >> button.danger");
+    await dialog("Done.");
+    await page.click("dialog >> text=Close");
+    await page.waitForSelector("h1 >> text=Topics");
+    await visit(page, "#/topics?q=by-page");
+    await page.waitForSelector("[role=status] >> text=0 of");
+  });
+  await task("reset a group's offsets", async () => {
+    await visit(page, "#/groups/billing");
+    await page.click("text=Reset offsets …");
+    await page.selectOption("dialog >> select >> nth=0", "latest");
+    await page.click("dialog >> text=Preview");
+    await dialog("--reset-offsets --to-latest --all-topics --execute");
+    await page.click("dialog >> button.danger");
+    await dialog("Done.");
+    await page.click("dialog >> text=Close");
+  });
+  await task("a group with members says why it is not reset", async () => {
+    await visit(page, "#/groups/payers");
+    await page.click("text=Reset offsets …");
+    await page.click("dialog >> text=Preview");
+    await dialog("NON_EMPTY_GROUP");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("dialog.change", { state: "hidden" });
   });
 }
 
@@ -158,8 +271,9 @@ async function views(browser) {
   for (const colorScheme of ["light", "dark"]) {
     for (const width of [400, 900, 1400]) {
       const page = await opened(browser, { colorScheme, viewport: { width, height: 900 }, bypassCSP: true });
-      for (const [name, hash] of VIEWS) {
+      for (const [name, hash, press] of VIEWS) {
         await visit(page, hash);
+        if (press) await page.click(press);
         if (pictures) await page.screenshot({ path: `${pictures}/${name}-${colorScheme}-${width}.png`, fullPage: width === 1400 });
         await page.evaluate(axe);
         const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
@@ -195,6 +309,7 @@ try {
   await byMouse(page);
   await byKeys(page);
   await attacks(page);
+  await changes(page);
   await standstill(page);
   await views(browser);
   row("no error, no dialog, no request to another host", !troubles.length, troubles.slice(0, 3).join(" | "));

@@ -202,7 +202,7 @@ fn show_first_steps(node: &Node, console: Option<&OwnConsole>) {
     // If standard output is closed, the lines are not needed.
     let _ = writeln!(std::io::stdout(), "{steps}");
     if let Some(console) = console {
-        let _ = writeln!(std::io::stdout(), "The console is at http://{}\n", console.address());
+        let _ = writeln!(std::io::stdout(), "The console is at {}\n", console.url());
     }
 }
 

@@ -12,7 +12,7 @@ mod io;
 #[cfg(test)]
 mod tests;
 
-use barnabas_tls::{Arrived, ClientTls, OUT_PLAIN_MAX, Session, with_out};
+use barnabas_tls::{Arrived, ClientTls, OUT_PLAIN_MAX, ServerTls, Session, with_out};
 use bytes::{Buf, BufMut, Bytes};
 use handshake::shake;
 use std::collections::VecDeque;
@@ -71,6 +71,17 @@ impl Stream {
         let Some(tls) = tls else { return Ok(Self::plain(tcp)) };
         let mut session = tls.connect(host)?;
         session.begin()?;
+        shake(&tcp, &mut session).await?;
+        Ok(Self { tcp, tls: Some(Tls::new(session)) })
+    }
+
+    /// The server's side of [`Self::greet`]. The caller bounds the time, and how many of these there are: connections
+    /// for Kafka's protocol come by [`accept`], which does both.
+    ///
+    /// # Errors
+    /// The socket's, or why the handshake failed (`InvalidData`).
+    pub async fn welcome(tcp: TcpStream, tls: &ServerTls) -> Result<Self> {
+        let mut session = tls.accept()?;
         shake(&tcp, &mut session).await?;
         Ok(Self { tcp, tls: Some(Tls::new(session)) })
     }

@@ -39,7 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-exposition", &[]),
     ("barnabas-metrics", &["base", "wire", "coordinator", "exposition", "clock"]),
     ("barnabas-client", &["base", "wire", "sasl", "net", "tls", "oauth"]),
-    ("barnabas-console", &["base", "wire", "sasl", "client"]),
+    ("barnabas-console", &["base", "wire", "sasl", "net", "tls", "client"]),
     ("barnabas-bridge", &["base", "net", "tls", "amqp", "client"]),
     ("barnabas-doctor", &["base", "wire", "security", "findings", "client"]),
     (

@@ -335,6 +335,8 @@ const OF_THE_NODE: &[&str] = &[
     "broker.rack",
     "console.hosts",
     "console.listener",
+    "console.read.only",
+    "console.security.protocol",
     "controller.quorum.bootstrap.servers",
     "cordoned.log.dirs",
     "listeners",

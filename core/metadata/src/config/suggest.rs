@@ -24,6 +24,8 @@ const PROTECTING: &[&str] = &[
     "authorizer.class.name",
     "authorizer.shadow",
     "connections.max.reauth.ms",
+    "console.read.only",
+    "console.security.protocol",
     "create.topic.policy.class.name",
     "listener.security.protocol.map",
     "max.connection.creation.rate",

@@ -2,6 +2,7 @@
 
 import { Load, Table, html, link } from "../base.js";
 import { count } from "../format.js";
+import { GroupChanges } from "./changes.js";
 import { Filtered } from "./topics.js";
 
 const isOfConsumers = (row) => ["", "classic", "consumer"].includes(row.type.toLowerCase()) && ["", "consumer"].includes(row.protocol);
@@ -35,7 +36,7 @@ const LAGS = [
   { key: "member", name: "Read by", cell: (row) => row.member ?? "–" },
 ];
 
-function draw(data) {
+function draw(data, again) {
   return html`<ul class="cards">
       <li><b class="long">${data.state}</b><span class="quiet">state</span></li>
       <li><b>${count(data.total_lag)}</b><span class="quiet">records behind</span></li>
@@ -43,6 +44,7 @@ function draw(data) {
       <li><b>${data.coordinator}</b><span class="quiet">coordinator</span></li>
       <li><b class="long">${data.assignor || "–"}</b><span class="quiet">assignor (${data.type} protocol)</span></li>
     </ul>
+    <${GroupChanges} data=${data} again=${again} />
     <h2>Members</h2><${Table} caption="Members" rows=${data.members} columns=${MEMBERS} />
     <h2>Lag</h2><${Table} caption="Lag" rows=${data.partitions} columns=${LAGS} />`;
 }

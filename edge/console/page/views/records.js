@@ -2,6 +2,7 @@
 
 import { Component, Load, Table, html, link } from "../base.js";
 import { bytes, count, shown, size, time } from "../format.js";
+import { Search, Tail } from "./tail.js";
 
 const PREVIEW = 160;
 
@@ -45,15 +46,19 @@ export class Records extends Component {
 
   form() {
     const { query } = this.props;
-    const from = query.get("from") ?? "newest";
+    const isTail = query.get("tail") === "1";
+    // A search reads forwards, and begins at the oldest record.
+    const from = query.get("from") ?? (query.get("text") ? "oldest" : "newest");
     const pick = (name) => (event) => this.go({ [name]: event.target.value });
     const option = (value, name) => html`<option value=${value}>${name}</option>`;
     return html`<div class="tools">
-      <label>From<select value=${from} onChange=${pick("from")}>
-        ${option("newest", "newest")}${option("oldest", "oldest")}${option("offset", "offset")}${option("time", "time")}
-      </select></label>
-      ${from === "offset" && html`<label>Offset<input type="number" min="0" value=${query.get("offset") ?? "0"} onChange=${pick("offset")} /></label>`}
-      ${from === "time" && html`<label>Time<input type="datetime-local" step="1" onChange=${(event) => this.go({ time: instant(event.target.value) })} /></label>`}
+      <button onClick=${() => this.go({ tail: isTail ? "" : "1" })} aria-pressed=${isTail}>Live tail</button>
+      <label>Contains<input type="search" maxlength="256" value=${query.get("text") ?? ""} onChange=${(event) => this.contains(event.target.value)} /></label>
+      ${!isTail && html`<label>From<select value=${from} onChange=${pick("from")}>
+        ${!query.get("text") && option("newest", "newest")}${option("oldest", "oldest")}${option("offset", "offset")}${option("time", "time")}
+      </select></label>`}
+      ${!isTail && from === "offset" && html`<label>Offset<input type="number" min="0" value=${query.get("offset") ?? "0"} onChange=${pick("offset")} /></label>`}
+      ${!isTail && from === "time" && html`<label>Time<input type="datetime-local" step="1" onChange=${(event) => this.go({ time: instant(event.target.value) })} /></label>`}
       <label>Partition<input type="number" min="0" placeholder="all" value=${query.get("partition") ?? ""} onChange=${pick("partition")} /></label>
       <label>At most<select value=${query.get("limit") ?? "50"} onChange=${pick("limit")}>${["50", "100", "250", "500"].map((value) => option(value, value))}</select></label>
       <label>Show as<select value=${query.get("as") ?? "auto"} onChange=${pick("as")}>
@@ -62,14 +67,27 @@ export class Records extends Component {
     </div>`;
   }
 
+  /** @param {string} text */
+  contains(text) {
+    const isNewest = (this.props.query.get("from") ?? "newest") === "newest";
+    this.go({ text, ...(text && isNewest ? { from: "oldest" } : {}) });
+  }
+
   /** The URL's own words, without how it is shown. */
   path() {
     const { query, topic } = this.props;
     const asked = new URLSearchParams(query);
+    const place = `/topics/${encodeURIComponent(topic)}`;
     asked.delete("as");
+    if (query.get("tail") === "1") {
+      for (const name of ["tail", "from", "offset", "time", "limit"]) asked.delete(name);
+      return `${place}/tail?${asked}`;
+    }
     if (asked.get("from") === "offset" && !asked.get("offset")) asked.set("offset", "0");
     if (asked.get("from") === "time" && !asked.get("time")) asked.set("time", String(Date.now() - 900_000));
-    return `/topics/${encodeURIComponent(topic)}/records?${asked}`;
+    if (!asked.get("text")) return `${place}/records?${asked}`;
+    if ((asked.get("from") ?? "newest") === "newest") asked.set("from", "oldest");
+    return `${place}/search?${asked}`;
   }
 
   /** One partition can be read on from where this page ends. */
@@ -89,10 +107,21 @@ export class Records extends Component {
       ${this.more(data)}`;
   }
 
+  body() {
+    const { query, topic } = this.props;
+    const rows = columns(query.get("as") ?? "auto");
+    if (query.get("tail") === "1") {
+      const why = `/topics/${encodeURIComponent(topic)}/records?limit=1&partition=${query.get("partition") ?? ""}`;
+      return html`<${Tail} path=${this.path()} why=${why} columns=${rows} />`;
+    }
+    if (query.get("text")) return html`<${Search} path=${this.path()} wanted=${Number(query.get("limit") ?? 50)} columns=${rows} />`;
+    return html`<${Load} path=${this.path()} draw=${(data, again) => this.draw(data, again)} />`;
+  }
+
   render() {
     const { topic } = this.props;
     return html`<h1><a href=${link(["topics", topic])}>${topic}</a>: records</h1>
       ${this.form()}
-      <${Load} path=${this.path()} draw=${(data, again) => this.draw(data, again)} />`;
+      ${this.body()}`;
   }
 }

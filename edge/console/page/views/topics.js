@@ -2,6 +2,7 @@
 
 import { Component, Load, Refused, Table, html, link } from "../base.js";
 import { count, size } from "../format.js";
+import { NewTopic, TopicChanges } from "./changes.js";
 
 const flag = (number, kind) => (number ? html`<span class=${kind}>${count(number)}</span>` : count(0));
 
@@ -35,6 +36,7 @@ export class Filtered extends Component {
 
 export function Topics({ query }) {
   const draw = (data) => html`<${Refused} refused=${data.refused} />
+    <div class="tools"><${NewTopic} /></div>
     <${Filtered} rows=${data.data} columns=${TOPICS} caption="Topics" place=${["topics"]} query=${query} of=${(row) => row.name} />`;
   return html`<h1>Topics</h1><${Load} path="/topics" draw=${draw} />`;
 }
@@ -67,7 +69,8 @@ const CONFIGS = [
 ];
 
 export function Topic({ name }) {
-  const draw = (data) => html`<${Refused} refused=${data.refused} />
+  const draw = (data, again) => html`<${Refused} refused=${data.refused} />
+    <${TopicChanges} name=${name} data=${data} again=${again} />
     <p><a href=${link(["topics", name, "records"])}>Records</a> <span class="quiet">· id ${data.id}</span></p>
     <h2>Partitions</h2>
     <${Table} caption="Partitions" rows=${data.partitions} columns=${PARTITIONS} />

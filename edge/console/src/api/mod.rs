@@ -1,25 +1,31 @@
-//! `/api/v1`: what the console's page shows, as documents. It only reads; changes go through `/v3`.
+//! `/api/v1`: what the console's page shows and changes, as documents.
 //!
 //! | file | paths |
 //! |---|---|
 //! | `overview` | `/overview`, `/quorum` |
 //! | `topics` | `/topics`, `/topics/{}` |
-//! | `records` | `/topics/{}/records` |
+//! | `records`, `search`, `tail` | `/topics/{}/records`, `/topics/{}/search`, `/topics/{}/tail` |
+//! | `places` | where records are read from |
 //! | `groups` | `/groups`, `/groups/{}` |
+//! | `changes` | POST, PATCH and DELETE |
 //! | `openapi` | `/openapi.json` |
 //! | `listing` | filter, order and pages of the lists |
 //!
 //! A part of a document that the caller may not see is `null`, and `refused` names the part and Kafka's error.
 
+mod changes;
 mod groups;
 mod listing;
 mod openapi;
 mod overview;
+mod places;
 mod records;
+mod search;
+pub mod tail;
 mod topics;
 
 use crate::http::problem::Problem;
-use crate::http::routes::{Route, routes};
+use crate::http::routes::{Route, Run, routes};
 use crate::http::shape::Shape;
 use serde_json::{Map, Value};
 
@@ -30,9 +36,19 @@ pub const ROUTES: &[Route] = routes! {
     GET "/api/v1/topics" topics::list, topics::LIST;
     GET "/api/v1/topics/{topic}" topics::get, topics::GET;
     GET "/api/v1/topics/{topic}/records" records::list, records::LIST;
+    POST "/api/v1/topics" changes::topics::create, changes::topics::CREATE;
+    DELETE "/api/v1/topics/{topic}" changes::topics::delete, changes::topics::DELETE;
+    PATCH "/api/v1/topics/{topic}/configs" changes::configs::alter, changes::configs::ALTER;
+    POST "/api/v1/topics/{topic}/delete-records" changes::records::delete, changes::records::DELETE;
+    POST "/api/v1/groups/{group}/reset-offsets" changes::offsets::reset, changes::offsets::RESET;
+    GET "/api/v1/topics/{topic}/search" search::search, search::SEARCH;
     GET "/api/v1/groups" groups::list, groups::LIST;
     GET "/api/v1/groups/{group}" groups::get, groups::GET;
 };
+
+/// Answered for as long as the client reads.
+pub const STREAMS: &[Route] =
+    &[Route { method: "GET", pattern: "/api/v1/topics/{topic}/tail", run: Run::Tail, doc: &tail::TAIL }];
 
 /// Kafka's error of each part that is not shown.
 const REFUSED: Shape = Shape::Map(&Shape::Text);

@@ -30,7 +30,7 @@ pub async fn get(_: &mut Call) -> Result<Answer, Problem> {
 
 /// Every table that the listener looks in.
 fn routes() -> impl Iterator<Item = &'static Route> {
-    [v3::ROUTES, v3::STREAMS, super::ROUTES].into_iter().flatten()
+    [v3::ROUTES, v3::STREAMS, super::ROUTES, super::STREAMS].into_iter().flatten()
 }
 
 fn document() -> Value {
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn own_routes_describe_their_answers() {
-        for route in crate::api::ROUTES {
+        for route in [crate::api::ROUTES, crate::api::STREAMS].into_iter().flatten() {
             let is_described = !matches!(route.doc.content, Content::Json(Shape::Any));
             assert!(is_described && route.doc.summary != Doc::ELSEWHERE.summary, "{}", route.pattern);
         }

@@ -3,7 +3,7 @@
 use super::{REFUSED, Refused};
 use crate::http::call::{Answer, Call};
 use crate::http::problem::Problem;
-use crate::http::shape::Shape::{Int, List, Object, OrNull, Text};
+use crate::http::shape::Shape::{Bool, Int, List, Object, OrNull, Text};
 use crate::http::shape::{Doc, INT_OR_NULL, Shape, TEXT_OR_NULL};
 use crate::kafka::log_dirs::{self, LogDir};
 use crate::kafka::{groups, metadata, quorum};
@@ -48,6 +48,7 @@ pub const OVERVIEW: Doc = Doc::get(
     Object(&[
         ("cluster_id", Text),
         ("user", TEXT_OR_NULL),
+        ("is_read_only", Bool),
         ("controller_id", Int),
         ("brokers", List(&BROKER)),
         ("topics", Int),
@@ -84,6 +85,7 @@ pub async fn overview(call: &mut Call) -> Result<Answer, Problem> {
     Ok(Answer::json(json!({
         "cluster_id": call.cluster.id(),
         "user": call.cluster.user(),
+        "is_read_only": call.at.is_read_only,
         "controller_id": known.controller_id,
         "brokers": known.brokers.iter().map(broker).collect::<Vec<_>>(),
         "topics": topics.len(),

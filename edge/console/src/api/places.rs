@@ -22,11 +22,8 @@ pub const LIMIT_MAX: usize = 500;
 /// Partitions of one answer: each is a request of its own.
 pub const PARTITIONS_MAX: usize = 64;
 
-pub const FROM: Param = Param {
-    name: "from",
-    shape: OneOf(&["newest", "oldest", "offset", "time"]),
-    about: "Where to begin",
-};
+pub const FROM: Param =
+    Param { name: "from", shape: OneOf(&["newest", "oldest", "offset", "time"]), about: "Where to begin" };
 pub const OFFSET: Param = Param { name: "offset", shape: Int, about: "With from=offset" };
 pub const TIME: Param = Param { name: "time", shape: Int, about: "With from=time: milliseconds since 1970" };
 pub const PARTITION: Param = Param { name: "partition", shape: Int, about: "One partition; absent: all" };

@@ -1,5 +1,5 @@
-//! Records that contain a text. One request looks at a bounded part of the topic and says what it has not looked at; its
-//! cursor goes on from there, up to the ends that the partitions had at the first request.
+//! Records that contain a text. One request looks at a bounded part of the topic and says what it has not looked at.
+//! Its cursor goes on from there, up to the ends that the partitions had at the first request.
 //!
 //! | bound | value |
 //! |---|---|
@@ -14,15 +14,15 @@ use crate::http::call::{Answer, Call};
 use crate::http::problem::Problem;
 use crate::http::shape::Shape::{Int, List, Object, OneOf, Text};
 use crate::http::shape::{Doc, Param, Shape, TEXT_OR_NULL};
-use crate::kafka::fetch::{self, Page, Shown, Want};
 use crate::kafka::metadata;
-use crate::kafka::needle::Needle;
+use crate::kafka::records::fetch::{self, Page, Shown, Want};
+use crate::kafka::records::needle::Needle;
 use barnabas_client::Cluster;
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
@@ -33,8 +33,7 @@ const WITHIN: Duration = Duration::from_secs(3);
 /// Of what is found, in one answer.
 const FOUND_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-const READ: Shape =
-    Object(&[("partition", Int), ("next", Int), ("end", Int), ("trouble", TEXT_OR_NULL)]);
+const READ: Shape = Object(&[("partition", Int), ("next", Int), ("end", Int), ("trouble", TEXT_OR_NULL)]);
 const FROM: Param = Param {
     name: "from",
     shape: OneOf(&["oldest", "offset", "time"]),

@@ -3,7 +3,7 @@
 //!
 //! | event | data |
 //! |---|---|
-//! | `records` | `data`: records as `/records` has them; `skipped`: offsets that were passed over, by partition; `troubles` |
+//! | `records` | `data`: records as in `/records`; by partition `skipped`: offsets passed over, and `troubles` |
 //! | `problem` | why the tail ends: a problem document |
 //! | without a name | nothing: the id alone, so that a client that is gone is noticed |
 //!
@@ -21,9 +21,9 @@ use crate::http::call::Place;
 use crate::http::callers::Lease;
 use crate::http::problem::Problem;
 use crate::http::shape::{Content, Doc, Param, Shape};
-use crate::kafka::follow::{Following, Round};
 use crate::kafka::metadata;
-use crate::kafka::needle::Needle;
+use crate::kafka::records::follow::{Following, Round};
+use crate::kafka::records::needle::Needle;
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Response, StatusCode};
@@ -180,7 +180,10 @@ mod tests {
         assert_eq!(event(&next, &Round::default()), "id: 0:17\n\n");
         let round = Round { skipped: BTreeMap::from([(0, 5)]), ..Default::default() };
         let text = String::from_utf8(event(&next, &round).to_vec()).expect("text");
-        assert_eq!(text, "id: 0:17\nevent: records\ndata: {\"data\":[],\"skipped\":{\"0\":5},\"troubles\":{}}\n\n");
+        assert_eq!(
+            text,
+            "id: 0:17\nevent: records\ndata: {\"data\":[],\"skipped\":{\"0\":5},\"troubles\":{}}\n\n"
+        );
         let ended = problem(&Problem::bad("two\nlines"));
         assert_eq!(ended.iter().filter(|byte| **byte == b'\n').count(), 3);
     }

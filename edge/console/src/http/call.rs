@@ -25,6 +25,8 @@ pub struct Place {
     pub query: Vec<(String, String)>,
     /// `http://127.0.0.1:8080/v3`
     pub base: String,
+    /// Whether this listener refuses changes.
+    pub is_read_only: bool,
 }
 
 impl Place {
@@ -164,6 +166,23 @@ impl Fields {
         Ok(rows.map_err(|_| wrong(text))?.into_iter().map(Self).collect())
     }
 
+    /// The values of an object whose names are data, each as `read` takes it; none where the field is absent.
+    ///
+    /// # Errors
+    /// The field is no object, or `read` does not take a value. `of` says what it takes.
+    pub fn map<T>(
+        &self,
+        name: &str,
+        of: &str,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Result<BTreeMap<String, T>, Problem> {
+        let wrong = || Problem::bad(format!("{name} takes an object of {of}"));
+        let Some(text) = self.raw(name) else { return Ok(BTreeMap::new()) };
+        let values: BTreeMap<String, Value> = serde_json::from_str(text).map_err(|_| wrong())?;
+        let row = |(key, value): (String, Value)| Some((key, read(&value)?));
+        values.into_iter().map(row).collect::<Option<_>>().ok_or_else(wrong)
+    }
+
     /// # Errors
     /// The field is no list of integers.
     pub fn numbers(&self, name: &str) -> Result<Vec<i32>, Problem> {
@@ -209,6 +228,9 @@ mod tests {
         assert!(read.is_true("d").expect("a bool"));
         assert_eq!(read.number::<i64>("n").expect("a number"), Some(i64::MAX));
         assert!(read.number::<i32>("n").is_err() && read.text("a").is_err() && read.is_true("b").is_err());
+        let map = Fields::read(br#"{"m":{"a":1},"n":{"a":"x"}}"#).expect("sound");
+        assert_eq!(map.map("m", "numbers", Value::as_i64).expect("a map")["a"], 1);
+        assert!(map.map("n", "numbers", Value::as_i64).is_err() && map.map("o", "", Value::as_i64).is_ok());
         assert!(Fields::read(b"[]").is_err() && Fields::read(b"").is_err());
     }
 

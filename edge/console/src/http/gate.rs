@@ -80,13 +80,22 @@ fn without_port(host: &str) -> Option<&str> {
     }
 }
 
-/// Whether a request that changes something may come from where it comes from.
+/// Whether a request that changes something may come at all, and from where it comes from.
 ///
 /// # Errors
-/// It comes from another site, or has a content type that a form can have.
-pub fn check_change(method: &Method, headers: &HeaderMap, host: &str) -> Result<(), Problem> {
+/// This listener only reads; the request comes from another site, or has a content type that a form can have.
+pub fn check_change(
+    method: &Method,
+    headers: &HeaderMap,
+    host: &str,
+    is_read_only: bool,
+) -> Result<(), Problem> {
     if matches!(*method, Method::GET | Method::HEAD) {
         return Ok(());
+    }
+    if is_read_only {
+        let detail = "this console only reads (console.read.only, --read-only)";
+        return Err(Problem::new(StatusCode::FORBIDDEN, detail));
     }
     let foreign = |what: &str| {
         Err(Problem::new(StatusCode::FORBIDDEN, format!("changes from another site are refused: {what}")))
@@ -184,7 +193,7 @@ mod tests {
     fn changes_come_from_the_own_page_or_from_no_page() {
         let json = ("content-type", "application/json; charset=utf-8");
         let status = |method: Method, pairs: &[(&'static str, &str)]| {
-            check_change(&method, &headers(pairs), "127.0.0.1:8080")
+            check_change(&method, &headers(pairs), "127.0.0.1:8080", false)
                 .err()
                 .map(|problem| problem.status.as_u16())
         };
@@ -202,6 +211,16 @@ mod tests {
         assert_eq!(status(Method::DELETE, &[]), None);
         assert_eq!(status(Method::DELETE, &[("origin", "http://evil.example")]), Some(403));
         assert_eq!(status(Method::GET, &[("origin", "http://evil.example")]), None);
+    }
+
+    #[test]
+    fn listener_that_only_reads_refuses_every_change() {
+        let json = headers(&[("content-type", "application/json")]);
+        let check = |method: Method| check_change(&method, &json, "localhost", true).map_err(|it| it.status);
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS] {
+            assert_eq!(check(method), Err(StatusCode::FORBIDDEN));
+        }
+        assert_eq!((check(Method::GET), check(Method::HEAD)), (Ok(()), Ok(())));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub enum Run {
     Whole(for<'a> fn(&'a mut Call) -> Running<'a>),
     /// Records in and reports out, for as long as the client sends.
     Records,
+    /// Events out, for as long as the client reads.
+    Tail,
 }
 
 impl std::fmt::Debug for Run {
@@ -23,6 +25,7 @@ impl std::fmt::Debug for Run {
         f.write_str(match self {
             Self::Whole(_) => "Whole",
             Self::Records => "Records",
+            Self::Tail => "Tail",
         })
     }
 }

@@ -1,12 +1,12 @@
 //! A connection whose client takes nothing ends: hyper has a limit for heads that come slowly, none for answers that
 //! are read slowly.
 
+use barnabas_net::Stream;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
 /// How long a write may wait for room.
@@ -15,13 +15,13 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(30);
 /// A socket whose writes end with an error after [`TAKEN_WITHIN`] without progress.
 #[derive(Debug)]
 pub struct Timed {
-    stream: TcpStream,
+    stream: Stream,
     /// Set while a write waits.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl Timed {
-    pub fn new(stream: TcpStream) -> Self {
+    pub fn new(stream: Stream) -> Self {
         Self { stream, deadline: None }
     }
 

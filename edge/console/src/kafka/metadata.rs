@@ -6,11 +6,8 @@ use barnabas_client::{ClientError, Cluster, check};
 use barnabas_wire::messages::create_topics_request::CreatableTopic;
 use barnabas_wire::messages::list_partition_reassignments_request::ListPartitionReassignmentsTopics;
 use barnabas_wire::messages::list_partition_reassignments_response::OngoingTopicReassignment;
-use barnabas_wire::messages::metadata_request::MetadataRequestTopic;
 use barnabas_wire::messages::metadata_response::{MetadataResponsePartition, MetadataResponseTopic};
-use barnabas_wire::messages::{
-    CreateTopicsRequest, ListPartitionReassignmentsRequest, MetadataRequest, MetadataResponse,
-};
+use barnabas_wire::messages::{CreateTopicsRequest, ListPartitionReassignmentsRequest, MetadataResponse};
 
 const TIMEOUT_MS: i32 = 15_000;
 
@@ -19,15 +16,7 @@ const TIMEOUT_MS: i32 = 15_000;
 /// # Errors
 /// No node answers.
 pub async fn ask(cluster: &mut Cluster, topics: Option<&[&str]>) -> Result<MetadataResponse, ClientError> {
-    let named = |name: &&str| MetadataRequestTopic { name: Some((*name).into()), ..Default::default() };
-    let request = MetadataRequest {
-        topics: topics.map(|names| names.iter().map(named).collect()),
-        allow_auto_topic_creation: false,
-        ..Default::default()
-    };
-    let answer = cluster.ask_any(&request).await?;
-    check("asking for metadata", answer.error_code, None)?;
-    Ok(answer)
+    cluster.metadata(topics, false).await
 }
 
 /// All topics that the caller may see, by name.

@@ -2,16 +2,11 @@
 
 use super::{Partition, metadata};
 use barnabas_base::{BrokerId, ErrorCode};
-use barnabas_client::{ClientError, Cluster, Coordinated, check};
+use barnabas_client::{ClientError, Cluster};
+use barnabas_wire::messages::ListOffsetsRequest;
 use barnabas_wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
-use barnabas_wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
-use barnabas_wire::messages::{ListOffsetsRequest, OffsetFetchRequest, OffsetFetchResponse};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The newest version that names topics instead of ids.
-const FETCH_NEWEST: i16 = 9;
-/// From this version on OffsetFetch asks for several groups.
-const GROUPS_SINCE: i16 = 8;
 /// ListOffsets' timestamps.
 pub const LATEST: i64 = -1;
 pub const EARLIEST: i64 = -2;
@@ -21,36 +16,8 @@ pub const EARLIEST: i64 = -2;
 /// # Errors
 /// The coordinator refuses.
 pub async fn committed(cluster: &mut Cluster, group: &str) -> Result<BTreeMap<Partition, i64>, ClientError> {
-    let request = |version: i16| match version {
-        GROUPS_SINCE.. => OffsetFetchRequest {
-            groups: vec![OffsetFetchRequestGroup {
-                group_id: group.into(),
-                topics: None,
-                ..Default::default()
-            }],
-            ..Default::default()
-        },
-        _ => OffsetFetchRequest { group_id: group.into(), topics: None, ..Default::default() },
-    };
-    let code = |answer: &OffsetFetchResponse| {
-        answer.groups.first().map_or(answer.error_code, |group| group.error_code)
-    };
-    let of = Coordinated::Group(group);
-    let (_, answer) = cluster.ask_coordinator_up_to(of, FETCH_NEWEST, request, code).await?;
-    check(format!("group {group}"), code(&answer), None)?;
-    let mut offsets = BTreeMap::new();
-    for topic in answer.groups.iter().flat_map(|group| &group.topics) {
-        for row in &topic.partitions {
-            offsets.insert((topic.name.to_string(), row.partition_index), row.committed_offset);
-        }
-    }
-    for topic in &answer.topics {
-        for row in &topic.partitions {
-            offsets.insert((topic.name.to_string(), row.partition_index), row.committed_offset);
-        }
-    }
-    offsets.retain(|_, offset| *offset >= 0);
-    Ok(offsets)
+    let committed = cluster.committed_offsets(group).await?;
+    Ok(committed.into_iter().map(|(partition, committed)| (partition, committed.offset)).collect())
 }
 
 /// The offset of each partition at `timestamp`, or at [`LATEST`] or [`EARLIEST`]; the partition's error where it has

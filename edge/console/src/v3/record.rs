@@ -5,7 +5,7 @@
 use super::timestamps;
 use crate::http::call::Fields;
 use crate::http::problem::Problem;
-use crate::kafka::produce::{NewRecord, Stored};
+use crate::kafka::records::produce::{NewRecord, Stored};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;

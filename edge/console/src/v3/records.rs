@@ -12,7 +12,7 @@ use crate::http::call::{Answer, Call, Place};
 use crate::http::callers::Lease;
 use crate::http::problem::Problem;
 use crate::kafka::metadata;
-use crate::kafka::produce::{self, NewRecord, Stored};
+use crate::kafka::records::produce::{self, NewRecord, Stored};
 use barnabas_base::ErrorCode;
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
 use bytes::{Bytes, BytesMut};
@@ -184,18 +184,8 @@ impl Groups {
     /// Waits for at least one record; takes those that have come with it. What is wrong with the body is the last of
     /// its group: records before it are stored, and answered.
     async fn next(&mut self, body: &mut Incoming) -> Option<Group> {
-        let (mut group, mut bytes) = (Vec::new(), 0);
         loop {
-            while group.len() < GROUP_RECORDS_MAX && bytes < GROUP_BYTES_MAX {
-                match self.splitter.next() {
-                    Ok(Some(text)) => {
-                        bytes += text.len();
-                        group.push(record::parse(&text));
-                    }
-                    Ok(None) => break,
-                    Err(problem) => group.push(self.end(problem)),
-                }
-            }
+            let group = self.cut();
             if !group.is_empty() {
                 return Some(group);
             }
@@ -209,6 +199,22 @@ impl Groups {
                 Err(problem) => return Some(vec![self.end(problem)]),
             }
         }
+    }
+
+    /// As many of the records that have come as go into one group.
+    fn cut(&mut self) -> Group {
+        let (mut group, mut bytes) = (Vec::new(), 0);
+        while group.len() < GROUP_RECORDS_MAX && bytes < GROUP_BYTES_MAX {
+            match self.splitter.next() {
+                Ok(Some(text)) => {
+                    bytes += text.len();
+                    group.push(record::parse(&text));
+                }
+                Ok(None) => break,
+                Err(problem) => group.push(self.end(problem)),
+            }
+        }
+        group
     }
 
     /// Nothing behind the trouble is read.
@@ -325,6 +331,30 @@ mod tests {
         for at in 1..text.len() {
             assert_eq!(split(&[&text[..at], &text[at..]]).expect("sound"), whole);
         }
+    }
+
+    #[test]
+    fn group_ends_at_its_count_or_its_bytes() {
+        let sizes = |text: &str| {
+            let mut groups = Groups::default();
+            groups.splitter.push(text.as_bytes());
+            [(); 4].map(|()| groups.cut().len())
+        };
+        assert_eq!(
+            sizes(&"{}\n".repeat(2 * GROUP_RECORDS_MAX + 1)),
+            [GROUP_RECORDS_MAX, GROUP_RECORDS_MAX, 1, 0]
+        );
+        let large = format!("{{\"a\":\"{}\"}}", "x".repeat(GROUP_BYTES_MAX / 2));
+        assert_eq!(sizes(&large.repeat(3)), [2, 1, 0, 0]);
+    }
+
+    #[test]
+    fn trouble_is_the_last_of_its_group() {
+        let mut groups = Groups::default();
+        groups.splitter.push(b"{} {} x {}");
+        let group = groups.cut();
+        assert_eq!(group.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, false]);
+        assert!(groups.is_over && groups.cut().is_empty());
     }
 
     #[test]

@@ -20,10 +20,9 @@ const CONSOLE_FILES: u64 = 2 * barnabas_console::CONNECTIONS_MAX as u64;
 /// The limit is too low for this node, in words for the operator.
 pub fn share_out(config: &BrokerConfig, workers: usize, directories: usize) -> Result<Shares, String> {
     let limit = raise().min(LIMIT_MAX);
-    let console = if config.value(barnabas_console::KEY).is_some_and(|address| !address.is_empty()) {
-        CONSOLE_FILES
-    } else {
-        0
+    let console = match barnabas_console::address(config.value(barnabas_console::KEY)) {
+        Some(_) => CONSOLE_FILES,
+        None => 0,
     };
     let kept = SPARE as u64 + CONNECTIONS_MAX as u64 + console;
     let parts = Parts { workers: workers as u64, directories: directories as u64, kept };

@@ -22,6 +22,8 @@ pub struct NodeTls {
     /// For connections to other brokers, and to controllers.
     pub brokers: Option<Arc<ClientTls>>,
     pub controllers: Option<Arc<ClientTls>>,
+    /// Of the console's HTTP listener: keys of a listener with the name `console`.
+    pub console: Option<Arc<ServerTls>>,
     /// By the listeners' places.
     names: Vec<Named>,
     /// The listeners that brokers and controllers are reached at.
@@ -29,6 +31,9 @@ pub struct NodeTls {
 }
 
 type Named = (String, SecurityProtocol);
+
+/// As whose listener's keys the console's are read.
+const CONSOLE: &str = "console";
 
 impl NodeTls {
     /// # Errors
@@ -55,13 +60,18 @@ impl NodeTls {
             Some(name) if controller_protocol.has_tls() => Some(client(name.as_str(), *controller_protocol)?),
             _ => None,
         };
+        let has_console = barnabas_console::address(settings(barnabas_console::KEY)).is_some();
+        let has_console_tls = has_console && settings(barnabas_console::PROTOCOL) == Some("SSL");
+        let load = || ServerTls::load(keys_of(&settings, CONSOLE, SecurityProtocol::Ssl)?, false);
+        let console = has_console_tls.then(load).transpose().map_err(|error| at(CONSOLE, &error))?;
         let named = |listener: &barnabas_config::Listener| {
             (listener.endpoint.listener.as_str().to_owned(), listener.protocol)
         };
         let of_controllers =
             controller_names.first().map(|name| (name.as_str().to_owned(), *controller_protocol));
         let dialled = [own.map(named), of_controllers];
-        Ok(Self { listeners, brokers, controllers, names: all.iter().map(named).collect(), dialled })
+        let (names, console) = (all.iter().map(named).collect(), console.map(Arc::new));
+        Ok(Self { listeners, brokers, controllers, console, names, dialled })
     }
 
     /// Whether [`Self::reconfigure`] would take the stores of `config`.
@@ -103,12 +113,15 @@ impl NodeTls {
         let of_clients = clients
             .into_iter()
             .filter_map(|(name, client)| client.as_ref().map(|client| (name.to_owned(), client.expiring())));
-        let all = of_listeners.chain(of_clients);
+        let of_console = self.console.iter().map(|server| (CONSOLE.to_owned(), server.expiring()));
+        let all = of_listeners.chain(of_clients).chain(of_console);
         all.flat_map(|(name, ends)| ends.into_iter().map(move |end| (name.clone(), end))).collect()
     }
 
     pub fn is_used(&self) -> bool {
-        self.brokers.is_some() || self.controllers.is_some() || self.listeners.iter().any(Option::is_some)
+        let clients = [&self.brokers, &self.controllers];
+        let servers = self.listeners.iter().chain([&self.console]);
+        clients.into_iter().any(Option::is_some) || servers.into_iter().any(Option::is_some)
     }
 }
 

@@ -70,7 +70,7 @@ pub fn start(
     let tls = NodeTls::load(config)?;
     let (acceptors, listeners, connection_places) = bind(config, &broker_config, descriptors.connections)?;
     check_open_listeners(&broker_config, &listeners, &tls)?;
-    let (metrics_listener, console) = listen_for_http(&broker_config, &listeners, &logins)?;
+    let (metrics_listener, console) = listen_for_http(&broker_config, &listeners, (&logins, &tls))?;
     // Up to here the disk is as it was.
     let mut log_dirs = open_directories(config, &disk, places)?;
     let cluster_id = identify(config, &mut log_dirs, clock)?;
@@ -122,11 +122,12 @@ pub fn start(
 fn listen_for_http(
     broker_config: &BrokerConfig,
     listeners: &[(Listener, SocketAddr)],
-    logins: &Logins,
+    (logins, tls): (&Logins, &NodeTls),
 ) -> Result<(Option<TcpListener>, Option<OwnConsole>), Failure> {
     let metrics = endpoint::bind(broker_config.value(endpoint::KEY))
         .map_err(|error| ConfigError::value(endpoint::KEY, error.to_string(), endpoint::EXAMPLE))?;
-    let console = OwnConsole::start(broker_config, listeners, |place| logins.listener(place))?;
+    let console =
+        OwnConsole::start(broker_config, listeners, tls.console.clone(), |place| logins.listener(place))?;
     Ok((metrics, console))
 }
 

@@ -55,8 +55,15 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     string("console.listener", "").null().valid(Valid::HostPort)
         .doc("The address and port, such as 127.0.0.1:8080, at which the node answers HTTP: the console, Confluent's REST API v3, \
               and `/livez`, `/readyz`, `/startupz` (docs/CONSOLE.md). Unset: no listener; `make run` sets it. Requests act as \
-              their callers: with logins on the node's listener by HTTP basic, else as ANONYMOUS. It has no TLS: an address \
-              off loopback is for a proxy with TLS, and is a WARN. The node needs a listener without TLS for it, on loopback for instance."),
+              their callers: with logins on the node's listener by HTTP basic, else as ANONYMOUS. An address off loopback \
+              without TLS (`console.security.protocol`) is a WARN. The node needs a listener without TLS for it, on loopback for instance."),
+    string("console.read.only", "false").one_of(&["true", "false"])
+        .doc("Whether the console refuses every request that could change something: all methods but GET and HEAD, of its \
+              page, of `/api/v1` and of `/v3`. A user's rights do not matter then. The Kafka protocol is not concerned."),
+    string("console.security.protocol", "PLAINTEXT").one_of(&["PLAINTEXT", "SSL"])
+        .doc("`SSL`: the console answers HTTPS alone, with the key store of `listener.name.console.ssl.*` or else of `ssl.*`, \
+              which is read again when its file changes. A client's certificate, where `ssl.client.auth` asks for one, opens \
+              the connection and names no user: requests act as without it. `PLAINTEXT`: HTTP."),
     long("group.member.metadata.max.bytes", "1048576").between(1024, 1 << 30).unit("bytes").cluster_wide()
         .doc("The most bytes of metadata that one member of a classic group may send in JoinGroup, over all its \
               protocols. More is refused with GROUP_MAX_SIZE_REACHED. For consumer, share and streams groups the bound \

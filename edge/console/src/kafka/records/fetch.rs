@@ -4,13 +4,14 @@
 //! Nothing is hidden: control records (marked) and records of aborted transactions come too, and batches that cannot be
 //! read end the page with the reason.
 
+use super::needle::Needle;
 use barnabas_base::{BrokerId, ErrorCode, Offset};
 use barnabas_client::{ClientError, Cluster, check};
 use barnabas_wire::messages::FetchRequest;
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
-use barnabas_wire::messages::fetch_response::PartitionData;
+pub use barnabas_wire::messages::fetch_response::PartitionData;
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
-use barnabas_wire::records::{Batch, ControlType, Entry, TimestampType, entries};
+use barnabas_wire::records::{Batch, ControlType, Entry, RecordRef, TimestampType, entries};
 use bytes::Bytes;
 
 /// Of one partition's answer. A larger batch comes whole.
@@ -76,14 +77,45 @@ pub struct Page {
     /// Why it goes no further.
     pub trouble: Option<String>,
     /// Of what the records hold.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
+    /// Records that were looked at, and the bytes of their keys, values and headers.
+    pub seen_records: u64,
+    pub seen_bytes: u64,
 }
 
 impl Page {
-    fn is_full(&self, count: usize) -> bool {
-        self.records.len() >= count || self.bytes >= PAGE_BYTES_MAX
+    pub fn from(next: i64) -> Self {
+        Self { next, ..Default::default() }
+    }
+
+    fn is_full(&self, want: &Want<'_>) -> bool {
+        self.records.len() >= want.count || self.bytes >= want.bytes_max
     }
 }
+
+/// Which records of a partition, and how many of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Want<'a> {
+    pub partition: i32,
+    pub count: usize,
+    /// Of keys, values and headers: a page ends with the record that reaches it.
+    pub bytes_max: usize,
+    /// The first offset that is not wanted.
+    pub until: i64,
+    /// `None`: every record.
+    pub needle: Option<&'a Needle>,
+}
+
+/// How long a leader may wait for a record, and how much it gives.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub wait_ms: i32,
+    pub bytes: i32,
+    pub partition_bytes: i32,
+}
+
+const AT_ONCE: Limits =
+    Limits { wait_ms: 0, bytes: PARTITION_BYTES_MAX, partition_bytes: PARTITION_BYTES_MAX };
 
 /// At most `count` records from `from` on.
 ///
@@ -96,59 +128,80 @@ pub async fn fetch(
     from: i64,
     count: usize,
 ) -> Result<Page, ClientError> {
-    let mut page = Page { next: from, ..Default::default() };
+    let mut page = Page::from(from);
+    let want = Want { partition, count, bytes_max: PAGE_BYTES_MAX, until: i64::MAX, needle: None };
     for _ in 0..FETCHES_MAX {
         let at = page.next;
-        let told = ask(cluster, topic, partition, at).await?;
-        read(&mut page, told, (partition, count));
+        step(cluster, topic, &mut page, &want).await?;
         let is_over = page.next == at || page.next >= page.high_watermark;
-        if is_over || page.is_full(count) || page.trouble.is_some() {
+        if is_over || page.is_full(&want) || page.trouble.is_some() {
             break;
         }
     }
     Ok(page)
 }
 
-async fn ask(
+/// Adds to `page` what one Fetch gives.
+///
+/// # Errors
+/// As [`fetch`].
+pub async fn step(
     cluster: &mut Cluster,
     topic: &MetadataResponseTopic,
-    partition: i32,
-    from: i64,
-) -> Result<PartitionData, ClientError> {
-    let name = topic.name.clone().unwrap_or_default();
-    let what = format!("{}-{partition}", &*name);
+    page: &mut Page,
+    want: &Want<'_>,
+) -> Result<(), ClientError> {
+    let partition = want.partition;
+    let what = format!("{}-{partition}", topic.name.as_deref().unwrap_or_default());
     let leader = topic.partitions.iter().find(|row| row.partition_index == partition);
     let leader = leader.map(|row| row.leader_id).filter(|leader| *leader >= 0);
     let leader =
         leader.ok_or_else(|| ClientError::refused(&what, ErrorCode::LeaderNotAvailable.code(), None))?;
-    let asked = FetchPartition {
-        partition,
+    let told = ask(cluster, BrokerId(leader), topic, (&[(partition, page.next)], AT_ONCE)).await?;
+    let told = told.into_iter().next();
+    let told = told.ok_or_else(|| ClientError::Invalid("the answer names no partition".to_owned()))?;
+    check(&what, told.error_code, None)?;
+    read(page, told, want);
+    Ok(())
+}
+
+/// What `leader` has of these partitions, from these offsets on.
+///
+/// # Errors
+/// The request's own error; each partition has one of its own.
+pub async fn ask(
+    cluster: &mut Cluster,
+    leader: BrokerId,
+    topic: &MetadataResponseTopic,
+    (partitions, limits): (&[(i32, i64)], Limits),
+) -> Result<Vec<PartitionData>, ClientError> {
+    let name = topic.name.clone().unwrap_or_default();
+    let what = format!("reading {}", &*name);
+    let asked = |(partition, from): &(i32, i64)| FetchPartition {
+        partition: *partition,
         current_leader_epoch: -1,
-        fetch_offset: from,
-        partition_max_bytes: PARTITION_BYTES_MAX,
+        fetch_offset: *from,
+        partition_max_bytes: limits.partition_bytes,
         ..Default::default()
     };
-    let row =
-        FetchTopic { topic: name, topic_id: topic.topic_id, partitions: vec![asked], ..Default::default() };
+    let partitions = partitions.iter().map(asked).collect();
+    let row = FetchTopic { topic: name, topic_id: topic.topic_id, partitions, ..Default::default() };
     let request = FetchRequest {
         replica_id: -1,
-        max_wait_ms: 0,
-        min_bytes: 0,
-        max_bytes: PARTITION_BYTES_MAX,
+        max_wait_ms: limits.wait_ms,
+        min_bytes: i32::from(limits.wait_ms > 0),
+        max_bytes: limits.bytes,
         session_epoch: -1,
         topics: vec![row],
         ..Default::default()
     };
-    let answer = cluster.ask(BrokerId(leader), &request).await?;
+    let answer = cluster.ask(leader, &request).await?;
     check(&what, answer.error_code, None)?;
-    let told = answer.responses.into_iter().flat_map(|topic| topic.partitions).next();
-    let told = told.ok_or_else(|| ClientError::Invalid("the answer names no partition".to_owned()))?;
-    check(&what, told.error_code, None)?;
-    Ok(told)
+    Ok(answer.responses.into_iter().flat_map(|topic| topic.partitions).collect())
 }
 
 /// Adds what has come to the page.
-fn read(page: &mut Page, told: PartitionData, (partition, count): (i32, usize)) {
+pub fn read(page: &mut Page, told: PartitionData, want: &Want<'_>) {
     let from = page.next;
     page.high_watermark = told.high_watermark;
     for entry in entries(told.records.unwrap_or_default()) {
@@ -163,21 +216,24 @@ fn read(page: &mut Page, told: PartitionData, (partition, count): (i32, usize)) 
                 break;
             }
         };
-        if let Err(why) = take(page, &batch, partition, (from, count)) {
+        if batch.header().base_offset.get() >= want.until {
+            break;
+        }
+        if let Err(why) = take(page, &batch, from, want) {
             page.trouble = Some(format!("at offset {}: {why}", batch.header().base_offset));
             break;
         }
-        if page.is_full(count) {
+        if page.is_full(want) {
             break;
         }
         page.next = page.next.max(batch.header().next_offset().get());
     }
-    if let Some(last) = page.records.last().filter(|_| page.is_full(count)) {
+    if let Some(last) = page.records.last().filter(|_| page.is_full(want)) {
         page.next = last.offset + 1;
     }
 }
 
-fn take(page: &mut Page, batch: &Batch, partition: i32, (from, count): (i64, usize)) -> Result<(), String> {
+fn take(page: &mut Page, batch: &Batch, from: i64, want: &Want<'_>) -> Result<(), String> {
     batch.check_crc().map_err(|error| error.to_string())?;
     let header = *batch.header();
     let records = batch.records_within(INFLATED_BYTES_MAX).map_err(|error| error.to_string())?;
@@ -186,13 +242,19 @@ fn take(page: &mut Page, batch: &Batch, partition: i32, (from, count): (i64, usi
         if record.offset < Offset(from) {
             continue;
         }
-        if page.is_full(count) {
+        if page.is_full(want) || record.offset.get() >= want.until {
             break;
         }
-        let headers = record.headers().take(HEADERS_MAX);
+        page.seen_records += 1;
+        page.seen_bytes += weight(&record);
+        // Control records have keys of Kafka's own.
         let is_control = header.attributes.is_control();
+        if want.needle.is_some_and(|needle| is_control || !needle.is_in_record(&record)) {
+            continue;
+        }
+        let headers = record.headers().take(HEADERS_MAX);
         let shown = Shown {
-            partition,
+            partition: want.partition,
             offset: record.offset.get(),
             timestamp_ms: record.timestamp.0,
             is_append_time: header.attributes.timestamp_type() == TimestampType::LogAppendTime,
@@ -208,6 +270,12 @@ fn take(page: &mut Page, batch: &Batch, partition: i32, (from, count): (i64, usi
         page.records.push(shown);
     }
     Ok(())
+}
+
+fn weight(record: &RecordRef<'_>) -> u64 {
+    let of = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len);
+    let headers = record.headers().map(|(name, value)| name.len() + of(value));
+    (of(record.key) + of(record.value) + headers.sum::<usize>()) as u64
 }
 
 fn control(key: &[u8]) -> &'static str {

@@ -3,7 +3,7 @@
 
 use super::fetch::{self, Limits, Page, Shown, Want};
 use super::needle::Needle;
-use super::{Partition, metadata, offsets};
+use crate::kafka::{Partition, metadata, offsets};
 use barnabas_base::{BrokerId, ErrorCode};
 use barnabas_client::{ClientError, Cluster};
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
@@ -40,7 +40,8 @@ pub struct Round {
     pub has_moved: bool,
     /// Leaders that were asked.
     pub leaders: usize,
-    pub(super) bytes: usize,
+    /// Of what the records hold.
+    pub bytes: usize,
 }
 
 impl Round {
@@ -83,7 +84,9 @@ impl Following {
             for row in told {
                 match ErrorCode::from_code(row.error_code) {
                     ErrorCode::None => self.take(&mut round, row),
-                    ErrorCode::OffsetOutOfRange => drop(lost.insert(row.partition_index)),
+                    ErrorCode::OffsetOutOfRange => {
+                        lost.insert(row.partition_index);
+                    }
                     code if code.is_retriable() => round.has_moved = true,
                     code => return Err(ClientError::refused(self.name(), code.code(), None)),
                 }
@@ -211,7 +214,10 @@ mod tests {
         let (mut following, mut round) = (following(0, Some("value 17")), Round::default());
         following.take(&mut round, told(250, 250));
         let found: Vec<i64> = round.records.iter().map(|record| record.offset).collect();
-        assert_eq!((found, following.next[&0]), ([17, 170, 171, 172, 173, 174, 175, 176, 177, 178, 179].to_vec(), 250));
+        assert_eq!(
+            (found, following.next[&0]),
+            ([17, 170, 171, 172, 173, 174, 175, 176, 177, 178, 179].to_vec(), 250)
+        );
     }
 
     #[test]

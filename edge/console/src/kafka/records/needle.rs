@@ -1,7 +1,7 @@
 //! A text that is looked for in records, as its UTF-8 bytes: in keys, values, and headers' names and values.
 
 use crate::http::problem::Problem;
-use barnabas_wire::records::Record;
+use barnabas_wire::records::RecordRef;
 
 const BYTES_MAX: usize = 1024;
 
@@ -21,7 +21,7 @@ impl Needle {
         }
     }
 
-    pub fn is_in_record(&self, record: &Record<'_>) -> bool {
+    pub fn is_in_record(&self, record: &RecordRef<'_>) -> bool {
         let is_in = |part: Option<&[u8]>| part.is_some_and(|part| self.is_in(part));
         is_in(record.key)
             || is_in(record.value)
@@ -47,7 +47,8 @@ mod tests {
     #[test]
     fn text_is_found_wherever_it_begins() {
         let is_in = |needle: &str, text: &[u8]| Needle::read(needle).expect("sound").is_in(text);
-        for (needle, text) in [("a", "a"), ("ab", "aab"), ("ab", "xxab"), ("aab", "aaab"), ("é", "caf\u{e9}")] {
+        for (needle, text) in [("a", "a"), ("ab", "aab"), ("ab", "xxab"), ("aab", "aaab"), ("é", "caf\u{e9}")]
+        {
             assert!(is_in(needle, text.as_bytes()), "{needle} in {text}");
         }
         for (needle, text) in [("a", ""), ("ab", "a"), ("ab", "ba"), ("A", "a"), ("aab", "abab")] {

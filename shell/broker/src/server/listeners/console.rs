@@ -8,13 +8,12 @@ use crate::server::Failure;
 use barnabas_base::BrokerEpoch;
 use barnabas_config::sasl::SaslListener;
 use barnabas_config::{ConfigError, Listener, SecurityProtocol};
-use barnabas_console::{Check, Console, EXAMPLE, KEY, Settings, Standing};
+use barnabas_console::{Check, Console, EXAMPLE, HOSTS, KEY, READ_ONLY, Settings, Standing};
 use barnabas_metadata::config::BrokerConfig;
+use barnabas_tls::ServerTls;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-
-const HOSTS: &str = "console.hosts";
 
 /// A console that runs until this is dropped.
 #[derive(Debug)]
@@ -38,9 +37,10 @@ impl OwnConsole {
     pub fn start(
         config: &BrokerConfig,
         listeners: &[(Listener, SocketAddr)],
+        tls: Option<Arc<ServerTls>>,
         sasl: impl Fn(usize) -> Option<Arc<SaslListener>>,
     ) -> Result<Option<Self>, Failure> {
-        let Some(address) = config.value(KEY).filter(|address| !address.is_empty()) else { return Ok(None) };
+        let Some(address) = barnabas_console::address(config.value(KEY)) else { return Ok(None) };
         let refused = |problem: String| ConfigError::value(KEY, problem, EXAMPLE);
         let (place, target) = target(listeners).map_err(|why| refused(why.to_owned()))?;
         let (listener, bound) = &listeners[place];
@@ -56,14 +56,16 @@ impl OwnConsole {
             hosts: config.value(HOSTS).unwrap_or_default().split(',').map(str::to_owned).collect(),
             cluster: barnabas_console::cluster(&reachable(*bound).to_string(), target)?,
             mechanisms,
+            is_read_only: config.value(READ_ONLY) == Some("true"),
+            tls,
             standing: Some(checks(standing.clone())),
         };
         let socket = barnabas_console::bind(address).map_err(|error| refused(error.to_string()))?;
         Ok(Some(Self { console: barnabas_console::start(socket, settings)?, standing }))
     }
 
-    pub fn address(&self) -> SocketAddr {
-        self.console.address()
+    pub fn url(&self) -> String {
+        self.console.url()
     }
 
     /// The node is there; its logs are still being recovered.

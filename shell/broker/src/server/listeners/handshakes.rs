@@ -141,6 +141,12 @@ impl Watched {
             let of = server.clone();
             parts.push((name, Box::new(move |now| server.reload(now)), Box::new(move || of.expiring())));
         }
+        if let Some(server) = tls.console {
+            server.warnings().iter().for_each(|warning| tracing::warn!("the console: {warning}"));
+            let of = server.clone();
+            let reload = move |now| server.reload(now);
+            parts.push(("the console".to_owned(), Box::new(reload), Box::new(move || of.expiring())));
+        }
         let clients =
             [("connections to brokers", tls.brokers), ("connections to controllers", tls.controllers)];
         for (name, client) in clients {

@@ -1,4 +1,4 @@
-//! Producing: `POST …/records` takes JSON objects one after the other and answers each with a report in the same order.
+//! Producing: `POST …/records` takes JSON objects one after the other and answers each with a report in their order.
 //!
 //! With `Transfer-Encoding: chunked` the answer begins at once and is 200; each report has its own `error_code`. With a
 //! `Content-Length` and one record, that record's outcome is also the status of the answer.

@@ -9,8 +9,8 @@
 //! | `offsets` | reset what a group has committed |
 //! | `command` | the command line |
 //!
-//! The broker authorizes the caller, and its audit log names the caller. A dry run asks the broker too where the protocol
-//! can validate a request. For deletions it asks for the caller's rights.
+//! The broker authorizes the caller, and its audit log names the caller. A dry run asks the broker too where the
+//! protocol can validate a request. For deletions it asks for the caller's rights.
 
 mod command;
 pub mod configs;

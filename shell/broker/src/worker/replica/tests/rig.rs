@@ -487,44 +487,13 @@ impl Drop for Cluster {
 
 impl Broker {
     fn start(id: i32, dir: &Path, settings: &[(&'static str, &'static str)]) -> Self {
-        let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
-        let directory_id = crate::log_dirs::directories::random_uuid();
-        let mut log_dir = LogDir::open(disk, dir).expect("a log directory");
-        let meta = MetaProperties {
-            version: 1,
-            cluster_id: Some(Text::from(CLUSTER)),
-            node_id: Some(BrokerId(id)),
-            directory_id: Some(directory_id),
-        };
-        log_dir.write_meta(meta).expect("writes");
-        let own = [("node.id", format!("{id}")), ("log.dirs", dir.display().to_string())];
-        let own = own.iter().map(|(key, value)| (Text::from(*key), Text::from(value.as_str())));
-        let given: Properties =
-            own.chain(settings.iter().map(|(key, value)| (Text::from(*key), Text::from(*value)))).collect();
-        let (given, _) = StaticConfig::check(given).expect("settings");
-        let config = BrokerConfig::new(given);
-        log_dir.set_synced(config.value("log.ack.durability") != Some("written"));
-        let directories = Directories::new(vec![Directory::new(log_dir, directory_id, true)]);
-        directories[0].lock().begin().expect("begins");
+        let (directories, directory_id, config) = open(id, dir, settings);
         let options = SocketOptions { backlog: 64, send_buffer_bytes: None, receive_buffer_bytes: None };
         let places =
             ConnectionPlaces::open(&config, Vec::new(), Room::of(1024, false)).expect("no overrides");
         let acceptor = Acceptor::bind("127.0.0.1", 0, places.gate().clone(), options);
         let acceptor = acceptor.expect("binds");
         let address = acceptor.local_addr();
-        let endpoint = Endpoint {
-            listener: ListenerName::new("PLAINTEXT"),
-            host: "127.0.0.1".to_owned(),
-            port: address.port(),
-        };
-        let listener = Listener {
-            endpoint,
-            protocol: SecurityProtocol::Plaintext,
-            is_controller: false,
-            is_reserved: false,
-            is_inter_broker: true,
-            is_early: false,
-        };
         let (mailboxes, inboxes): (Vec<_>, Vec<_>) = (0..WORKERS).map(|_| Mailbox::new()).unzip();
         // Requests to it are not answered.
         let (links, links_thread) = LinkThread::start().expect("a thread");
@@ -541,7 +510,7 @@ impl Broker {
             tls: crate::config::tls::NodeTls::default(),
             links,
             mailboxes,
-            listeners: vec![(listener, address)],
+            listeners: vec![(listener(address.port()), address)],
             connection_places: places,
             directories,
             config,
@@ -601,6 +570,43 @@ async fn accept(node: Arc<Node>, acceptor: Acceptor) {
         assert!(node.workers.mailboxes[next].try_send(Command::Connection(new)));
     };
     acceptor.run(barnabas_net::Unlimited, take, |_, refused| panic!("{refused}")).await.expect("accepts");
+}
+
+/// A log directory of broker `id` on the real disk, and the broker's configuration.
+fn open(id: i32, dir: &Path, settings: &[(&'static str, &'static str)]) -> (Directories, Uuid, BrokerConfig) {
+    let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
+    let directory_id = crate::log_dirs::directories::random_uuid();
+    let mut log_dir = LogDir::open(disk, dir).expect("a log directory");
+    let meta = MetaProperties {
+        version: 1,
+        cluster_id: Some(Text::from(CLUSTER)),
+        node_id: Some(BrokerId(id)),
+        directory_id: Some(directory_id),
+    };
+    log_dir.write_meta(meta).expect("writes");
+    let own = [("node.id", format!("{id}")), ("log.dirs", dir.display().to_string())];
+    let own = own.iter().map(|(key, value)| (Text::from(*key), Text::from(value.as_str())));
+    let given: Properties =
+        own.chain(settings.iter().map(|(key, value)| (Text::from(*key), Text::from(*value)))).collect();
+    let (given, _) = StaticConfig::check(given).expect("settings");
+    let config = BrokerConfig::new(given);
+    log_dir.set_synced(config.value("log.ack.durability") != Some("written"));
+    let directories = Directories::new(vec![Directory::new(log_dir, directory_id, true)]);
+    directories[0].lock().begin().expect("begins");
+    (directories, directory_id, config)
+}
+
+/// The plain listener of every broker.
+fn listener(port: u16) -> Listener {
+    let endpoint = Endpoint { listener: ListenerName::new("PLAINTEXT"), host: "127.0.0.1".to_owned(), port };
+    Listener {
+        endpoint,
+        protocol: SecurityProtocol::Plaintext,
+        is_controller: false,
+        is_reserved: false,
+        is_inter_broker: true,
+        is_early: false,
+    }
 }
 
 fn start_storage(node: &Arc<Node>) {

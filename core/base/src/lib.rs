@@ -7,6 +7,7 @@ mod calendar;
 mod error_code;
 mod ids;
 mod map;
+pub mod properties;
 mod random;
 mod rate_limit;
 mod secret;

@@ -6,7 +6,6 @@
 //!
 //! | file | answers |
 //! |---|---|
-//! | `properties` | what does a properties file say |
 //! | `settings` | which keys are set, by the file or the command line |
 //! | `values` | may these values be, each and together |
 //! | `explain` | what becomes of a key here |
@@ -27,7 +26,6 @@ mod explain;
 pub mod insecure;
 pub mod machine;
 mod node_config;
-mod properties;
 pub mod sasl;
 pub mod security_init;
 mod settings;
@@ -38,6 +36,5 @@ pub use endpoint::{
 };
 pub use explain::{keys_text, table_text};
 pub use node_config::{Listener, Listeners, NodeConfig, StaticVoter};
-pub use properties::{PropertiesError, Property, parse as parse_properties, parse_override};
 pub use settings::{ConfigError, Settings};
 pub use values::check as check_values;

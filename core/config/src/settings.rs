@@ -3,7 +3,7 @@
 //! Knows no key and no default: `node_config` asks for keys, core/metadata's definitions hold defaults, types and
 //! reasons.
 
-use crate::properties::{self, Property};
+use barnabas_base::properties::{self, Property};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -3,8 +3,9 @@
 //! Refusals are Kafka's, since scripts read them. Source: Kafka `StorageTool`, `Formatter`.
 
 use crate::{Beginning, IdentityError, InitialController, InitialVoters};
+use barnabas_base::properties::Property;
 use barnabas_base::{Text, Uuid};
-use barnabas_config::{NodeConfig, Property};
+use barnabas_config::NodeConfig;
 use barnabas_metadata::{MetadataVersion, features};
 use barnabas_quorum::bootstrap;
 use barnabas_storage::MetaProperties;

@@ -5,6 +5,7 @@
 
 use crate::listener::{self, Settings};
 use crate::v3::timestamps::now_ms;
+use barnabas_base::properties;
 use barnabas_client::{ClientError, ClusterConfig, Protocol, Security};
 use barnabas_tls::{Reload, ServerTls, TlsSettings};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -79,7 +80,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 
 fn read_properties(path: &str) -> Result<Vec<(String, String)>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path} cannot be read: {error}"))?;
-    Ok(properties(&text))
+    Ok(properties::pairs(&text).map_err(|error| format!("{path}, {error}"))?)
 }
 
 /// The HTTP listener's own TLS.
@@ -159,24 +160,12 @@ fn protection(pairs: &[(String, String)]) -> Result<(Security, Vec<String>), Fai
     Ok((security, mechanisms))
 }
 
-/// Lines `key=value`; comments begin with `#` or `!`. A backslash at the end goes on in the next line.
-fn properties(text: &str) -> Vec<(String, String)> {
-    let joined = text.replace("\\\r\n", "").replace("\\\n", "");
-    let lines =
-        joined.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '!']));
-    let pair = |line: &str| {
-        let (key, value) = line.split_once(['=', ':']).unwrap_or((line, ""));
-        (key.trim().to_owned(), value.trim().to_owned())
-    };
-    lines.map(pair).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<(Security, Vec<String>), String> {
-        protection(&properties(text)).map_err(|error| error.to_string())
+        protection(&properties::pairs(text).expect("sound")).map_err(|error| error.to_string())
     }
 
     #[test]

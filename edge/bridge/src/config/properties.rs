@@ -1,6 +1,7 @@
-//! A connector's file: Java properties, or the JSON that Connect's REST interface takes.
+//! A connector's file: Java properties (core/base's `properties`), or the JSON that Connect's REST interface takes.
 
 use crate::error::BridgeError;
+use barnabas_base::properties;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -37,38 +38,11 @@ fn parse_json(text: &str) -> Result<Properties, BridgeError> {
 }
 
 fn parse_lines(text: &str) -> Result<Properties, BridgeError> {
-    let mut properties = Properties::new();
-    let mut whole = String::new();
-    for line in text.lines() {
-        let line = line.trim_start();
-        if whole.is_empty() && (line.is_empty() || line.starts_with(['#', '!'])) {
-            continue;
-        }
-        // An odd number of backslashes at the end joins the next line.
-        let slashes = line.len() - line.trim_end_matches('\\').len();
-        if slashes % 2 == 1 {
-            whole.push_str(&line[..line.len() - 1]);
-            continue;
-        }
-        whole.push_str(line);
-        insert(&mut properties, &whole)?;
-        whole.clear();
+    let pairs = properties::pairs(text).map_err(|error| BridgeError::Config(error.to_string()))?;
+    if let Some((_, value)) = pairs.iter().find(|(key, _)| key.is_empty()) {
+        return Err(BridgeError::Config(format!("a line has no key: ={value}")));
     }
-    if !whole.is_empty() {
-        insert(&mut properties, &whole)?;
-    }
-    Ok(properties)
-}
-
-fn insert(properties: &mut Properties, line: &str) -> Result<(), BridgeError> {
-    let at = line.find(['=', ':']).unwrap_or(line.len());
-    let (key, value) = line.split_at(at);
-    let value = value.get(1..).unwrap_or_default();
-    if key.trim().is_empty() {
-        return Err(BridgeError::Config(format!("a line has no key: {line}")));
-    }
-    properties.insert(key.trim().to_owned(), value.trim().replace("\\\\", "\\"));
-    Ok(())
+    Ok(pairs.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -90,8 +64,14 @@ mod tests {
     }
 
     #[test]
+    fn escapes_are_those_of_java() {
+        let lines = "mq.password=a\\=b\\u00e9\nmq\\:queue = x\n";
+        assert_eq!(parse(lines).expect("read"), of(&[("mq.password", "a=b\u{e9}"), ("mq:queue", "x")]));
+    }
+
+    #[test]
     fn what_is_no_connector_is_refused() {
-        for wrong in ["{", "{\"config\":3}", "{\"topic\":[]}", "=v"] {
+        for wrong in ["{", "{\"config\":3}", "{\"topic\":[]}", "=v", "a=\\u00g0"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,8 +1,7 @@
-//! Properties: of a file in Java's format, or of `key=value` flags.
-//!
-//! Source of the format: the documentation of Java's `Properties.load`.
+//! Properties: of a file in Java's format (core/base's `properties`), or of `key=value` flags.
 
 use crate::{ToolError, tell};
+use barnabas_base::properties::{self, PropertiesError};
 
 /// Pairs in order. Of a key that stands twice the last value holds.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -12,28 +11,17 @@ pub struct Properties {
 
 impl Properties {
     /// # Errors
-    /// The file cannot be read, or is no text.
+    /// The file cannot be read, is no text, or has a malformed `\u` escape.
     pub fn load(path: &str) -> Result<Self, ToolError> {
-        let text = std::fs::read_to_string(path);
-        text.map(|text| Self::parse(&text))
-            .map_err(|error| ToolError::Usage(format!("{path} cannot be read: {error}")))
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ToolError::Usage(format!("{path} cannot be read: {error}")))?;
+        Self::parse(&text).map_err(|error| ToolError::Usage(format!("{path}, {error}")))
     }
 
-    pub fn parse(text: &str) -> Self {
-        let mut pairs = Vec::new();
-        let mut lines = text.lines();
-        while let Some(line) = lines.next() {
-            let mut line = line.trim_start().to_owned();
-            if line.is_empty() || line.starts_with(['#', '!']) {
-                continue;
-            }
-            while is_continued(&line) {
-                line.pop();
-                line += lines.next().unwrap_or_default().trim_start();
-            }
-            pairs.push(pair(&line));
-        }
-        Self { pairs }
+    /// # Errors
+    /// A malformed `\u` escape.
+    pub fn parse(text: &str) -> Result<Self, PropertiesError> {
+        Ok(Self { pairs: properties::pairs(text)? })
     }
 
     /// Adds the words of `--flag key=value`.
@@ -96,49 +84,6 @@ impl Properties {
     }
 }
 
-/// An odd number of backslashes at the end.
-fn is_continued(line: &str) -> bool {
-    (line.len() - line.trim_end_matches('\\').len()) % 2 == 1
-}
-
-/// The key ends at the first `=`, `:` or white space that is not escaped.
-fn pair(line: &str) -> (String, String) {
-    let mut is_escaped = false;
-    let end = line.find(|letter: char| {
-        let is_end = !is_escaped && (matches!(letter, '=' | ':') || letter.is_whitespace());
-        is_escaped = letter == '\\' && !is_escaped;
-        is_end
-    });
-    let (key, rest) = line.split_at(end.unwrap_or(line.len()));
-    let rest = rest.trim_start();
-    let value = rest.strip_prefix(['=', ':']).unwrap_or(rest).trim_start();
-    (unescaped(key), unescaped(value))
-}
-
-fn unescaped(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut letters = text.chars();
-    while let Some(letter) = letters.next() {
-        if letter != '\\' {
-            plain.push(letter);
-            continue;
-        }
-        match letters.next() {
-            Some('t') => plain.push('\t'),
-            Some('n') => plain.push('\n'),
-            Some('r') => plain.push('\r'),
-            Some('u') => {
-                let digits: String = letters.by_ref().take(4).collect();
-                let code = u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32);
-                plain.push(code.unwrap_or(char::REPLACEMENT_CHARACTER));
-            }
-            Some(other) => plain.push(other),
-            None => {}
-        }
-    }
-    plain
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,7 +91,7 @@ mod tests {
     #[test]
     fn files_are_read_as_java_reads_them() {
         let text = "# a comment\n! another\n\n a = 1 \nb:2\nc 3\nlong = x,\\\n   y,\\\n   z\nd\\=e=\\u0041\\tB\\\\\nempty=\na=4";
-        let read = Properties::parse(text);
+        let read = Properties::parse(text).expect("sound");
         let expected = [
             ("a", "1 "),
             ("b", "2"),

@@ -156,7 +156,7 @@ fn run_info(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         }
         found.push(shown.to_string());
         match std::fs::read_to_string(directory.join("meta.properties")) {
-            Ok(text) => metas.push(barnabas_config::parse_properties(&text)?),
+            Ok(text) => metas.push(barnabas_base::properties::parse(&text)?),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 problems.push(format!("{shown} is not formatted."));
             }

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn listening(text: &str) -> Result<Vec<(String, String, u16)>, String> {
-        listeners(&Properties::parse(text))
+        listeners(&Properties::parse(text).expect("sound"))
     }
 
     #[test]

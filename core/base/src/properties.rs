@@ -1,8 +1,8 @@
-//! Java's properties syntax, as `server.properties` and `--override` use it.
+//! Java's properties syntax: `server.properties`, files of clients, tools and connectors, and `--override`.
 //!
-//! Text in, pairs out. Knows no key. Source: `java.util.Properties.load`: comments (`#`, `!`), `=`, `:` or white space
-//! between key and value, lines continued by a backslash, `\t \n \f \r \uXXXX`, any other escaped letter standing for
-//! itself.
+//! Text in, pairs out. Knows no key. The only parser of it here. Source: `java.util.Properties.load`: comments (`#`,
+//! `!`), `=`, `:` or white space between key and value, lines continued by a backslash, `\t \n \f \r \uXXXX`, any
+//! other escaped letter standing for itself.
 
 /// One key, its value, and the line where it begins (1 for the first), in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +30,14 @@ pub fn parse(text: &str) -> Result<Vec<Property>, PropertiesError> {
         properties.push(Property { key: unescape(key, line)?, value: unescape(value, line)?, line });
     }
     Ok(properties)
+}
+
+/// [`parse`] for callers that need no line numbers.
+///
+/// # Errors
+/// As [`parse`].
+pub fn pairs(text: &str) -> Result<Vec<(String, String)>, PropertiesError> {
+    Ok(parse(text)?.into_iter().map(|property| (property.key, property.value)).collect())
 }
 
 /// Reads one `key=value` of the command line; the value is taken as it stands, without escapes.

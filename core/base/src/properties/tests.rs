@@ -1,7 +1,7 @@
 use super::*;
 
 fn pairs(text: &str) -> Vec<(String, String)> {
-    parse(text).expect("properties").into_iter().map(|property| (property.key, property.value)).collect()
+    super::pairs(text).expect("properties")
 }
 
 fn pair(key: &str, value: &str) -> (String, String) {

@@ -10,6 +10,7 @@
 //!    window; one that does is an error
 //! 2. a sender's delivery is sent only on credit, and ends in exactly one [`Event::Outcome`] or with the connection
 //! 3. deliveries of a link are reported in the order in which they came
+//! 4. payloads that are held here or by the caller are bounded in bytes (`client/window.rs`)
 //!
 //! Before and after: edge/bridge/src/session.rs drives it.
 //!
@@ -20,8 +21,9 @@ mod links;
 mod login;
 #[cfg(test)]
 mod tests;
+mod window;
 
-pub use links::{Delivery, DeliveryId, Filter, LinkId, ReceiverConfig, SenderConfig};
+pub use links::{Delivery, DeliveryId, Filter, LinkId, NotSent, ReceiverConfig, SenderConfig};
 pub use login::Login;
 
 use crate::frame::{Frame, FrameDecoder, HEADER_AMQP, HEADER_SASL, encode_frame};
@@ -31,11 +33,12 @@ use barnabas_base::MonotonicMs;
 use bytes::{Bytes, BytesMut};
 use links::Links;
 use std::collections::VecDeque;
+use window::Incoming;
 
 /// The session's channel.
 const CHANNEL: u16 = 0;
-/// Frames that the peer may send before it is given more of them.
-const INCOMING_WINDOW: u32 = 2048;
+/// Frames that we may send, as the peer is told: its own window bounds them.
+const OUTGOING_WINDOW: u32 = 2048;
 /// The least that the standard allows as a peer's maximum.
 const FRAME_BYTES_MIN: u32 = 512;
 
@@ -49,6 +52,8 @@ pub struct ClientConfig {
     pub frame_bytes_max: u32,
     /// Of a larger message only so much is kept; [`Delivery::size_bytes`] says how large it was.
     pub message_bytes_max: usize,
+    /// Of payloads that came and were not released ([`Client::release`]); one message and one frame at least.
+    pub held_bytes_max: usize,
     /// The peer is taken for dead after twice this.
     pub idle_timeout_ms: u32,
 }
@@ -61,6 +66,7 @@ impl Default for ClientConfig {
             login: Login::Anonymous,
             frame_bytes_max: 64 * 1024,
             message_bytes_max: 4 * 1024 * 1024,
+            held_bytes_max: 32 * 1024 * 1024,
             idle_timeout_ms: 30_000,
         }
     }
@@ -107,10 +113,9 @@ enum Phase {
 }
 
 /// The session's windows and ids, in frames.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Session {
-    next_incoming_id: u32,
-    incoming_left: u32,
+    incoming: Incoming,
     next_outgoing_id: u32,
     remote_window: u32,
 }
@@ -138,14 +143,16 @@ impl Client {
         let has_login = config.login != Login::None;
         let (header, phase) =
             if has_login { (HEADER_SASL, Phase::SaslHeader) } else { (HEADER_AMQP, Phase::AmqpHeader) };
+        let frame_bytes_max = config.frame_bytes_max as usize;
+        let incoming = Incoming::new(config.held_bytes_max, config.message_bytes_max, frame_bytes_max);
         Self {
             phase,
-            decoder: FrameDecoder::new(config.frame_bytes_max as usize),
+            decoder: FrameDecoder::new(frame_bytes_max),
             out: BytesMut::from(&header[..]),
             events: VecDeque::new(),
             peer: Peer::default(),
             peer_frame_max: FRAME_BYTES_MIN as usize,
-            session: Session { incoming_left: INCOMING_WINDOW, ..Session::default() },
+            session: Session { incoming, next_outgoing_id: 0, remote_window: 0 },
             links: Links::default(),
             last_in: now,
             last_out: now,
@@ -230,7 +237,7 @@ impl Client {
             (Phase::SaslMechanisms | Phase::SaslOutcome, Performative::Sasl(sasl)) => self.take_sasl(sasl),
             (Phase::Opening, Performative::Open(open)) => self.take_open(open),
             (Phase::Beginning, Performative::Begin(begin)) => {
-                self.session.next_incoming_id = begin.next_outgoing_id;
+                self.session.incoming.next_id = begin.next_outgoing_id;
                 self.session.remote_window = begin.incoming_window;
                 self.phase = Phase::Ready;
                 self.events.push_back(Event::Ready(self.peer.clone()));
@@ -295,8 +302,8 @@ impl Client {
         let begin = Begin {
             remote_channel: None,
             next_outgoing_id: 0,
-            incoming_window: INCOMING_WINDOW,
-            outgoing_window: INCOMING_WINDOW,
+            incoming_window: self.session.incoming.left,
+            outgoing_window: OUTGOING_WINDOW,
             handle_max: Some(links::HANDLE_MAX),
         };
         self.write(&Performative::Begin(begin), &[]);
@@ -315,28 +322,13 @@ impl Client {
         Err(AmqpError::Closed(close.error.unwrap_or_default()))
     }
 
-    /// A frame's window: how much of it is left, and more of it when half is used.
-    fn count_incoming(&mut self) -> Result<(), AmqpError> {
-        self.session.incoming_left =
-            self.session.incoming_left.checked_sub(1).ok_or_else(|| {
-                AmqpError::Protocol("it sent more frames than the session's window".to_owned())
-            })?;
-        self.session.next_incoming_id = self.session.next_incoming_id.wrapping_add(1);
-        if self.session.incoming_left < INCOMING_WINDOW / 2 {
-            self.session.incoming_left = INCOMING_WINDOW;
-            let flow = self.session_flow();
-            self.write(&Performative::Flow(flow), &[]);
-        }
-        Ok(())
-    }
-
     /// The session's part of a flow.
     fn session_flow(&self) -> Flow {
         Flow {
-            next_incoming_id: Some(self.session.next_incoming_id),
-            incoming_window: self.session.incoming_left,
+            next_incoming_id: Some(self.session.incoming.next_id),
+            incoming_window: self.session.incoming.left,
             next_outgoing_id: self.session.next_outgoing_id,
-            outgoing_window: INCOMING_WINDOW,
+            outgoing_window: OUTGOING_WINDOW,
             ..Flow::default()
         }
     }

@@ -10,7 +10,8 @@
 //! decides here, so there is no wake-up to lose.
 //!
 //! Bounded: frames by the maximum that was announced, values by their bytes (nesting and elements too), messages by
-//! [`ClientConfig::message_bytes_max`], deliveries by the credit that was granted.
+//! [`ClientConfig::message_bytes_max`], deliveries by the credit that was granted and, in bytes, by
+//! [`ClientConfig::held_bytes_max`].
 //!
 //! Not here: the server's side, transactions, SASL SCRAM, several sessions on a connection, link resumption (a link
 //! that is attached again starts with an empty unsettled map: what was not settled is delivered again).
@@ -27,7 +28,7 @@ mod performative;
 mod value;
 
 pub use client::{
-    Client, ClientConfig, Delivery, DeliveryId, Event, Filter, LinkId, Login, Peer, ReceiverConfig,
+    Client, ClientConfig, Delivery, DeliveryId, Event, Filter, LinkId, Login, NotSent, Peer, ReceiverConfig,
     SenderConfig,
 };
 pub use condition::Condition;

@@ -22,6 +22,11 @@ pub enum BridgeError {
     Kafka(#[from] ClientError),
     #[error("the topic {topic} holds a state that this version does not understand: {why}")]
     State { topic: String, why: &'static str },
+    #[error(
+        "the dead-letter topic {topic} refuses the letter of {what} even without its body: its max.message.bytes is too \
+         small. Expected: 2048 or more"
+    )]
+    DeadLetter { topic: String, what: String },
     #[error("{what}: {why}")]
     Io { what: String, why: String },
 }

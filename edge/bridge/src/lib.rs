@@ -14,12 +14,17 @@ mod config;
 mod convert;
 mod dead_letters;
 mod error;
+#[cfg(test)]
+#[path = "../../client/src/fake_broker.rs"]
+mod fake_broker;
 mod run;
 mod session;
 mod sink;
 mod source;
 mod state;
 mod stop;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 pub use error::BridgeError;

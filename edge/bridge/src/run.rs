@@ -11,6 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
@@ -72,16 +73,17 @@ fn read(files: &[String]) -> Result<Vec<Arc<Config>>, BridgeError> {
     Ok(configs)
 }
 
-async fn serve(configs: Vec<Arc<Config>>) -> Result<(), BridgeError> {
+pub(crate) async fn serve(configs: Vec<Arc<Config>>) -> Result<(), BridgeError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| io("signals", &error))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| io("signals", &error))?;
+    // Before anything is started: a port that is in use refuses the start.
+    let listeners = bind(&configs).await?;
     let (stopper, stop) = Stop::new();
-    let (mut tasks, mut all, mut listeners) = (JoinSet::new(), Vec::new(), Vec::new());
+    let (mut tasks, mut all) = (JoinSet::new(), Vec::new());
     for config in &configs {
         for remark in &config.remarks {
             line(Level::Warn, &config.name, remark);
         }
-        listeners.extend(config.metrics_listener.clone().filter(|listener| !listeners.contains(listener)));
         for topic in topics(config) {
             let (name, kind) = match &topic {
                 Some(topic) => (format!("{}/{topic}", config.name), "sink"),
@@ -94,9 +96,7 @@ async fn serve(configs: Vec<Arc<Config>>) -> Result<(), BridgeError> {
     }
     let mut pages = JoinSet::new();
     for listener in listeners {
-        let opened = tokio::net::TcpListener::bind(&listener).await;
-        let opened = opened.map_err(|error| io(&format!("metrics.listener {listener}"), &error))?;
-        pages.spawn(status::serve(opened, all.clone()));
+        pages.spawn(status::serve(listener, all.clone()));
     }
     tokio::select! {
         _ = terminate.recv() => {}
@@ -110,6 +110,20 @@ async fn serve(configs: Vec<Arc<Config>>) -> Result<(), BridgeError> {
         }
     }
     Ok(())
+}
+
+/// The listeners of the metrics pages, each once.
+async fn bind(configs: &[Arc<Config>]) -> Result<Vec<TcpListener>, BridgeError> {
+    let (mut addresses, mut listeners) = (Vec::new(), Vec::new());
+    for address in configs.iter().filter_map(|config| config.metrics_listener.as_ref()) {
+        if addresses.contains(&address) {
+            continue;
+        }
+        let opened = TcpListener::bind(address).await;
+        listeners.push(opened.map_err(|error| io(&format!("metrics.listener={address}"), &error))?);
+        addresses.push(address);
+    }
+    Ok(listeners)
 }
 
 /// A sink has a task for each topic.

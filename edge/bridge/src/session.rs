@@ -8,7 +8,7 @@
 use crate::config::PeerConfig;
 use crate::error::BridgeError;
 use barnabas_amqp::{
-    Client, ClientConfig, DeliveryId, Event, LinkId, Outcome, Peer, ReceiverConfig, SenderConfig,
+    Client, ClientConfig, DeliveryId, Event, LinkId, NotSent, Outcome, Peer, ReceiverConfig, SenderConfig,
 };
 use barnabas_base::MonotonicMs;
 use barnabas_net::Stream;
@@ -150,10 +150,24 @@ impl Session {
         self.client.can_send(link) && self.out.len() < WRITE_BYTES_MAX
     }
 
-    pub fn send(&mut self, link: LinkId, tag: Bytes, message: Bytes) -> Option<DeliveryId> {
-        let sent = self.client.send(link, tag, message);
+    /// As [`Client::send`].
+    ///
+    /// # Errors
+    /// [`NotSent`].
+    pub fn send(&mut self, link: LinkId, message: Bytes) -> Result<DeliveryId, NotSent> {
+        let sent = self.client.send(link, message);
         self.queue_output();
         sent
+    }
+
+    /// Deliveries that were sent and have no outcome.
+    pub fn unsettled(&self) -> usize {
+        self.client.unsettled()
+    }
+
+    /// Payloads of so many bytes were dropped: the peer may send as much again.
+    pub fn release(&mut self, bytes: usize) {
+        self.client.release(bytes);
     }
 
     /// Frames that were written so far.

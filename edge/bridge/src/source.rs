@@ -9,11 +9,15 @@
 //! fences this one's transaction, reads which ids were committed, and skips those. A crash takes the same way, so
 //! there is one.
 //!
-//! Bounded: by the link's credit, twice a batch.
+//! Bounded: by the link's credit, twice a batch, and in bytes by the session's window (core/amqp).
+//!
+//! A topic that refuses a batch as too large (`MESSAGE_TOO_LARGE`) gets the unit again with each record alone. A record
+//! that is refused alone is taken out of its way (`source/unit.rs`), so no message comes back for ever.
 //!
 //! Before: core/amqp. After: edge/client's transactional producer.
 
 mod unit;
+mod write;
 
 use crate::config::{Config, Direction, SourceConfig};
 use crate::error::BridgeError;
@@ -43,6 +47,8 @@ struct Source<'a> {
     state: State,
     session: Session,
     link: LinkId,
+    /// Of a batch to a topic; less once a topic has refused that.
+    batch_bytes_max: usize,
     /// What arrived and is in no unit yet.
     waiting: VecDeque<Delivery>,
     seldom: Seldom,
@@ -54,30 +60,11 @@ struct Source<'a> {
 /// Whatever ended it: run it again.
 pub async fn run(config: &Config, counters: &Counters, stop: &mut Stop) -> Result<(), BridgeError> {
     let Direction::Source(source) = &config.direction else { return Ok(()) };
-    let mut cluster = Cluster::new(config.kafka.clone());
-    state::create_topic(&mut cluster, &source.state_topic).await?;
-    let transaction = TransactionConfig::new(&format!("barnabas-bridge-{}", config.name));
-    let producer = TransactionalProducer::start(&mut cluster, transaction).await?;
-    let state = state::read(&mut cluster, &source.state_topic).await?;
-    // Only now is anything taken from the queue: while Kafka is away no message is delivered in vain.
-    let container = format!("barnabas-bridge-{}", config.name);
-    let (mut session, peer) = Session::connect(&config.peer, &container).await?;
-    let receiver = ReceiverConfig {
-        name: container,
-        address: config.peer.queue.clone(),
-        capabilities: config.peer.capabilities.clone(),
-        filter: config.peer.selector.clone().map(Filter::Selector),
+    let mut run = tokio::select! {
+        connected = Source::connect(config, source, counters) => connected?,
+        () = stop.wait() => return Ok(()),
     };
-    let link = session.receiver(&receiver).await?;
-    let text = format!(
-        "from queue {} of {} {} to topic {}, exactly once by message-id",
-        config.peer.queue, peer.product, peer.version, source.topic
-    );
-    line(Level::Info, &config.name, &text);
     counters.set_state("running");
-    let (waiting, seldom) = (VecDeque::new(), Seldom::default());
-    let mut run =
-        Source { config, source, counters, cluster, producer, state, session, link, waiting, seldom };
     run.grant();
     while let Some(unit) = run.collect(stop).await? {
         run.commit(unit).await?;
@@ -85,7 +72,50 @@ pub async fn run(config: &Config, counters: &Counters, stop: &mut Stop) -> Resul
     run.release().await
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// May be dropped at any point: nothing was taken from the queue.
+    async fn connect(
+        config: &'a Config,
+        source: &'a SourceConfig,
+        counters: &'a Counters,
+    ) -> Result<Self, BridgeError> {
+        let mut cluster = Cluster::new(config.kafka.clone());
+        state::create_topic(&mut cluster, &source.state_topic).await?;
+        let transaction = TransactionConfig::new(&format!("barnabas-bridge-{}", config.name));
+        let batch_bytes_max = transaction.batch_bytes_max;
+        let producer = TransactionalProducer::start(&mut cluster, transaction).await?;
+        let state = state::read(&mut cluster, &source.state_topic).await?;
+        // Only now is anything taken from the queue: while Kafka is away no message is delivered in vain.
+        let container = format!("barnabas-bridge-{}", config.name);
+        let (mut session, peer) = Session::connect(&config.peer, &container).await?;
+        let receiver = ReceiverConfig {
+            name: container,
+            address: config.peer.queue.clone(),
+            capabilities: config.peer.capabilities.clone(),
+            filter: config.peer.selector.clone().map(Filter::Selector),
+        };
+        let link = session.receiver(&receiver).await?;
+        let text = format!(
+            "from queue {} of {} {} to topic {}, exactly once by message-id",
+            config.peer.queue, peer.product, peer.version, source.topic
+        );
+        line(Level::Info, &config.name, &text);
+        let (waiting, seldom) = (VecDeque::new(), Seldom::default());
+        Ok(Self {
+            config,
+            source,
+            counters,
+            cluster,
+            producer,
+            state,
+            session,
+            link,
+            batch_bytes_max,
+            waiting,
+            seldom,
+        })
+    }
+
     /// Raises the credit once half of it is used.
     fn grant(&mut self) {
         let most = 2 * self.source.batch_max;
@@ -152,13 +182,9 @@ impl Source<'_> {
     async fn commit(&mut self, mut unit: Unit) -> Result<(), BridgeError> {
         let in_flight = (unit.len() + self.waiting.len()) as u64;
         self.counters.uncommitted.store(in_flight, Ordering::Relaxed);
-        if !unit.records.is_empty() {
-            unit.records.push((self.source.state_topic.clone(), self.state.record(&unit.ids)));
-            let records: Vec<_> =
-                unit.records.iter().map(|(topic, record)| (topic.as_str(), record.clone())).collect();
-            // Where the connection ends meanwhile, the next run looks what became of the transaction.
-            self.session.during(self.producer.commit(&mut self.cluster, &records)).await??;
-            self.state.committed(std::mem::take(&mut unit.ids));
+        let ids = self.write(&mut unit).await?;
+        if let Some(ids) = ids {
+            self.state.committed(ids);
             add(&self.counters.commits, 1);
         }
         self.settle(&unit);
@@ -166,6 +192,9 @@ impl Source<'_> {
             self.hear(event)?;
         }
         self.count(&unit);
+        let held = unit.bytes;
+        drop(unit);
+        self.session.release(held);
         self.grant();
         self.session.flush().await
     }
@@ -188,10 +217,10 @@ impl Source<'_> {
         let counters = self.counters;
         add(&counters.messages, unit.len() as u64 - unit.skipped);
         add(&counters.bytes, unit.bytes as u64);
-        add(&counters.dead_letters, unit.dead_letters);
+        add(&counters.dead_letters, unit.dead_letters());
         add(&counters.rejected, unit.rejected);
         add(&counters.skipped, unit.skipped);
-        add(&counters.without_id, unit.without_id);
+        add(&counters.without_id, unit.without_id());
         counters.oldest_ms.store(unit.oldest_ms(), Ordering::Relaxed);
         counters.uncommitted.store(self.waiting.len() as u64, Ordering::Relaxed);
         counters.requests.store(self.session.frames_written(), Ordering::Relaxed);

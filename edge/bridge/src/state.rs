@@ -16,7 +16,7 @@ mod tests;
 
 use crate::error::BridgeError;
 use barnabas_amqp::Value;
-use barnabas_base::PartitionIndex;
+use barnabas_base::{ErrorCode, PartitionIndex};
 use barnabas_client::{Admin, ClientError, Cluster, Consumer, ConsumerConfig, NewTopic, Outgoing, StartAt};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use sha2::{Digest, Sha256};
@@ -121,6 +121,14 @@ impl State {
 /// # Errors
 /// The cluster's refusal.
 pub async fn create_topic(cluster: &mut Cluster, topic: &str) -> Result<(), BridgeError> {
+    let tries = cluster.tries(format!("finding topic {topic}"));
+    loop {
+        match cluster.topic(topic, false).await {
+            Ok(_) => return Ok(()),
+            Err(error) if error.code() == Some(ErrorCode::UnknownTopicOrPartition) => break,
+            Err(error) => tries.after(error).await?,
+        }
+    }
     let config = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     let wanted = NewTopic {
         name: topic.to_owned(),
@@ -134,7 +142,7 @@ pub async fn create_topic(cluster: &mut Cluster, topic: &str) -> Result<(), Brid
         ..NewTopic::default()
     };
     match Admin::new(cluster).create_topic(&wanted).await {
-        Err(error) if error.code() == Some(barnabas_base::ErrorCode::TopicAlreadyExists) => Ok(()),
+        Err(error) if error.code() == Some(ErrorCode::TopicAlreadyExists) => Ok(()),
         done => Ok(done?),
     }
 }
@@ -166,7 +174,7 @@ pub async fn read(cluster: &mut Cluster, topic: &str) -> Result<State, BridgeErr
             Some(record) => state.take(topic, record.value)?,
             None if end.get() == 0 => return Ok(state),
             None => {
-                let code = barnabas_base::ErrorCode::UnstableOffsetCommit.code();
+                let code = ErrorCode::UnstableOffsetCommit.code();
                 tries.after(ClientError::refused(format!("reading {topic}"), code, None)).await?;
             }
         }

@@ -323,11 +323,14 @@ impl Group {
         Ok(true)
     }
 
-    /// Leaves, so that the others need not wait for the session to end.
+    /// Leaves, so that the others need not wait for the session to end. Nothing happens where it has not joined.
     ///
     /// # Errors
     /// The coordinator does not answer; the session's end removes the member all the same.
     pub async fn leave(&mut self, cluster: &mut Cluster) -> Result<(), ClientError> {
+        if self.member.is_empty() || self.coordinator == BrokerId::NONE {
+            return Ok(());
+        }
         let member = MemberIdentity { member_id: self.member.clone(), ..Default::default() };
         let group_id: Str = self.config.group.as_str().into();
         let request = |version: i16| match version {

@@ -55,10 +55,10 @@ struct Identity {
     epoch: ProducerEpoch,
 }
 
-/// Sends to one topic.
+/// Sends to one topic. After a refusal that no later try cures ([`ErrorCode::MessageTooLarge`] for instance) it can be
+/// used on: the refused batch is dropped, and its sequences are the next batch's.
 #[derive(Debug)]
-pub struct Producer<'a> {
-    cluster: &'a mut Cluster,
+pub struct Producer {
     topic: String,
     config: ProducerConfig,
     identity: Option<Identity>,
@@ -67,13 +67,13 @@ pub struct Producer<'a> {
     sticky: i32,
 }
 
-impl<'a> Producer<'a> {
+impl Producer {
     /// Finds the topic, which may create it, and, with `acks=all`, gets a producer id.
     ///
     /// # Errors
     /// The topic's error once the deadline has passed.
     pub async fn new(
-        cluster: &'a mut Cluster,
+        cluster: &mut Cluster,
         topic: &str,
         config: ProducerConfig,
     ) -> Result<Self, ClientError> {
@@ -83,7 +83,6 @@ impl<'a> Producer<'a> {
         }
         let identity = if config.acks == -1 { Some(new_identity(cluster).await?) } else { None };
         Ok(Self {
-            cluster,
             topic: topic.to_owned(),
             config,
             identity,
@@ -97,8 +96,8 @@ impl<'a> Producer<'a> {
     ///
     /// # Errors
     /// What sending a full batch ended with. The record is lost then, as is its batch.
-    pub async fn send(&mut self, record: &Outgoing) -> Result<(), ClientError> {
-        let partition = self.choose(record).await?;
+    pub async fn send(&mut self, cluster: &mut Cluster, record: &Outgoing) -> Result<(), ClientError> {
+        let partition = self.choose(cluster, record).await?;
         let headers: Vec<_> =
             record.headers.iter().map(|(key, value)| (&key[..], value.as_deref())).collect();
         let timestamp = TimestampMs(record.timestamp_ms.unwrap_or_else(now_ms));
@@ -108,7 +107,7 @@ impl<'a> Producer<'a> {
                 && batch.size_bytes_with(timestamp, key, value, &headers) > self.config.batch_bytes_max
         });
         if is_full {
-            self.send_batch(partition).await?;
+            self.send_batch(cluster, partition).await?;
             if record.key.is_none() && record.partition.is_none() {
                 self.sticky = self.sticky.wrapping_add(1);
             }
@@ -125,20 +124,20 @@ impl<'a> Producer<'a> {
     ///
     /// # Errors
     /// What the first batch that could not be sent ended with.
-    pub async fn flush(&mut self) -> Result<(), ClientError> {
+    pub async fn flush(&mut self, cluster: &mut Cluster) -> Result<(), ClientError> {
         let mut partitions: Vec<_> = self.open.keys().copied().collect();
         partitions.sort();
         for partition in partitions {
-            self.send_batch(partition).await?;
+            self.send_batch(cluster, partition).await?;
         }
         Ok(())
     }
 
-    async fn choose(&mut self, record: &Outgoing) -> Result<PartitionIndex, ClientError> {
+    async fn choose(&self, cluster: &mut Cluster, record: &Outgoing) -> Result<PartitionIndex, ClientError> {
         if let Some(partition) = record.partition {
             return Ok(PartitionIndex(partition));
         }
-        let topic = self.cluster.topic(&self.topic, false).await?;
+        let topic = cluster.topic(&self.topic, false).await?;
         let count = i32::try_from(topic.partitions.len()).unwrap_or(i32::MAX).max(1);
         Ok(PartitionIndex(match &record.key {
             Some(key) => (murmur2(key) & i32::MAX) % count,
@@ -146,21 +145,25 @@ impl<'a> Producer<'a> {
         }))
     }
 
-    async fn send_batch(&mut self, partition: PartitionIndex) -> Result<(), ClientError> {
+    async fn send_batch(
+        &mut self,
+        cluster: &mut Cluster,
+        partition: PartitionIndex,
+    ) -> Result<(), ClientError> {
         let Some(batch) = self.open.remove(&partition) else { return Ok(()) };
         let count = batch.record_count();
         let bytes =
             batch.build().map_err(|error| ClientError::Records(self.topic.clone(), error.to_string()))?;
-        let tries = self.cluster.tries(format!("sending to {}-{partition}", self.topic));
+        let tries = cluster.tries(format!("sending to {}-{partition}", self.topic));
         loop {
-            match self.send_once(partition, bytes.clone()).await {
+            match self.send_once(cluster, partition, bytes.clone()).await {
                 Ok(()) => {
                     let sequence = self.sequences.entry(partition).or_insert(Sequence(0));
                     *sequence = sequence.plus(count);
                     return Ok(());
                 }
                 Err(error) => {
-                    self.cluster.forget(&self.topic);
+                    cluster.forget(&self.topic);
                     tries.after(error).await?;
                 }
             }
@@ -179,13 +182,18 @@ impl<'a> Producer<'a> {
         }
     }
 
-    async fn send_once(&mut self, partition: PartitionIndex, records: Bytes) -> Result<(), ClientError> {
-        let leader = self.cluster.leader(&self.topic, partition).await?;
+    async fn send_once(
+        &self,
+        cluster: &mut Cluster,
+        partition: PartitionIndex,
+        records: Bytes,
+    ) -> Result<(), ClientError> {
+        let leader = cluster.leader(&self.topic, partition).await?;
         let data =
             PartitionProduceData { index: partition.get(), records: Some(records), ..Default::default() };
         let topic = TopicProduceData {
             name: self.topic.as_str().into(),
-            topic_id: self.cluster.topic_id(&self.topic).unwrap_or_default(),
+            topic_id: cluster.topic_id(&self.topic).unwrap_or_default(),
             partition_data: vec![data],
             ..Default::default()
         };
@@ -196,9 +204,9 @@ impl<'a> Producer<'a> {
             ..Default::default()
         };
         if self.config.acks == 0 {
-            return self.cluster.tell(leader, &request).await;
+            return cluster.tell(leader, &request).await;
         }
-        let answer = self.cluster.ask(leader, &request).await?;
+        let answer = cluster.ask(leader, &request).await?;
         let told = answer.responses.first().and_then(|topic| topic.partition_responses.first());
         let told = told.ok_or_else(|| ClientError::Invalid("the answer names no partition".to_owned()))?;
         if told.error_code == ErrorCode::DuplicateSequenceNumber.code() {

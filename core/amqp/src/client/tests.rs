@@ -1,7 +1,12 @@
 //! Conversations with a peer that the test plays, frame by frame.
 
 use super::*;
+mod bounds;
+
 use crate::performative::{Attach, Disposition, Terminus, Transfer};
+
+/// Frames of the session's window where nothing is held.
+const WINDOW: u32 = 2048;
 
 fn at(ms: u64) -> MonotonicMs {
     MonotonicMs(ms)
@@ -25,7 +30,11 @@ struct Talk {
 
 impl Talk {
     fn new(login: Login) -> Self {
-        Self { client: Client::new(config(login), at(0)), heard: FrameDecoder::new(1 << 20) }
+        Self::with(config(login))
+    }
+
+    fn with(config: ClientConfig) -> Self {
+        Self { client: Client::new(config, at(0)), heard: FrameDecoder::new(1 << 20) }
     }
 
     fn flush(&mut self) {
@@ -71,7 +80,11 @@ impl Talk {
 
     /// A session is there. The peer takes frames of 600 bytes and has a window of `window` of them.
     fn ready(window: u32) -> Self {
-        let mut talk = Self::new(Login::None);
+        Self::ready_with(window, config(Login::None))
+    }
+
+    fn ready_with(window: u32, config: ClientConfig) -> Self {
+        let mut talk = Self::with(config);
         assert_eq!(talk.header(), HEADER_AMQP);
         talk.client.receive(&HEADER_AMQP, at(0)).expect("AMQP");
         assert!(matches!(talk.body(), Performative::Open(_)));
@@ -96,12 +109,13 @@ impl Talk {
         talk
     }
 
-    fn answer_attach(&mut self) -> LinkId {
+    fn answer_attach(&mut self, max_message_size: Option<u64>) -> LinkId {
         let Performative::Attach(attach) = self.body() else { panic!("no attach") };
         self.said(Performative::Attach(Box::new(Attach {
             handle: 3,
             is_receiver: !attach.is_receiver,
             initial_delivery_count: Some(u32::MAX),
+            max_message_size,
             ..*attach
         })));
         let Event::Attached(link) = self.event() else { panic!("not attached") };
@@ -116,14 +130,18 @@ impl Talk {
             filter: Some(Filter::Selector("a = 1".to_owned())),
         };
         let link = self.client.attach_receiver(&config).expect("ready");
-        assert_eq!(self.answer_attach(), link);
+        assert_eq!(self.answer_attach(None), link);
         link
     }
 
     fn sender(&mut self, credit: u32) -> LinkId {
+        self.sender_of(credit, None)
+    }
+
+    fn sender_of(&mut self, credit: u32, message_bytes_max: Option<u64>) -> LinkId {
         let config = SenderConfig { name: "s".to_owned(), address: "q".to_owned(), capabilities: Vec::new() };
         let link = self.client.attach_sender(&config).expect("ready");
-        assert_eq!(self.answer_attach(), link);
+        assert_eq!(self.answer_attach(message_bytes_max), link);
         self.said(flow(Some(3), 0, credit));
         assert_eq!(self.event(), Event::Credit(link));
         link
@@ -225,20 +243,19 @@ fn window_of_frames_is_opened_again_before_it_is_used_up() {
     let link = talk.receiver();
     talk.client.grant(link, 5000);
     talk.frame();
-    for id in 0..2 * INCOMING_WINDOW {
+    for id in 0..2 * WINDOW {
         talk.say(transfer(Some(id), false), b"").expect("within the window");
     }
     let Performative::Flow(flow) = talk.body() else { panic!("no flow") };
-    assert_eq!((flow.incoming_window, flow.handle), (INCOMING_WINDOW, None));
+    assert_eq!((flow.incoming_window, flow.handle), (WINDOW, None));
 }
 
 #[test]
 fn sender_keeps_to_credit_frames_and_window() {
     let mut talk = Talk::ready(0);
     let link = talk.sender(2);
-    let tag = Bytes::from_static(b"t");
     // The flow of the link gave a window of two frames; the message takes three.
-    let id = talk.client.send(link, tag.clone(), vec![7; 1000].into()).expect("credit");
+    let id = talk.client.send(link, vec![7; 1000].into()).expect("credit");
     assert!(!talk.client.can_send(link), "frames wait");
     let mut parts = Vec::new();
     for _ in 0..2 {
@@ -250,9 +267,9 @@ fn sender_keeps_to_credit_frames_and_window() {
     assert!(talk.is_quiet());
     talk.said(flow(None, 2, 0));
     assert_eq!(talk.frame().payload.len(), 56);
-    assert!(talk.client.send(link, tag.clone(), Bytes::new()).is_some(), "an empty message is one frame");
+    assert!(talk.client.send(link, Bytes::new()).is_ok(), "an empty message is one frame");
     talk.frame();
-    assert_eq!(talk.client.send(link, tag, Bytes::new()), None, "no credit");
+    assert_eq!(talk.client.send(link, Bytes::new()), Err(NotSent::NotNow), "no credit");
     talk.said(told(0, Some(1), true, Outcome::Accepted));
     assert_eq!(talk.event(), Event::Outcome(link, id, Outcome::Accepted));
     assert_eq!(talk.event(), Event::Outcome(link, DeliveryId(1), Outcome::Accepted));
@@ -264,7 +281,7 @@ fn outcomes_come_once_in_any_order_and_for_any_range() {
     let link = talk.sender(3);
     for _ in 0..3 {
         // A window of two frames: the third waits for the next flow.
-        talk.client.send(link, Bytes::from_static(b"t"), Bytes::from_static(b"m")).expect("credit");
+        talk.client.send(link, Bytes::from_static(b"m")).expect("credit");
     }
     talk.flush();
     while talk.heard.frame().expect("whole").is_some() {}

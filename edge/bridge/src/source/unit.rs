@@ -1,31 +1,103 @@
 //! One unit of work: the records of its messages, their ids, and how each delivery is to be settled. Pure, except
 //! that it reads the clock for the ages of messages.
+//!
+//! A record that its topic refuses as too large becomes a dead letter; a letter that is refused shrinks; what still does
+//! not go is rejected at the peer, as a message that is poison without a dead-letter topic.
 
 use crate::config::{Config, SourceConfig};
 use crate::convert;
-use crate::dead_letters::{Origin, with_reason};
+use crate::dead_letters::{Letter, Origin};
 use crate::state::{Id, State};
 use barnabas_amqp::{Condition, Delivery, DeliveryId, Message, Outcome, decode_message};
 use barnabas_client::Outgoing;
+use bytes::Bytes;
+use std::collections::HashSet;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Letters of a message-id that the log shows.
+const NAME_MAX: usize = 100;
+
+/// What is written for one delivery.
+#[derive(Debug)]
+enum Written {
+    Record(Outgoing),
+    Letter(Box<Letter>),
+}
+
+#[derive(Debug)]
+struct Entry {
+    written: Written,
+    /// Its place among the outcomes.
+    delivery: usize,
+    id: Option<Id>,
+    payload: Bytes,
+}
+
+impl Entry {
+    fn record(&self) -> &Outgoing {
+        match &self.written {
+            Written::Record(record) => record,
+            Written::Letter(letter) => &letter.record,
+        }
+    }
+
+    /// What the record takes in a batch of its own, but for what is the same for all: so the largest is the one that a
+    /// topic refuses if it refuses any.
+    fn bytes(&self) -> usize {
+        let record = self.record();
+        let field = |length: usize| varint_bytes(length) + length;
+        let of = |bytes: &Option<Bytes>| bytes.as_ref().map_or(1, |bytes| field(bytes.len()));
+        let headers = record.headers.iter().map(|(name, value)| field(name.len()) + of(value));
+        of(&record.key) + of(&record.value) + varint_bytes(record.headers.len()) + headers.sum::<usize>()
+    }
+}
+
+/// Bytes of a length as a record holds it: zigzag, seven bits in each (Kafka's `ByteUtils.sizeOfVarint`).
+fn varint_bytes(length: usize) -> usize {
+    (usize::BITS - (length << 1 | 1).leading_zeros()).div_ceil(7) as usize
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Unit {
-    /// Topic and record.
-    pub records: Vec<(String, Outgoing)>,
-    pub ids: Vec<Id>,
+    entries: Vec<Entry>,
+    seen: HashSet<Id>,
     pub outcomes: Vec<(DeliveryId, Outcome)>,
+    /// Of all payloads.
     pub bytes: usize,
-    pub dead_letters: u64,
     pub rejected: u64,
     pub skipped: u64,
-    pub without_id: u64,
     oldest: Option<i64>,
 }
 
 impl Unit {
     pub fn len(&self) -> usize {
         self.outcomes.len()
+    }
+
+    /// Topic and record of each message, in order.
+    pub fn records<'a>(
+        &'a self,
+        config: &'a Config,
+        source: &'a SourceConfig,
+    ) -> impl Iterator<Item = (&'a str, &'a Outgoing)> {
+        let letters = config.dead_letters.as_deref().unwrap_or_default();
+        self.entries.iter().map(move |entry| match &entry.written {
+            Written::Record(record) => (source.topic.as_str(), record),
+            Written::Letter(letter) => (letters, &letter.record),
+        })
+    }
+
+    /// The ids of its records' messages.
+    pub fn ids(&self) -> Vec<Id> {
+        self.entries.iter().filter_map(|entry| entry.id).collect()
+    }
+
+    pub fn without_id(&self) -> u64 {
+        self.entries.iter().filter(|entry| entry.id.is_none()).count() as u64
+    }
+
+    pub fn dead_letters(&self) -> u64 {
+        self.entries.iter().filter(|entry| matches!(entry.written, Written::Letter(_))).count() as u64
     }
 
     /// Takes a delivery in. Returns what the log should say of it.
@@ -37,20 +109,21 @@ impl Unit {
         delivery: &Delivery,
     ) -> Option<String> {
         self.bytes += delivery.payload.len();
+        self.outcomes.push((delivery.id, Outcome::Accepted));
+        let at = self.outcomes.len() - 1;
         if delivery.size_bytes > delivery.payload.len() as u64 {
-            let why =
-                format!("a message of {} bytes is larger than amqp.message.bytes.max", delivery.size_bytes);
-            return Some(self.reject(delivery, why));
+            let bytes = delivery.size_bytes;
+            let why = format!("a message of {bytes} bytes is larger than amqp.message.bytes.max");
+            return Some(self.reject(at, why));
         }
-        let message = match decode_message(delivery.payload.clone()) {
+        let payload = delivery.payload.clone();
+        let message = match decode_message(payload.clone()) {
             Ok(message) => message,
-            Err(error) => return self.poison(config, None, delivery, error.to_string()),
+            Err(error) => return self.poison(config, at, None, payload, error.to_string()),
         };
         let id = Id::of(message.properties.message_id.as_ref());
-        let was_committed = id.is_some_and(|id| state.knows(id) || self.ids.contains(&id));
-        if was_committed {
+        if id.is_some_and(|id| state.knows(id) || !self.seen.insert(id)) {
             self.skipped += 1;
-            self.outcomes.push((delivery.id, Outcome::Accepted));
             return None;
         }
         if let Some(at) = message.properties.creation_time_ms {
@@ -58,51 +131,67 @@ impl Unit {
         }
         match convert::record(source, &message) {
             Ok(record) => {
-                self.records.push((source.topic.clone(), record));
-                self.accept(delivery, id);
+                let written = Written::Record(record);
+                self.entries.push(Entry { written, delivery: at, id, payload });
                 None
             }
-            Err(why) => self.poison(config, Some((&message, id)), delivery, why),
+            Err(why) => self.poison(config, at, Some((&message, id)), payload, why),
         }
-    }
-
-    fn accept(&mut self, delivery: &Delivery, id: Option<Id>) {
-        match id {
-            Some(id) => self.ids.push(id),
-            None => self.without_id += 1,
-        }
-        self.outcomes.push((delivery.id, Outcome::Accepted));
     }
 
     /// To the dead-letter topic, or back to the peer, which has its own place for such messages.
     fn poison(
         &mut self,
         config: &Config,
+        delivery: usize,
         message: Option<(&Message, Option<Id>)>,
-        delivery: &Delivery,
+        payload: Bytes,
         why: String,
     ) -> Option<String> {
         let Some(topic) = &config.dead_letters else { return Some(self.reject(delivery, why)) };
-        let mut letter = Outgoing { value: Some(delivery.payload.clone()), ..Outgoing::default() };
-        if let Some((message, _)) = message {
-            letter.value = convert::value(&message.body);
-            letter.headers = convert::headers(message);
-        }
-        if config.dead_letter_reasons {
-            let origin = Origin { connector: &config.name, stage: "VALUE_CONVERTER", record: None };
-            letter = with_reason(letter, origin, &why);
-        }
-        self.records.push((topic.clone(), letter));
-        self.dead_letters += 1;
-        self.accept(delivery, message.and_then(|(_, id)| id));
+        let letter = letter(config, message.map(|(message, _)| message), &payload, &why);
+        let id = message.and_then(|(_, id)| id);
+        self.entries.push(Entry { written: Written::Letter(Box::new(letter)), delivery, id, payload });
         Some(format!("a message goes to the dead-letter topic {topic}: {why}"))
     }
 
-    fn reject(&mut self, delivery: &Delivery, why: String) -> String {
+    fn reject(&mut self, delivery: usize, why: String) -> String {
         self.rejected += 1;
         let line = format!("a message is rejected at the peer: {why}");
-        self.outcomes.push((delivery.id, Outcome::Rejected(Condition::new("amqp:not-implemented", why))));
+        self.outcomes[delivery].1 = Outcome::Rejected(Condition::new("amqp:not-implemented", why));
         line
+    }
+
+    /// `topic` has refused a batch of one record as too large: the largest of its records is one that it does not take.
+    /// Returns what the log should say; `None`: it has no record here.
+    pub fn refused(&mut self, config: &Config, source: &SourceConfig, topic: &str) -> Option<String> {
+        let is_there = |entry: &Entry| match entry.written {
+            Written::Record(_) => topic == source.topic,
+            Written::Letter(_) => Some(topic) == config.dead_letters.as_deref(),
+        };
+        let places = (0..self.entries.len()).filter(|at| is_there(&self.entries[*at]));
+        let at = places.max_by_key(|at| self.entries[*at].bytes())?;
+        let entry = &mut self.entries[at];
+        let message = decode_message(entry.payload.clone()).ok();
+        let id = message.as_ref().and_then(|message| message.properties.message_id.as_ref());
+        let name = id.map_or_else(|| "without an id".to_owned(), convert::text_of);
+        let name: String = name.chars().take(NAME_MAX).collect();
+        let bytes = entry.bytes();
+        let why = format!(
+            "message {name}: its record of {bytes} bytes is larger than max.message.bytes of topic {topic}"
+        );
+        if let Written::Letter(letter) = &mut entry.written
+            && letter.shrink()
+        {
+            return Some(format!("{why}; a part is left out"));
+        }
+        if let (Written::Record(_), Some(letters)) = (&entry.written, &config.dead_letters) {
+            let made = letter(config, message.as_ref(), &entry.payload, &why);
+            entry.written = Written::Letter(Box::new(made));
+            return Some(format!("{why}; it goes to the dead-letter topic {letters}"));
+        }
+        let delivery = self.entries.remove(at).delivery;
+        Some(self.reject(delivery, why))
     }
 
     /// How long ago its oldest message was made; −1: no message has a date.
@@ -113,101 +202,16 @@ impl Unit {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Direction;
-    use barnabas_amqp::{Body, Client, ClientConfig, LinkId, Properties, Value, encode_message};
-    use bytes::Bytes;
-
-    const FILE: &str = "name=n\nconnector.class=source\ntopic=t\nbootstrap.servers=b:1\n\
-                        amqp.url=amqp://h\nmq.queue=q\nmq.record.builder=JsonRecordBuilder\n";
-
-    /// A link's id comes only from a client.
-    fn link() -> LinkId {
-        use barnabas_amqp::{Begin, Open, Performative, ReceiverConfig, encode_frame};
-        use barnabas_base::MonotonicMs;
-        let config = ClientConfig { login: barnabas_amqp::Login::None, ..ClientConfig::default() };
-        let mut client = Client::new(config, MonotonicMs(0));
-        let mut bytes = bytes::BytesMut::from(&barnabas_amqp::HEADER_AMQP[..]);
-        encode_frame(&mut bytes, 0, Some(&Performative::Open(Open::default())), &[]);
-        encode_frame(&mut bytes, 0, Some(&Performative::Begin(Begin::default())), &[]);
-        client.receive(&bytes, MonotonicMs(0)).expect("ready");
-        let name = String::new;
-        let config = ReceiverConfig { name: name(), address: name(), capabilities: Vec::new(), filter: None };
-        client.attach_receiver(&config).expect("ready")
+/// The letter of a message: its body, or all of it where it is no message.
+fn letter(config: &Config, message: Option<&Message>, payload: &Bytes, why: &str) -> Letter {
+    let mut record = Outgoing { value: Some(payload.clone()), ..Outgoing::default() };
+    if let Some(message) = message {
+        record.value = convert::value(&message.body);
+        record.headers = convert::headers(message);
     }
-
-    fn delivery(n: u32, id: Option<&str>, body: &str) -> Delivery {
-        let properties = Properties { message_id: id.map(Value::string), ..Properties::default() };
-        let body = Body::Data(Bytes::copy_from_slice(body.as_bytes()));
-        let payload = encode_message(&Message { properties, body, ..Message::default() });
-        let size_bytes = payload.len() as u64;
-        Delivery {
-            link: link(),
-            id: DeliveryId(n),
-            tag: Bytes::new(),
-            is_settled: false,
-            payload,
-            size_bytes,
-        }
-    }
-
-    fn unit(file: &str, state: &State, deliveries: &[Delivery]) -> Unit {
-        let config = Config::parse(file).expect("a source");
-        let Direction::Source(source) = &config.direction else { panic!("a sink") };
-        let mut unit = Unit::default();
-        for delivery in deliveries {
-            unit.take(&config, source, state, delivery);
-        }
-        unit
-    }
-
-    #[test]
-    fn message_that_was_committed_is_settled_and_not_written_again() {
-        let mut state = State::default();
-        state.committed(vec![Id::of(Some(&Value::string("a"))).expect("an id")]);
-        let again = [delivery(0, Some("a"), "1"), delivery(1, Some("b"), "2"), delivery(2, Some("b"), "2")];
-        let unit = unit(FILE, &state, &again);
-        assert_eq!((unit.records.len(), unit.ids.len(), unit.skipped), (1, 1, 2));
-        assert!(unit.outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Accepted));
-        assert_eq!(unit.len(), 3);
-    }
-
-    #[test]
-    fn message_without_id_is_never_skipped() {
-        let unit = unit(FILE, &State::default(), &[delivery(0, None, "1"), delivery(1, None, "1")]);
-        assert_eq!((unit.records.len(), unit.ids.len(), unit.without_id), (2, 0, 2));
-    }
-
-    #[test]
-    fn poison_goes_to_the_topic_or_back_and_the_rest_goes_on() {
-        let mut garbage = delivery(1, None, "");
-        garbage.payload = Bytes::from_static(b"\xff");
-        garbage.size_bytes = 1;
-        let messages = [delivery(0, Some("x"), "{not json"), garbage, delivery(2, Some("y"), "{}")];
-        let back = unit(FILE, &State::default(), &messages);
-        assert_eq!((back.records.len(), back.rejected, back.dead_letters), (1, 2, 0));
-        let rejected = |outcome: &Outcome| matches!(outcome, Outcome::Rejected(_));
-        assert_eq!(back.outcomes.iter().filter(|(_, outcome)| rejected(outcome)).count(), 2);
-        let file = format!("{FILE}errors.deadletterqueue.topic.name=dead\n");
-        let kept = unit(&file, &State::default(), &messages);
-        let topics: Vec<&str> = kept.records.iter().map(|(topic, _)| topic.as_str()).collect();
-        assert_eq!(topics, ["dead", "dead", "t"]);
-        let letter = &kept.records[0].1;
-        assert_eq!(letter.value.as_deref(), Some(&b"{not json"[..]));
-        let why = letter.headers.iter().find(|(name, _)| name == "__connect.errors.exception.message");
-        let why = why.and_then(|(_, value)| value.as_deref()).expect("a reason");
-        assert!(why.starts_with(b"the body is not JSON"));
-        assert_eq!((kept.ids.len(), kept.without_id), (2, 1));
-    }
-
-    #[test]
-    fn message_that_was_cut_is_rejected() {
-        let mut large = delivery(0, Some("l"), "1");
-        large.size_bytes += 1;
-        let file = format!("{FILE}errors.deadletterqueue.topic.name=dead\n");
-        let unit = unit(&file, &State::default(), &[large]);
-        assert_eq!((unit.records.len(), unit.rejected), (0, 1));
-    }
+    let origin = Origin { connector: &config.name, stage: "VALUE_CONVERTER", record: None };
+    Letter::new(record, config.dead_letter_reasons.then_some((origin, why)))
 }
+
+#[cfg(test)]
+mod tests;

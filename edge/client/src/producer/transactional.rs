@@ -2,7 +2,8 @@
 //!
 //! [`TransactionalProducer::start`] fences an older producer of the same transactional id and aborts what it left
 //! open. After an error of [`TransactionalProducer::commit`] it is not known whether the transaction was committed:
-//! drop the producer, start another one, and read (`read_committed`) what became of it.
+//! drop the producer, start another one, and read (`read_committed`) what became of it. The exception is
+//! `MESSAGE_TOO_LARGE`: the transaction is open then, and [`TransactionalProducer::abort`] ends it.
 //!
 //! Transactions of version 1 (KIP-98) are spoken, which every broker since 0.11 understands: partitions are added by
 //! AddPartitionsToTxn, and Produce and EndTxn go in versions that do not claim version 2 (KIP-890).
@@ -82,25 +83,10 @@ impl TransactionalProducer {
     /// # Errors
     /// The coordinator's refusal, `TRANSACTIONAL_ID_AUTHORIZATION_FAILED` for instance.
     pub async fn start(cluster: &mut Cluster, config: TransactionConfig) -> Result<Self, ClientError> {
-        let id = config.transactional_id.clone();
-        let request = InitProducerIdRequest {
-            transactional_id: Some(id.as_str().into()),
-            transaction_timeout_ms: config.transaction_timeout_ms,
-            producer_id: -1,
-            producer_epoch: -1,
-            ..Default::default()
-        };
-        let of = Coordinated::Transaction(&id);
-        let (coordinator, asked) = cluster.ask_coordinator(of, &request, |answer| answer.error_code).await?;
-        check(format!("starting transactional id {id}"), asked.error_code, None)?;
-        Ok(Self {
-            config,
-            id: ProducerId(asked.producer_id),
-            epoch: ProducerEpoch(asked.producer_epoch),
-            sequences: Map::default(),
-            sticky: 0,
-            coordinator: Some(coordinator),
-        })
+        let (coordinator, id, epoch) =
+            initialize(cluster, &config, ProducerId(-1), ProducerEpoch(-1)).await?;
+        let coordinator = Some(coordinator);
+        Ok(Self { config, id, epoch, sequences: Map::default(), sticky: 0, coordinator })
     }
 
     /// Writes `records`, each to its topic, as one transaction.
@@ -128,7 +114,28 @@ impl TransactionalProducer {
             });
             self.produce(cluster, round).await?;
         }
-        self.end(cluster).await
+        self.end(cluster, true).await
+    }
+
+    /// Aborts what a refused [`Self::commit`] left open, and begins a new epoch: sequences start again. A newer producer
+    /// of the id is not fenced by this.
+    ///
+    /// # Errors
+    /// The coordinator's refusal, `PRODUCER_FENCED` for instance.
+    ///
+    /// # Source
+    /// KIP-360.
+    pub async fn abort(&mut self, cluster: &mut Cluster) -> Result<(), ClientError> {
+        self.end(cluster, false).await?;
+        let asked = initialize(cluster, &self.config, self.id, self.epoch).await?;
+        (self.coordinator, self.id, self.epoch) = (Some(asked.0), asked.1, asked.2);
+        self.sequences.clear();
+        Ok(())
+    }
+
+    /// From the next transaction on. 0: each record is a batch of its own.
+    pub fn set_batch_bytes_max(&mut self, bytes: usize) {
+        self.config.batch_bytes_max = bytes;
     }
 
     /// Every partition's batches, with sequences that follow the last ones.
@@ -333,18 +340,40 @@ impl TransactionalProducer {
         cluster.ask_up_to(leader, PRODUCE_MAX, |_| request.clone()).await
     }
 
-    async fn end(&mut self, cluster: &mut Cluster) -> Result<(), ClientError> {
+    async fn end(&mut self, cluster: &mut Cluster, committed: bool) -> Result<(), ClientError> {
         let id = self.config.transactional_id.clone();
         let request = EndTxnRequest {
             transactional_id: id.as_str().into(),
             producer_id: self.id.get(),
             producer_epoch: self.epoch.get(),
-            committed: true,
+            committed,
             ..Default::default()
         };
-        let what = format!("committing a transaction of {id}");
+        let doing = if committed { "committing" } else { "aborting" };
+        let what = format!("{doing} a transaction of {id}");
         self.ask(cluster, &what, END_TXN_MAX, &request, |answer| answer.error_code).await
     }
+}
+
+/// The producer's next id and epoch. −1 and −1: fences whoever has the id.
+async fn initialize(
+    cluster: &mut Cluster,
+    config: &TransactionConfig,
+    producer_id: ProducerId,
+    epoch: ProducerEpoch,
+) -> Result<(BrokerId, ProducerId, ProducerEpoch), ClientError> {
+    let id = config.transactional_id.as_str();
+    let request = InitProducerIdRequest {
+        transactional_id: Some(id.into()),
+        transaction_timeout_ms: config.transaction_timeout_ms,
+        producer_id: producer_id.get(),
+        producer_epoch: epoch.get(),
+        ..Default::default()
+    };
+    let of = Coordinated::Transaction(id);
+    let (coordinator, asked) = cluster.ask_coordinator(of, &request, |answer| answer.error_code).await?;
+    check(format!("starting transactional id {id}"), asked.error_code, None)?;
+    Ok((coordinator, ProducerId(asked.producer_id), ProducerEpoch(asked.producer_epoch)))
 }
 
 fn first_code(answer: &AddPartitionsToTxnResponse) -> i16 {

@@ -148,9 +148,10 @@ async fn write_a_few(
     for number in 0..count {
         for partition in [0, 1] {
             let value = Some(fleet::value(0, number, 50));
-            producer.send(&Outgoing { partition: Some(partition), value, ..Outgoing::default() }).await?;
+            let record = Outgoing { partition: Some(partition), value, ..Outgoing::default() };
+            producer.send(cluster, &record).await?;
         }
-        producer.flush().await?;
+        producer.flush(cluster).await?;
     }
     ledger.with_topics(|topics| topics.live.insert(topic.to_owned(), count));
     Ok(())

@@ -115,16 +115,15 @@ async fn write(address: &str, ledger: &Ledger, random: &mut Random, kind: Kind) 
             if has_key {
                 keys.push((key, number));
             }
-            producer
-                .send(&Outgoing {
-                    partition: Some(partition),
-                    key: has_key.then(|| Bytes::from(key.to_string())),
-                    value: Some(value(kind.producer, number, kind.record_bytes)),
-                    ..Outgoing::default()
-                })
-                .await?;
+            let record = Outgoing {
+                partition: Some(partition),
+                key: has_key.then(|| Bytes::from(key.to_string())),
+                value: Some(value(kind.producer, number, kind.record_bytes)),
+                ..Outgoing::default()
+            };
+            producer.send(&mut cluster, &record).await?;
         }
-        producer.flush().await?;
+        producer.flush(&mut cluster).await?;
         ledger.acked(writer, records);
         for (key, number) in keys {
             ledger.key_acked(partition, key, number);

@@ -93,8 +93,10 @@ async fn cluster(codes: &'static [ErrorCode]) -> (Cluster, Asked) {
         Some(match request {
             RequestBody::Metadata(_) => metadata(address).into(),
             RequestBody::FindCoordinator(_) => found(address).into(),
-            RequestBody::InitProducerId(_) => {
-                InitProducerIdResponse { producer_id: 7, producer_epoch: 3, ..Default::default() }.into()
+            RequestBody::InitProducerId(request) => {
+                // A producer that names itself gets its next epoch: KIP-360.
+                let producer_epoch = if request.producer_id == 7 { request.producer_epoch + 1 } else { 3 };
+                InitProducerIdResponse { producer_id: 7, producer_epoch, ..Default::default() }.into()
             }
             RequestBody::AddPartitionsToTxn(request) => {
                 asked.push(format!("add epoch={}", request.v3_and_below_producer_epoch));
@@ -172,4 +174,26 @@ async fn error_that_no_try_cures_is_not_committed() {
     let error = producer.commit(&mut cluster, &[record(0)]).await.expect_err("fenced");
     assert_eq!(error.code(), Some(ErrorCode::InvalidProducerEpoch));
     assert!(!taken(&asked).iter().any(|line| line.starts_with("end")));
+}
+
+#[tokio::test]
+async fn refused_transaction_is_aborted_and_the_next_begins_anew() {
+    let (mut cluster, asked) = cluster(&[ErrorCode::None, ErrorCode::MessageTooLarge]).await;
+    let mut producer = started(&mut cluster).await;
+    producer.commit(&mut cluster, &[record(0)]).await.expect("committed");
+    let error = producer.commit(&mut cluster, &[record(0)]).await.expect_err("too large");
+    assert_eq!(error.code(), Some(ErrorCode::MessageTooLarge));
+    producer.abort(&mut cluster).await.expect("aborted");
+    producer.set_batch_bytes_max(0);
+    producer.commit(&mut cluster, &[record(0), record(0)]).await.expect("committed");
+    let wanted = [
+        "end committed=false",
+        "add epoch=4",
+        "produce t-0 seq=0 records=1",
+        "produce t-0 seq=1 records=1",
+        "end committed=true",
+    ];
+    let asked = taken(&asked);
+    let aborted = asked.iter().position(|line| line == "end committed=false");
+    assert_eq!(asked[aborted.expect("an abort")..], wanted);
 }

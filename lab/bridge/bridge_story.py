@@ -2,7 +2,8 @@
 
 Qpid JMS puts numbered messages into the first queue, each once (a duplicate id, and again after a failure). A bridge of two connectors
 drains the queue into a topic and the topic into the second queue. Meanwhile bridge, node and Artemis are killed with −9, in turn, at
-random moments, and started again. At the end the topic (read_committed) and the second queue must hold each number once.
+random moments, and started again. At the end the topic (read_committed) and the second queue must hold each number once. Then a message
+that no topic takes must end as a dead letter (`refusals.py`).
 
 What it does not show: loss of power, and a peer without duplicate detection, where a sink is at least once.
 """
@@ -21,7 +22,8 @@ from harness.ports import free_port
 from harness.process import NodeProcess, spawn
 from harness.server import Barnabas, write_properties
 
-from ends import IN, OUT, Artemis, jms_words
+from ends import IN, OUT, Artemis, browsed, jms_words
+from refusals import refusals
 
 TOPIC = "story"
 
@@ -68,14 +70,6 @@ class Put(threading.Thread):
 
     def run(self):
         self.said = self.process.stdout.read()
-
-
-def drained(words, artemis, idle_ms):
-    """What the second queue holds: (text, number, duplicate id) of each message."""
-    done = subprocess.run([*words, "drain", f"amqp://{artemis.address}", OUT, str(idle_ms)], capture_output=True, text=True, timeout=180)
-    if done.returncode != 0:
-        raise Failure(f"the second queue cannot be drained: exit {done.returncode}, {len(done.stdout.splitlines())} lines, {done.stderr[-300:]}")
-    return [line.split("\t") for line in done.stdout.splitlines()]
 
 
 def topic_texts(binary, node):
@@ -144,13 +138,14 @@ def story(options, scratch):
     settle(bridge, binary, node, options.messages, 60)
     print(bridge.status(), end="")
     in_topic = judge("topic", topic_texts(binary, node), options.messages)
-    rows = drained(words, artemis, 3000)
+    rows = browsed(words, artemis, OUT)
     in_queue = judge("queue", [row[0] for row in rows], options.messages)
     if any(row[0] != row[1] or not row[2].startswith("out:story:") for row in rows):
         raise Failure(f"properties did not come through: {[row for row in rows if row[0] != row[1]][:3]}")
     ended = bridge.stop(20)
     if not ended:
         raise Failure(f"the bridge does not stop: {bridge.last_lines()}")
+    refusals(bridge.words, binary, node, artemis, words, scratch)
     node.stop()
     artemis.kill()
     lost, doubled = in_topic[0] + in_queue[0], in_topic[1] + in_queue[1]

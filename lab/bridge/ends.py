@@ -3,10 +3,13 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 from compat import fetch
+from compat.driver import Failure
 from harness.ask import accepts
 from harness.ports import free_port
 from harness.process import NodeProcess
@@ -47,7 +50,34 @@ def jms_words():
         maven("-f", str(HERE / "pom.xml"), plugin, f"-DoutputDirectory={libraries}")
     classes = CACHE / "classes"
     subprocess.run(["javac", "-nowarn", "-cp", f"{libraries}/*", "-d", str(classes), str(source)], check=True)
-    return ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-cp", f"{libraries}/*:{classes}", "Queue"]
+    return ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-cp", f"{libraries}/*:{classes}", "Queue"]
+
+
+def last_words(done):
+    """How a client ended: exit or signal, how much it printed, and the end of both streams. A JVM that cannot start or go on says so on its
+    standard output, with nothing on standard error."""
+    code = done.returncode
+    how = f"killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit {code}"
+    out, err = done.stdout or "", done.stderr or ""
+    return f"{how} after {len(out.splitlines())} lines, the last {out[-200:]!r}; standard error {err[-500:]!r}"
+
+
+def browsed(words, artemis, queue, tries=3):
+    """What a queue holds: (text, number, duplicate id) of each message. Looking again changes nothing, so a reader that dies is no loss."""
+    for left in reversed(range(tries)):
+        try:
+            asked = [*words, "browse", f"amqp://{artemis.address}", queue]
+            done = subprocess.run(asked, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=180)
+        except subprocess.TimeoutExpired as late:
+            raise Failure(f"the reader of {queue} took more than {late.timeout:.0f} s") from late
+        lines = done.stdout.splitlines()
+        if done.returncode == 0 and lines and lines[-1] == f"end {len(lines) - 1}":
+            return [line.split("\t") for line in lines[:-1]]
+        alive = "runs" if artemis.is_alive() else f"has ended with {artemis.process.returncode}"
+        print(f"  the reader of {queue} failed: {last_words(done)}; {artemis} {alive}", flush=True)
+        if left:
+            time.sleep(1)
+    raise Failure(f"queue {queue} cannot be read, {tries} tries")
 
 
 class Artemis(NodeProcess):

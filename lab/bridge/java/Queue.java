@@ -3,26 +3,30 @@ import jakarta.jms.Connection;
 import jakarta.jms.DeliveryMode;
 import jakarta.jms.JMSException;
 import jakarta.jms.Message;
-import jakarta.jms.MessageConsumer;
 import jakarta.jms.MessageProducer;
+import jakarta.jms.QueueBrowser;
 import jakarta.jms.Session;
 import jakarta.jms.TextMessage;
+import java.util.Enumeration;
 import org.apache.qpid.jms.JmsConnectionFactory;
 
 /**
  * The two ends of the bridge story, with Qpid JMS.
  *
  * <p>{@code put URI QUEUE COUNT PER_SECOND}: puts the texts 0, 1, 2 …, durable, each acknowledged before the next. After a failure it
- * connects again and puts the same text with the same duplicate id, so that each is in the queue once. {@code drain URI QUEUE IDLE_MS}:
- * takes messages until none has come for so long, and prints one line for each: its text, the id of the source, its duplicate id.
+ * connects again and puts the same text with the same duplicate id, so that each is in the queue once. {@code sizes URI QUEUE LENGTH…}: puts
+ * texts of these lengths. {@code browse URI QUEUE}: prints one line for each message, without taking it: its text, the id of the source,
+ * its duplicate id; then {@code end} and their number. It changes nothing, so it can be run again.
  */
 public final class Queue {
   public static void main(String[] words) throws Exception {
     JmsConnectionFactory factory = new JmsConnectionFactory("admin", "admin", words[1]);
     if (words[0].equals("put")) {
       put(factory, words[2], Integer.parseInt(words[3]), Integer.parseInt(words[4]));
+    } else if (words[0].equals("sizes")) {
+      sizes(factory, words);
     } else {
-      drain(factory, words[2], Long.parseLong(words[3]));
+      browse(factory, words[2]);
     }
   }
 
@@ -53,20 +57,33 @@ public final class Queue {
     System.out.println("put " + count);
   }
 
-  private static void drain(JmsConnectionFactory factory, String queue, long idleMs) throws Exception {
-    StringBuilder lines = new StringBuilder();
+  private static void sizes(JmsConnectionFactory factory, String[] words) throws Exception {
     try (Connection connection = factory.createConnection()) {
       connection.start();
       Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-      MessageConsumer consumer = session.createConsumer(session.createQueue(queue));
-      for (Message message = consumer.receive(idleMs); message != null; message = consumer.receive(idleMs)) {
+      MessageProducer producer = session.createProducer(session.createQueue(words[2]));
+      for (int at = 3; at < words.length; at++) {
+        producer.send(session.createTextMessage("x".repeat(Integer.parseInt(words[at]))));
+      }
+    }
+    System.out.println("put " + (words.length - 3));
+  }
+
+  private static void browse(JmsConnectionFactory factory, String queue) throws Exception {
+    int count = 0;
+    try (Connection connection = factory.createConnection()) {
+      connection.start();
+      Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+      QueueBrowser browser = session.createBrowser(session.createQueue(queue));
+      for (Enumeration<?> found = browser.getEnumeration(); found.hasMoreElements(); ) {
+        Message message = (Message) found.nextElement();
         String text = message instanceof TextMessage
             ? ((TextMessage) message).getText()
             : new String(((BytesMessage) message).getBody(byte[].class));
-        lines.append(text).append('\t').append(message.getObjectProperty("number")).append('\t')
-            .append(message.getStringProperty("_AMQ_DUPL_ID")).append('\n');
+        System.out.println(text + '\t' + message.getObjectProperty("number") + '\t' + message.getStringProperty("_AMQ_DUPL_ID"));
+        count++;
       }
     }
-    System.out.print(lines);
+    System.out.println("end " + count);
   }
 }

@@ -37,7 +37,7 @@ use window::Incoming;
 
 /// The session's channel.
 const CHANNEL: u16 = 0;
-/// Frames that we may send, as the peer is told: its own window bounds them.
+/// Frames that we may send, as the peer hears of them: its own window bounds them.
 const OUTGOING_WINDOW: u32 = 2048;
 /// The least that the standard allows as a peer's maximum.
 const FRAME_BYTES_MIN: u32 = 512;

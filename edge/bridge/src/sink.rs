@@ -151,8 +151,8 @@ impl<'a> Sink<'a> {
         })
     }
 
-    /// Joins the group (again) and reads on at what is committed. What is in flight is of the membership before. Where it
-    /// is to stop meanwhile, nothing is assigned.
+    /// Joins the group (again) and reads on at what is committed. What is in flight is of the membership before.
+    /// Where it is to stop meanwhile, nothing is assigned.
     async fn join(&mut self, stop: &mut Stop) -> Result<(), BridgeError> {
         // The positions of what was not done are forgotten: the group's offsets say where to go on.
         self.consumer.assign([]);

@@ -61,7 +61,8 @@ pub struct Delivery {
     pub id: DeliveryId,
     pub tag: Bytes,
     pub is_settled: bool,
-    /// The message, or its first bytes where it is larger than the maximum. Whoever drops it calls [`Client::release`].
+    /// The message, or its first bytes where it is larger than the maximum. The caller that drops it calls
+    /// [`Client::release`].
     pub payload: Bytes,
     pub size_bytes: u64,
 }

@@ -1,5 +1,5 @@
-//! Dead letters of a sink. One producer writes all of them, each with its own acknowledgement: it is known then which one
-//! a topic refuses.
+//! Dead letters of a sink. One producer writes all of them, each with its own acknowledgement: it is known then which
+//! one a topic refuses.
 
 use super::Sink;
 use super::in_flight::Dead;

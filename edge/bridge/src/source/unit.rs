@@ -1,8 +1,8 @@
 //! One unit of work: the records of its messages, their ids, and how each delivery is to be settled. Pure, except
 //! that it reads the clock for the ages of messages.
 //!
-//! A record that its topic refuses as too large becomes a dead letter; a letter that is refused shrinks; what still does
-//! not go is rejected at the peer, as a message that is poison without a dead-letter topic.
+//! A record that its topic refuses as too large becomes a dead letter; a letter that is refused shrinks; what still
+//! does not go is rejected at the peer, as a message that is poison without a dead-letter topic.
 
 use crate::config::{Config, SourceConfig};
 use crate::convert;

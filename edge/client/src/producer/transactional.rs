@@ -117,8 +117,8 @@ impl TransactionalProducer {
         self.end(cluster, true).await
     }
 
-    /// Aborts what a refused [`Self::commit`] left open, and begins a new epoch: sequences start again. A newer producer
-    /// of the id is not fenced by this.
+    /// Aborts what a refused [`Self::commit`] left open, and begins a new epoch: sequences start again. A newer
+    /// producer of the id is not fenced by this.
     ///
     /// # Errors
     /// The coordinator's refusal, `PRODUCER_FENCED` for instance.
@@ -355,7 +355,7 @@ impl TransactionalProducer {
     }
 }
 
-/// The producer's next id and epoch. −1 and −1: fences whoever has the id.
+/// The producer's next id and epoch. −1 and −1: fences any producer that has the id.
 async fn initialize(
     cluster: &mut Cluster,
     config: &TransactionConfig,

@@ -1,4 +1,5 @@
-// New records as they come, and a search through a topic. Both keep a bounded number of rows and say what they left out.
+// New records as they come, and a search through a topic. Both keep a bounded number of rows and say what they left
+// out.
 
 import { Component, Table, Trouble, html } from "../base.js";
 import { Problem, ask, read } from "../api.js";

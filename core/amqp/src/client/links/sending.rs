@@ -1,7 +1,7 @@
 //! Links that send: credit, the session's window, deliveries and what becomes of them.
 //!
-//! Always true: no two deliveries without an outcome have the same tag. A tag is its delivery's id, so a message that is
-//! sent again is another delivery.
+//! Always true: no two deliveries without an outcome have the same tag. A tag is its delivery's id, so a message that
+//! is sent again is another delivery.
 //!
 //! # Source
 //! AMQP 1.0 part 2, sections 2.6.5, 2.6.7, 2.6.12, 2.6.14.

@@ -177,7 +177,7 @@ async fn error_that_no_try_cures_is_not_committed() {
 }
 
 #[tokio::test]
-async fn refused_transaction_is_aborted_and_the_next_begins_anew() {
+async fn refused_transaction_is_aborted_and_the_next_begins() {
     let (mut cluster, asked) = cluster(&[ErrorCode::None, ErrorCode::MessageTooLarge]).await;
     let mut producer = started(&mut cluster).await;
     producer.commit(&mut cluster, &[record(0)]).await.expect("committed");

@@ -74,10 +74,10 @@ fn read(files: &[String]) -> Result<Vec<Arc<Config>>, BridgeError> {
 }
 
 pub(crate) async fn serve(configs: Vec<Arc<Config>>) -> Result<(), BridgeError> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(|error| io("signals", &error))?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| io("signals", &error))?;
     // Before anything is started: a port that is in use refuses the start.
     let listeners = bind(&configs).await?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(|error| io("signals", &error))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| io("signals", &error))?;
     let (stopper, stop) = Stop::new();
     let (mut tasks, mut all) = (JoinSet::new(), Vec::new());
     for config in &configs {

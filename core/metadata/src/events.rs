@@ -112,8 +112,8 @@ fn of_broker(id: BrokerId, before: &Image, image: &Image) -> Option<Event> {
     }
 }
 
-/// `old`: `None` if the partition was made in this step. Partitions are made with a leader, so one that has none has lost
-/// it in the same step: a broker that was behind takes many records at once.
+/// `old`: `None` if the partition was made in this step. Partitions are made with a leader, so one that has none has
+/// lost it in the same step: a broker that was behind takes many records at once.
 fn of_partition(
     old: Option<&Partition>,
     new: &Partition,

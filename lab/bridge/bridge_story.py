@@ -166,7 +166,7 @@ def main(words):
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--every", type=float, default=4, help="seconds between two kills, at most")
     parser.add_argument("--batch", type=int, default=250)
-    parser.add_argument("--quick", action="store_true", help="2,000 messages and three kills: what `make test` runs")
+    parser.add_argument("--quick", action="store_true", help="2,000 messages and three kills")
     parser.add_argument("--binary", help="the barnabas program")
     parser.add_argument("--bridge", nargs=1, help="another program that is the command `bridge` alone")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))

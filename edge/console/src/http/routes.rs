@@ -39,7 +39,7 @@ pub struct Route {
     pub doc: &'static Doc,
 }
 
-/// A row of a table of routes for each `METHOD "pattern" handler, what callers are told of it`.
+/// A row of a table of routes for each `METHOD "pattern" handler, what the API describes of it`.
 macro_rules! routes {
     (@doc) => { &$crate::http::shape::Doc::ELSEWHERE };
     (@doc $doc:path) => { &$doc };

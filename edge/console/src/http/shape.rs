@@ -62,7 +62,7 @@ pub enum Content {
     Events,
 }
 
-/// What callers are told of a route.
+/// What the OpenAPI description says of a route.
 #[derive(Debug, Clone, Copy)]
 pub struct Doc {
     pub summary: &'static str,

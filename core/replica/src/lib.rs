@@ -18,6 +18,7 @@
 //! | `replica/effects` | what the caller has to carry out |
 //! | `opening` | how a partition is opened, and what becomes of one that cannot be |
 //! | `opening/replay` | what a directory's journal holds after a crash, and what of it is replayed first |
+//! | `opening/stays` | which stay of a replica on this broker the entries of a journal belong to |
 //! | `append` | which way a batch takes to disk, and what a failed write means |
 //! | `append/write_back` | what is written back from the journal, and when the journal is answered |
 //! | `append/fetch_append` | what of a leader's answer is appended by a follower |
@@ -42,12 +43,13 @@
 //!
 //! **Start of a log directory**, before any partition in it is opened:
 //! 1. `LogDir::open`, `LogDir::begin`, `LogDir::set_synced` (whether there will be a journal).
-//! 2. [`read_journal`]. Drop what belongs to deleted topics (`Recovered::keep`).
+//! 2. [`read_journal`]. Drop what belongs to deleted topics (`Recovered::keep`), and what is of a stay that is over
+//!    ([`has_left`], `Recovered::note_left`).
 //! 3. [`replay_log`] for each partition that does not wait for its opening ([`waits_for_opening`]), then
 //!    `LogDir::vouch_for` with its end, `LogDir::write_checkpoints`, and `Recovered::keep` for those that wait. What a
 //!    log cannot take goes into a file (`quarantine::keep`).
 //! 4. `Journal::open` with what was kept. Where it has no room to go on, the rest is replayed as in step 3 first. Its
-//!    first round is written before anything else in the directory changes.
+//!    first rounds, until it `is_open`, are written before anything else in the directory changes.
 //!
 //! **Opening a partition:** [`Checkpointed::read`], [`Replica::open`] with what waits for it, [`note_gaps`],
 //! [`Replica::take_role`]. An error is carried out by its [`OpenError::verdict`].
@@ -72,6 +74,9 @@
 //! - *Housekeeping:* call [`Replica::retain`], [`Replica::checkpoint`]. Set the result in the `LogDir` and
 //!   write it; then delete files.
 //! - *[`Effect::Reopen`]:* write back all that can be, sync, drop the replica. Open it when a request needs it.
+//! - *The image takes the replica from this broker:* [`Leaving::begin`]; close it ([`Replica::fail`], `Log::abandon`).
+//!   Rename its directory (`LogDir::rename_to_delete`), then hand the journal an `EntryKind::Remove`. Until the rename
+//!   is durable no order to write it back is answered. Until [`Leaving::durable`] the partition is not opened again.
 //! - *[`Effect::DirectoryFailed`]:* call [`Replica::fail`] for all replicas of the directory. Write nothing more to it.
 //!
 //! **The journal** (core/storage's `journal`) takes entries of one partition in the order in which its replica
@@ -103,7 +108,8 @@ pub use append::write_back::FlushStep;
 pub use append::{Appended, TxnVerification, Verified};
 pub use leader::{RoleChange, RoleView, registered};
 pub use moving::{CopyVerdict, Fits, LeftBehind, LogCopy, LogPiece, MoveBegins};
-pub use opening::replay::{Checkpoints, has_left, read_journal, replay_log, waits_for_opening};
+pub use opening::replay::{Checkpoints, read_journal, replay_log, waits_for_opening};
+pub use opening::stays::{Found, Leaving, Standing, has_left, is_checkpointed};
 pub use opening::{Checkpointed, OpenError, OpenReport, OpenVerdict, Opening, note_gaps};
 pub use reads::queries::{ListBounds, QueryError, Search};
 pub use reads::{Read, ReadRequest};

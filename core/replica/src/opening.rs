@@ -11,10 +11,11 @@
 //! Always true: what is replayed twice changes nothing, so that a snapshot may be older than the log's end.
 //!
 //! Neighbours: shell/broker/src/worker/partition_worker/lifecycle/opening.rs, which finds the directory and carries the
-//! verdict out; `replay`, which comes before for logs that were truncated; core/storage's `log/open.rs`, which recovers
-//! the files.
+//! verdict out; `replay`, which comes before for logs that were truncated; `stays`, which says what is of an earlier
+//! log; core/storage's `log/open.rs`, which recovers the files.
 
 pub(crate) mod replay;
+pub(crate) mod stays;
 
 use std::sync::Arc;
 

@@ -19,11 +19,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use barnabas_base::{BrokerId, ErrorCode, MonotonicMs, Offset, TimestampMs};
+use barnabas_base::{BrokerId, ErrorCode, MonotonicMs, Offset, TimestampMs, TopicPartition};
 use barnabas_coordinator::BatchId;
 use barnabas_partition::{Acked, Acks, Append, Cut, Origin, ReplicaKey, Ticket};
 use barnabas_replica::{
-    BatchLists, Durability, Effect, Moment, OpenError, Outbox, Replica, RequestError, Surroundings,
+    BatchLists, Durability, Effect, Leaving, Moment, OpenError, Outbox, Replica, RequestError, Surroundings,
     TxnVerification,
 };
 use barnabas_storage::journal::{Entry, JournalError, JournalPartition, PartitionReplay};
@@ -185,6 +185,8 @@ impl From<JournalError> for Failure {
 pub(crate) enum Unopened {
     /// Nothing is wrong with it: it is tried again.
     Later(OpenError),
+    /// Its last stay on this broker is not over.
+    Leaving,
     Failed(Failure),
 }
 
@@ -192,6 +194,7 @@ impl From<Unopened> for Failure {
     fn from(unopened: Unopened) -> Self {
         match unopened {
             Unopened::Later(error) => error.into(),
+            Unopened::Leaving => Self::Disk("its directory is not put aside".to_owned()),
             Unopened::Failed(failure) => failure,
         }
     }
@@ -231,6 +234,10 @@ pub(crate) struct ReplicaHost {
     unreplayed: BTreeMap<ReplicaKey, Arc<PartitionReplay>>,
     /// Partitions whose logs are damaged beyond repair here.
     pub offline: BTreeSet<ReplicaKey>,
+    /// Replicas that have left, until the journal has their removals.
+    leaving: Leaving,
+    /// Those of them whose directories are not put aside.
+    departures: VecDeque<(ReplicaKey, TopicPartition)>,
     touched: BTreeSet<ReplicaKey>,
     pub news: VecDeque<News>,
     deletions: Vec<(TimestampMs, PathBuf)>,
@@ -441,6 +448,7 @@ impl ReplicaHost {
             let partition = &durable.partition;
             let key =
                 ReplicaKey { topic: partition.topic_id, partition: partition.topic_partition.partition };
+            self.leaving.durable(key, durable.end);
             let Some(hosted) = self.replicas.get_mut(&key) else { continue };
             hosted.replica.journal_durable(durable.end, &mut self.outbox);
             self.carry_out(key);
@@ -457,8 +465,8 @@ impl ReplicaHost {
                 continue;
             }
             let key = ReplicaKey { topic: order.topic_id, partition: order.topic_partition.partition };
-            if self.unreplayed.contains_key(&key) {
-                // It is opened when the image is looked at.
+            if self.unreplayed.contains_key(&key) || self.is_departing(key) {
+                // It is opened when the image is looked at; or its directory lacks what is ordered, and is there.
                 postponed.push((order, end));
                 continue;
             }

@@ -78,16 +78,6 @@ pub fn waits_for_opening(replay: &PartitionReplay, has_journal: bool, is_known: 
     has_journal && is_known && replay.only_appends()
 }
 
-/// Whether a partition has left this broker, though its journal has no record of that: the process was killed after
-/// the folder was put aside, and before the journal noted it. What the journal holds of the partition is out of date.
-/// The journal notes the removal before it takes anything new of the partition.
-///
-/// `is_replica`: by the image. `log_was_cut`: the metadata log has lost its end at this start, which may have said
-/// otherwise.
-pub fn has_left(has_folder: bool, is_replica: bool, log_was_cut: bool) -> bool {
-    !has_folder && !is_replica && !log_was_cut
-}
-
 /// Writes into the segments what the journal holds of a log, and brings it to where the journal says that it ended.
 /// Returns where it ends. The caller notes that once it is durable ([`LogDir::vouch_for`]).
 ///

@@ -8,7 +8,7 @@ use barnabas_storage::{DiskError, DiskErrorKind, Faults, OpenFrom, StorageError}
 
 use super::Bench;
 use super::bench::{NOW, opening, place, unknown};
-use crate::{Checkpointed, OpenError, OpenVerdict, Opening, Replica, has_left};
+use crate::{Checkpointed, OpenError, OpenVerdict, Opening, Replica};
 
 fn sequences(bench: &Bench) -> Vec<(i64, i32)> {
     let producers = bench.replica.partition.producers();
@@ -81,16 +81,6 @@ fn sync_that_fails_while_a_log_is_opened_fails_its_directory() {
     bench.disk.set_faults(Faults { syncs_until_error: Some(0), ..Faults::default() });
     let error = Replica::open(opening(Some(unknown()), None), &mut bench.files).unwrap_err();
     assert_eq!(error.verdict(false), OpenVerdict::DirectoryFailed, "{error}");
-}
-
-#[test]
-fn partition_without_folder_and_replica_has_left() {
-    assert!(has_left(false, false, false));
-    for [has_folder, is_replica, log_was_cut] in
-        [[true, false, false], [false, true, false], [false, false, true]]
-    {
-        assert!(!has_left(has_folder, is_replica, log_was_cut));
-    }
 }
 
 /// The last batch says after a clean stop that it begins one offset later. Beside other replicas the log ends where it

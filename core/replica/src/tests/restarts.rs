@@ -18,7 +18,11 @@ use bytes::Bytes;
 
 use super::Bench;
 use super::bench::{NOW, ROOT, batch, config, opening, place};
-use crate::{Checkpoint, Checkpointed, Effect, Replica, read_journal, replay_log, waits_for_opening};
+use crate::{
+    Checkpoint, Checkpointed, Effect, Replica, Standing, read_journal, replay_log, waits_for_opening,
+};
+
+mod stays;
 
 const DIRECTORY: Uuid = Uuid([3; 16]);
 /// Of a record batch.
@@ -49,6 +53,12 @@ struct Restarts {
     /// The log was truncated there, durably, and nothing was appended since.
     truncated_to: Option<Offset>,
     epoch: i32,
+    /// What the next start's image says of the replica.
+    standing: Standing,
+    /// The replica has left, and no round is reported to it.
+    is_closed: bool,
+    /// One round in so many is torn by a crash; 0: none is.
+    torn_one_in: u64,
 }
 
 fn slot_path(slot: usize) -> PathBuf {
@@ -128,6 +138,9 @@ impl Restarts {
             acknowledged: Offset::ZERO,
             truncated_to: None,
             epoch: 0,
+            standing: Standing::CountedOn,
+            is_closed: false,
+            torn_one_in: 10,
         };
         restarts.lead();
         restarts
@@ -201,12 +214,16 @@ impl Restarts {
         let Take::Write(round) = self.journal.take_round(Micros(0)) else { return };
         let file = self.bench.disk.open(&slot_path(round.slot), OpenMode::Write).unwrap();
         file.write_at(round.position, &[round.bytes()]).unwrap();
-        if self.random.below(10) == 0 {
+        if self.torn_one_in > 0 && self.random.below(self.torn_one_in) == 0 {
             // The power goes before it is synced; or after that, before anything learns of it.
             return self.crash();
         }
         file.sync().unwrap();
-        for done in self.journal.round_durable(round, Micros(0)).ends {
+        let ends = self.journal.round_durable(round, Micros(0)).ends;
+        if self.is_closed {
+            return;
+        }
+        for done in ends {
             let Bench { replica, outbox, .. } = &mut self.bench;
             replica.journal_durable(done.end, outbox);
             self.carry_out();
@@ -312,6 +329,7 @@ impl Restarts {
         bench.files = FilePool::new(Arc::new(bench.disk.clone()), 16);
         self.log_dir = open_dir(&bench.disk);
         let mut recovered = read_journal(&self.log_dir, DIRECTORY).unwrap().expect("there is a journal");
+        stays::note_left(&mut recovered, self.standing, &self.log_dir.borrow());
         let waits = |replay: &PartitionReplay| waits_for_opening(replay, true, true);
         replay_but(waits, &mut recovered, &self.log_dir, &mut bench.files);
         self.journal = match open_journal(&recovered, &mut self.random) {
@@ -322,12 +340,14 @@ impl Restarts {
             }
         };
         make_files(&bench.disk, self.journal.files());
+        stays::write_removals(&mut self.journal, &bench.disk);
         let is_there = bench.disk.stat(&place().dir()).unwrap().is_some() || !recovered.is_empty();
         let checkpointed =
             is_there.then(|| Checkpointed::read(&mut self.log_dir.borrow_mut(), &place().topic_partition));
         let number = bench.replica.number + 1;
         let next = crate::Opening { number, ..opening(checkpointed, recovered.partitions.first()) };
         (bench.replica, _) = Replica::open(next, &mut bench.files).unwrap();
+        self.is_closed = false;
         self.check();
         self.lead();
     }

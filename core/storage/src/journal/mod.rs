@@ -8,6 +8,7 @@
 //! | `buffer.rs` | a round's bytes, aligned as O_DIRECT wants them |
 //! | `ring.rs` | which file a round goes to, and which file may be reused |
 //! | `tails.rs` | what each partition has in the journal and not yet in its segments; what to write back next |
+//! | `left.rs` | what left the directory before the journal could note it |
 //! | `inline_write.rs` | whether a worker writes its round by itself |
 //! | `machine.rs` | [`Journal`]: ties these together |
 //! | `scan.rs` | after a crash: which rounds count |
@@ -24,6 +25,7 @@
 //! 4. replay never begins behind an entry that is not yet written back to its segment **and** synced there
 //! 5. bytes are taken for a round only where directory, opening, life of the file, position, number, checksum and the
 //!    checksum of the round before are all what they must be
+//! 6. an opening takes no entry before the removals of what left before it
 //!
 //! Produce path, behind core/storage/src/log.rs. Before: shell/broker/src/worker/partition_worker.rs. After:
 //! shell/disk/src/journal_file.rs.
@@ -31,6 +33,7 @@
 mod error;
 mod format;
 mod inline_write;
+mod left;
 mod machine;
 mod replay;
 mod ring;

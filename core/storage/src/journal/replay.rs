@@ -116,6 +116,13 @@ impl PartitionReplay {
         self.removed || self.restart.is_some()
     }
 
+    /// Whether this is all of the log: it needs nothing that is in segments alone. What a start finds in segments and
+    /// not here stays there, so the appends may have a gap.
+    pub fn is_whole_log(&self) -> bool {
+        let has_gap = self.items.windows(2).any(|pair| pair[1].from > pair[0].end);
+        self.synced_below() == Offset::ZERO && !has_gap
+    }
+
     /// The log is synced up to here: what the journal holds no more was written back and synced, and ranges say so
     /// themselves. The directory's checkpoint file lags behind that.
     pub fn synced_below(&self) -> Offset {

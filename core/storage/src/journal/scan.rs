@@ -57,6 +57,8 @@ pub struct Recovered {
     pub directory: DirectoryId,
     /// Partitions with something to replay, in the order in which the journal first names them.
     pub partitions: Vec<PartitionReplay>,
+    /// Partitions of which nothing is to be replayed, as they have left the directory ([`Recovered::note_left`]).
+    pub(super) left: Vec<Arc<JournalPartition>>,
     /// Rounds from the replay point on, and their bytes.
     pub rounds: u64,
     pub bytes: u64,
@@ -87,6 +89,18 @@ impl Recovered {
     /// replayed again.
     pub fn keep(&mut self, is_kept: impl FnMut(&PartitionReplay) -> bool) {
         self.partitions.retain(is_kept);
+    }
+
+    /// Takes those out that have left the directory before the journal could note it. The first rounds of what is
+    /// opened with this remove them ([`super::EntryKind::Remove`]): it is open once those are durable.
+    pub fn note_left(&mut self, mut has_left: impl FnMut(&PartitionReplay) -> bool) {
+        let left = self.partitions.extract_if(.., |replay| has_left(replay));
+        self.left.extend(left.map(|replay| replay.partition));
+    }
+
+    /// Those that [`Recovered::note_left`] took out.
+    pub fn left(&self) -> &[Arc<JournalPartition>] {
+        &self.left
     }
 
     /// Before the result changes a log or is reported, a round is written behind it: a process that was killed may
@@ -180,6 +194,7 @@ impl Scan {
         let mut recovered = Recovered {
             directory: self.directory,
             partitions: Vec::new(),
+            left: Vec::new(),
             rounds: 0,
             bytes: 0,
             file_bytes: None,

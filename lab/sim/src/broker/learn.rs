@@ -57,7 +57,7 @@ impl Process {
             self.leave(key);
             self.drop_shard(key, around);
             if let Some(name) = self.name_of(key) {
-                self.host.leave(key, &name, around.now, around.random);
+                self.host.leave(key, &name);
             }
             self.hindered.remove(&key);
             self.to_reopen.remove(&key);
@@ -79,7 +79,7 @@ impl Process {
                 for name in strays {
                     let Some(topic) = image.topics.id_of(&name.topic) else { continue };
                     let key = ReplicaKey { topic, partition: name.partition };
-                    self.host.leave(key, &name, around.now, around.random);
+                    self.host.leave(key, &name);
                 }
             }
             Err(failure) => around.events.push(Event::Failed(failure)),

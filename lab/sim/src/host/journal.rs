@@ -67,7 +67,7 @@ impl JournalWriter {
         self.open.as_ref().map(Journal::durable_life).filter(|life| *life > 0)
     }
 
-    /// Goes on in the files that were recovered. The first round is written before anybody is served.
+    /// Goes on in the files that were recovered. The first rounds are written before anybody is served.
     pub fn go_on(
         &mut self,
         disk: &MemoryDisk,
@@ -78,7 +78,9 @@ impl JournalWriter {
     ) -> Result<(), JournalError> {
         self.start(disk, dir, recovered, opening)?;
         let Some(journal) = &mut self.open else { return Ok(()) };
-        if let Take::Write(round) = journal.take_round(micros(now)) {
+        while !journal.is_open()
+            && let Take::Write(round) = journal.take_round(micros(now))
+        {
             let file = &self.files[round.slot];
             file.write_at(round.position, &[round.bytes()])?;
             file.sync()?;

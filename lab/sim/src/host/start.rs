@@ -9,18 +9,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use barnabas_base::{
-    BrokerEpoch, BrokerId, DirectoryId, DurationMs, LeaderEpoch, MonotonicMs, Offset, Set, Text, TimestampMs,
+    BrokerEpoch, BrokerId, DirectoryId, DurationMs, MonotonicMs, Offset, Set, Text, TimestampMs,
     TopicPartition,
 };
 use barnabas_metadata::Image;
 use barnabas_partition::ReplicaKey;
 use barnabas_replica::{
-    BatchLists, Checkpointed, Checkpoints, OpenError, OpenVerdict, Opening, Outbox, Replica, has_left,
-    read_journal, replay_log,
+    BatchLists, Checkpointed, Checkpoints, Found, Leaving, OpenError, OpenVerdict, Opening, Outbox, Replica,
+    Standing, has_left, is_checkpointed, read_journal, replay_log,
 };
-use barnabas_storage::journal::{
-    Entry, EntryKind, JournalError, JournalPartition, PartitionReplay, Recovered,
-};
+use barnabas_storage::journal::{JournalError, JournalPartition, PartitionReplay, Recovered};
 use barnabas_storage::{
     DirKind, Disk, FilePool, LogConfig, LogDir, LogPlace, MemoryDisk, MetaProperties, StorageError,
     TailMemory, quarantine,
@@ -91,6 +89,8 @@ impl ReplicaHost {
             replicas: BTreeMap::new(),
             unreplayed: BTreeMap::new(),
             offline: BTreeSet::new(),
+            leaving: Leaving::default(),
+            departures: VecDeque::new(),
             touched: BTreeSet::new(),
             news: VecDeque::new(),
             deletions: Vec::new(),
@@ -131,9 +131,9 @@ impl ReplicaHost {
         if time.is(Mistake::ForgetsTheJournal) {
             recovered.keep(|_| false);
         }
-        let mut at_once: Vec<PartitionReplay> =
+        self.note_left(&mut recovered, image)?;
+        let at_once: Vec<PartitionReplay> =
             recovered.partitions.iter().filter(|replay| !replay.only_appends()).cloned().collect();
-        let left = self.extract_left(&mut at_once, image)?;
         self.replay_now(&at_once, time.now)?;
         recovered.keep(PartitionReplay::only_appends);
         let opening = time.random.draw();
@@ -146,33 +146,31 @@ impl ReplicaHost {
             gone_on => gone_on?,
         }
         self.wait_for(recovered);
-        for partition in left {
-            let kind = EntryKind::Remove;
-            self.entries.push(Entry { partition, leader_epoch: LeaderEpoch::NONE, kind });
-        }
-        self.submit();
         Ok(())
     }
 
-    /// Takes those partitions out that have left this broker.
-    fn extract_left(
-        &mut self,
-        replays: &mut Vec<PartitionReplay>,
-        image: &Image,
-    ) -> Result<Vec<Arc<JournalPartition>>, StorageError> {
-        let mut left = Vec::new();
-        for replay in std::mem::take(replays) {
-            let JournalPartition { topic_id, topic_partition } = &*replay.partition;
-            let topic = image.topics.by_id(*topic_id);
-            let row = topic.and_then(|topic| topic.partition(topic_partition.partition));
-            let has_folder = self.disk.stat(&self.place(&replay.partition).dir())?.is_some();
-            if has_left(has_folder, row.is_some_and(|row| row.has_replica(self.id)), false) {
-                left.push(replay.partition);
-            } else {
-                replays.push(replay);
+    /// Takes those partitions out whose last stay on this broker is over.
+    fn note_left(&mut self, recovered: &mut Recovered, image: &Image) -> Result<(), StorageError> {
+        let mut left = BTreeSet::new();
+        for replay in &recovered.partitions {
+            let JournalPartition { topic_id, topic_partition: name } = &*replay.partition;
+            let row = image.topics.by_id(*topic_id).and_then(|topic| topic.partition(name.partition));
+            let found = Found {
+                standing: Standing::of(row, self.id),
+                has_folder: self.disk.stat(&self.place(&replay.partition).dir())?.is_some(),
+                is_checkpointed: is_checkpointed(&self.dir, name),
+                log_was_cut: false,
+            };
+            if has_left(replay, found) {
+                if found.standing == Standing::Absent {
+                    let key = ReplicaKey { topic: *topic_id, partition: name.partition };
+                    self.news.push_back(News::Left { key, is_gone: true });
+                }
+                left.insert(Arc::clone(&replay.partition));
             }
         }
-        Ok(left)
+        recovered.note_left(|replay| left.contains(&replay.partition));
+        Ok(())
     }
 
     fn wait_for(&mut self, recovered: Recovered) {
@@ -230,6 +228,9 @@ impl ReplicaHost {
     ) -> Result<(), Unopened> {
         if self.replicas.contains_key(&key) || self.offline.contains(&key) || self.failed.is_some() {
             return Ok(());
+        }
+        if self.leaving.is_leaving(key) {
+            return Err(Unopened::Leaving);
         }
         let unreplayed = self.unreplayed.get(&key).cloned();
         let partition = JournalPartition { topic_id: key.topic, topic_partition: name.clone() };
@@ -313,8 +314,17 @@ impl ReplicaHost {
     }
 
     /// Stops cleanly: everything is written back and synced, the journal closed, and the directory says so.
-    pub fn close(&mut self, life: BrokerEpoch, image: &Image, time: &HostTime<'_>) -> Result<(), Failure> {
+    pub fn close(
+        &mut self,
+        life: BrokerEpoch,
+        image: &Image,
+        time: &mut HostTime<'_>,
+    ) -> Result<(), Failure> {
         self.finish_turn(time.now, None);
+        self.put_aside(time.now, time.random);
+        if !self.departures.is_empty() {
+            return Err(Failure::Disk("what has left is not put aside".to_owned()));
+        }
         for key in self.unreplayed.keys().copied().collect::<Vec<_>>() {
             if let Some(topic) = image.topics.by_id(key.topic) {
                 self.open(key, &TopicPartition::new(topic.name.clone(), key.partition), time)?;
@@ -350,10 +360,12 @@ impl ReplicaHost {
         Ok(())
     }
 
-    /// Directories of partitions that this broker has no replica of.
-    pub fn strays(&self, mine: &BTreeSet<TopicPartition>) -> Result<Vec<TopicPartition>, Failure> {
-        let found = self.dir.partitions()?.into_iter().filter(|dir| dir.kind == DirKind::Current);
-        Ok(found.map(|dir| dir.topic_partition).filter(|name| !mine.contains(name)).collect())
+    /// Partitions that this broker has no replica of, in directories or in the journal alone.
+    pub fn strays(&self, mine: &BTreeSet<TopicPartition>) -> Result<BTreeSet<TopicPartition>, Failure> {
+        let dirs = self.dir.partitions()?.into_iter().filter(|dir| dir.kind == DirKind::Current);
+        let unreplayed = self.unreplayed.values().map(|replay| replay.partition.topic_partition.clone());
+        let found = dirs.map(|dir| dir.topic_partition).chain(unreplayed);
+        Ok(found.filter(|name| !mine.contains(name)).collect())
     }
 }
 

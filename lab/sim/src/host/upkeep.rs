@@ -29,6 +29,9 @@ impl ReplicaHost {
         if time.random.one_in(30) {
             self.write_checkpoints(time);
         }
+        if !self.departures.is_empty() && time.random.one_in(8) {
+            self.put_aside(time.now, time.random);
+        }
         if !self.dir.is_settled() && time.random.one_in(20) {
             match self.disk.sync_all() {
                 Ok(()) => self.dir.note_settled(),
@@ -171,8 +174,12 @@ impl ReplicaHost {
         }
     }
 
-    /// This broker has no replica of the partition any more: its directory is put aside.
-    pub fn leave(&mut self, key: ReplicaKey, name: &TopicPartition, now: MonotonicMs, random: &mut Random) {
+    /// This broker has no replica of the partition any more: it is closed, and its directory is put aside later.
+    pub fn leave(&mut self, key: ReplicaKey, name: &TopicPartition) {
+        if self.leaving.is_leaving(key) {
+            return;
+        }
+        self.leaving.begin(key, 0);
         self.unreplayed.remove(&key);
         self.offline.remove(&key);
         if let Some(hosted) = self.replicas.get_mut(&key) {
@@ -181,28 +188,37 @@ impl ReplicaHost {
         }
         if let Some(mut hosted) = self.replicas.remove(&key) {
             hosted.replica.log.abandon(&mut self.files);
-            if let Some((order, _)) = hosted.replica.journal.write_back.take() {
-                self.journal.written_back.push(order);
-            }
+            self.orders.extend(hosted.replica.journal.write_back.take());
         }
-        // What the turn has for the journal comes before the word that it is gone.
+        // What the turn has for the journal comes before the removal.
         self.submit();
-        let unique = Uuid::from_random(random.bytes());
-        let renamed = self.dir.rename_to_delete(&[(name.clone(), unique)]);
-        self.news.push_back(News::Left { key, is_gone: renamed.is_ok() });
-        match renamed {
-            Ok(paths) => {
-                let due = TimestampMs(now.0 as i64 + 50);
-                self.deletions.extend(paths.into_iter().map(|path| (due, path)));
-                let partition =
-                    Arc::new(JournalPartition { topic_id: key.topic, topic_partition: name.clone() });
-                let kind = EntryKind::Remove;
-                self.entries.push(Entry { partition, leader_epoch: LeaderEpoch::NONE, kind });
-                self.submit();
+        self.departures.push_back((key, name.clone()));
+        self.news.push_back(News::Left { key, is_gone: false });
+    }
+
+    /// Whether the partition has left, and its directory is not put aside.
+    pub(super) fn is_departing(&self, key: ReplicaKey) -> bool {
+        self.departures.iter().any(|(departing, _)| *departing == key)
+    }
+
+    /// Puts the directories of what has left aside, and hands the journal their removals after that.
+    pub(super) fn put_aside(&mut self, now: MonotonicMs, random: &mut Random) {
+        while let Some((key, name)) = self.departures.pop_front() {
+            let unique = Uuid::from_random(random.bytes());
+            match self.dir.rename_to_delete(&[(name.clone(), unique)]) {
+                Ok(paths) => {
+                    let due = TimestampMs(now.0 as i64 + 50);
+                    self.deletions.extend(paths.into_iter().map(|path| (due, path)));
+                    let partition = JournalPartition { topic_id: key.topic, topic_partition: name };
+                    let (partition, kind) = (Arc::new(partition), EntryKind::Remove);
+                    self.entries.push(Entry { partition, leader_epoch: LeaderEpoch::NONE, kind });
+                    self.submit();
+                    self.news.push_back(News::Left { key, is_gone: true });
+                }
+                // It is tried again.
+                Err(error) if error.is_passing() => return self.departures.push_front((key, name)),
+                Err(error) => return self.fail(Failure::from(error)),
             }
-            // It stays until the next start.
-            Err(error) if error.is_passing() => {}
-            Err(error) => self.fail(Failure::from(error)),
         }
     }
 

@@ -49,8 +49,6 @@ impl World {
             return Ok(());
         }
         match what {
-            // A replica that leaves, is assigned again and crashes in between may be taken for lost.
-            13 | 14 if self.climate == Climate::Elections => {}
             0 | 1 | 8..=10 | 16..=18 | 20 if is_spared => {}
             // Nobody loses two disks, or lets two go who have what was acknowledged.
             7 | 13 | 14 | 21 | 24..=26 if is_harmed => {}

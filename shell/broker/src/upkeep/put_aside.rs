@@ -1,4 +1,5 @@
-//! The thread that puts aside what is left of deleted partitions, once their owners have closed them.
+//! The thread that puts aside what is left of deleted partitions, once their owners have closed them. The journal notes
+//! the removal of a partition once its folder's new name is durable.
 //!
 //! Before: node/log_dirs/deleted.rs, where workers hand them in. After: housekeeping.rs, which removes the files later.
 
@@ -22,16 +23,29 @@ const GATHER_MAX: Duration = Duration::from_millis(500);
 /// The system gives no thread.
 pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name("deletions".to_owned()).spawn(move || {
-        while let Some(all) = node.log_dirs.deleted.next() {
+        while let Some(mut all) = node.log_dirs.deleted.next() {
             let begun = barnabas_clock::now();
-            put_aside(&node, &all);
+            let is_done = put_aside(&node, &mut all);
+            let again =
+                all.extract_if(.., |closed| !is_done && still_counts(&node, closed)).collect::<Vec<_>>();
+            let pause =
+                if again.is_empty() { barnabas_clock::since(begun) * GATHER_FACTOR } else { GATHER_MAX };
             node.log_dirs.deleted.done(&all);
-            node.log_dirs.deleted.gather((barnabas_clock::since(begun) * GATHER_FACTOR).min(GATHER_MAX));
+            again.into_iter().for_each(|closed| node.log_dirs.deleted.again(closed));
+            node.log_dirs.deleted.gather(pause.min(GATHER_MAX));
         }
     })
 }
 
-fn put_aside(node: &Node, all: &[Closed]) {
+/// Whether the topic goes on: the replica may come back, and must not find what is left of its last stay.
+fn still_counts(node: &Node, closed: &Closed) -> bool {
+    node.cluster.image.load().topics.by_id(closed.topic).is_some()
+}
+
+/// `false`: some directory has no room for that now. What it has to remove from its journal stays in the lists.
+fn put_aside(node: &Node, all: &mut [Closed]) -> bool {
+    let mut is_done = true;
+    let mut removed = take_removed(all);
     let is_stray = |closed: &&Closed| closed.then == Then::Stray;
     let names: Vec<(&TopicPartition, TopicId)> =
         all.iter().filter(|closed| !is_stray(closed)).flat_map(Closed::owned).collect();
@@ -49,19 +63,43 @@ fn put_aside(node: &Node, all: &[Closed]) {
         let aside = match aside {
             Ok(aside) => aside,
             Err(error) => {
-                let path = directory.path.display();
-                tracing::warn!(%error, "directories of deleted partitions could not be removed from \
-                    {path}; the next start removes them");
+                is_done &= !error.is_passing();
+                if error.is_passing() {
+                    directory.room.hit(&error, node.clock.monotonic());
+                }
+                if !error.is_passing() || !all.iter().all(|closed| still_counts(node, closed)) {
+                    let path = directory.path.display();
+                    tracing::warn!(%error, "directories of deleted partitions could not be removed from \
+                        {path}; the next start removes them");
+                }
                 continue;
             }
         };
         for (path, topic) in aside {
             node.log_dirs.deletions.directory_later(at, path, due[&topic]);
         }
-        let removed = all.iter().flat_map(|closed| &closed.removed).filter(|(directory, _)| *directory == at);
-        let mut entries: Vec<Entry> = removed.map(|(_, name)| removal(name)).collect();
+        let mut entries: Vec<Entry> =
+            removed.extract_if(.., |one| one.directory == at).map(|one| removal(&one.name)).collect();
         directory.journal.submit(&mut entries);
     }
+    removed.into_iter().for_each(|one| all[one.list].removed.push((one.directory, one.name)));
+    is_done
+}
+
+/// A partition's removal, for the journal of a directory.
+struct Removed {
+    list: usize,
+    directory: usize,
+    name: Arc<JournalPartition>,
+}
+
+fn take_removed(all: &mut [Closed]) -> Vec<Removed> {
+    let lists = all.iter_mut().enumerate();
+    let removed = lists.flat_map(|(list, closed)| {
+        let removed = std::mem::take(&mut closed.removed).into_iter();
+        removed.map(move |(directory, name)| Removed { list, directory, name })
+    });
+    removed.collect()
 }
 
 fn put_strays_aside<'a>(

@@ -26,9 +26,11 @@ use crate::node::Node;
 use crate::node::topic_settings;
 use crate::upkeep::placement::abandon;
 use crate::upkeep::placement::locate::{exchanged, foreign, is_deleted, owner};
-use barnabas_base::{Offset, TopicId, TopicPartition};
+use barnabas_base::{Offset, Set, TopicId, TopicPartition};
 use barnabas_log_dirs::lost::is_reserved;
-use barnabas_replica::{OpenError, has_left, read_journal, replay_log, waits_for_opening};
+use barnabas_replica::{
+    Found, OpenError, Standing, has_left, is_checkpointed, read_journal, replay_log, waits_for_opening,
+};
 use barnabas_storage::journal::{JournalConfig, JournalPartition, PartitionReplay, Recovered, slot_files};
 use barnabas_storage::placement::locate::Owner;
 use barnabas_storage::{DirKind, FilePool, FileSystem, LogPlace, PartitionDir, StorageError, quarantine};
@@ -83,6 +85,7 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, OpenError>
     let Some(mut recovered) = read_journal(directory, directory.id)? else { return Ok(None) };
     // Before its bytes are counted for a partition.
     recovered.keep(|replay| is_known(node, replay.partition.topic_id));
+    note_left(node, index, &mut recovered)?;
     let image = node.cluster.image.load();
     let waits = |replay: &PartitionReplay| {
         let is_there = image.topics.by_id(replay.partition.topic_id).is_some();
@@ -193,12 +196,42 @@ fn is_known(node: &Node, topic: TopicId) -> bool {
     node.cluster.image.load().topics.by_id(topic).is_some() || node.peers.controller.log_was_cut()
 }
 
-/// Whether this broker has a replica of it.
-fn is_replica(node: &Node, partition: &JournalPartition) -> bool {
-    let image = node.cluster.image.load();
-    let topic = image.topics.by_id(partition.topic_id);
-    let row = topic.and_then(|topic| topic.partition(partition.topic_partition.partition));
-    row.is_some_and(|row| row.has_replica(node.identity.broker_id))
+/// Takes out what is of an earlier stay of a replica on this broker (core/replica/src/opening/stays.rs).
+fn note_left(node: &Node, index: usize, recovered: &mut Recovered) -> Result<(), StorageError> {
+    let (image, me) = (node.cluster.image.load(), node.identity.broker_id);
+    let directory = &node.log_dirs.directories[index];
+    let mut left: Set<Arc<JournalPartition>> = Set::default();
+    for replay in &recovered.partitions {
+        let JournalPartition { topic_id, topic_partition: name } = &*replay.partition;
+        let row = image.topics.by_id(*topic_id).and_then(|topic| topic.partition(name.partition));
+        let standing = Standing::of(row, me);
+        if standing == Standing::CountedOn {
+            continue;
+        }
+        let found = Found {
+            standing,
+            has_folder: has_folder(node, name)?,
+            is_checkpointed: is_checkpointed(&directory.lock(), name),
+            log_was_cut: node.peers.controller.log_was_cut(),
+        };
+        if has_left(replay, found) {
+            tracing::info!(partition = %name, "left this broker before the unclean stop: what the journal \
+                holds of it is not replayed");
+            left.insert(Arc::clone(&replay.partition));
+        }
+    }
+    recovered.note_left(|replay| left.contains(&replay.partition));
+    Ok(())
+}
+
+/// In whichever log directory.
+fn has_folder(node: &Node, name: &TopicPartition) -> Result<bool, StorageError> {
+    for directory in node.log_dirs.directories.iter().filter(|each| each.is_usable()) {
+        if directory.disk.stat(&directory.path.join(name.to_string()))?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 type Ends = Vec<(TopicPartition, Offset)>;
@@ -287,12 +320,6 @@ fn replay_one(
         topic_id: *topic_id,
         future: None,
     };
-    let has_folder = directory.disk.stat(&place.dir())?.is_some();
-    if has_left(has_folder, is_replica(node, &replay.partition), node.peers.controller.log_was_cut()) {
-        tracing::info!(partition = %name, "was moved to other brokers: what the journal holds of it is not replayed");
-        node.log_dirs.unreplayed.add_left(index, key_of(&replay.partition), Arc::clone(&replay.partition));
-        return Ok(None);
-    }
     let config = topic_settings::log_config(node, &node.cluster.image.load_full(), &name.topic);
     let now = node.clock.wall();
     match replay_log(replay, place, config, synced_as_a_whole, directory, files, now)? {

@@ -47,7 +47,7 @@ use appends::rounds::{carry_out, surroundings};
 use barnabas_base::{LeaderEpoch, Map, Offset, Set};
 use barnabas_metrics::{Recorder, Stamp};
 use barnabas_partition::{Acks, Append, Origin, Ticket};
-use barnabas_replica::{Appended, BatchLists, Moment, Outbox};
+use barnabas_replica::{Appended, BatchLists, Leaving, Moment, Outbox};
 use barnabas_storage::{FilePool, TailMemory};
 use bytes::Bytes;
 use lifecycle::deleting::Deleting;
@@ -106,6 +106,8 @@ pub struct PartitionWorker {
     journaled: Journaled,
     /// Deleted topics whose partitions are not all closed yet.
     deleting: VecDeque<Deleting>,
+    /// Replicas that have left this broker, until the journal has their removals.
+    leaving: Leaving,
     shares: share::Shares,
     /// Replicas opened so far.
     opened: u64,
@@ -146,6 +148,7 @@ impl PartitionWorker {
             submissions,
             journaled,
             deleting: VecDeque::new(),
+            leaving: Leaving::default(),
             shares: share::Shares::default(),
             opened: 0,
             following,

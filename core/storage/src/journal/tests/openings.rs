@@ -13,8 +13,50 @@ const FILES: usize = 4;
 const FILE_BYTES: u32 = 12_288;
 
 fn partition() -> Arc<JournalPartition> {
-    let topic_partition = TopicPartition::new("orders", PartitionIndex(0));
+    numbered(0)
+}
+
+fn numbered(number: i32) -> Arc<JournalPartition> {
+    let topic_partition = TopicPartition::new("orders", PartitionIndex(number));
     Arc::new(JournalPartition { topic_id: TopicId::default(), topic_partition })
+}
+
+fn config() -> JournalConfig {
+    JournalConfig {
+        files: FILES,
+        file_bytes: FILE_BYTES,
+        round_bytes_max: 4096,
+        write_back_bytes: u64::MAX,
+        ..JournalConfig::default()
+    }
+}
+
+/// Opens the journal with what was found, and makes its files.
+fn open(disk: &MemoryDisk, found: &Recovered, opening: u64) -> Journal {
+    let journal = Journal::open(config(), found, opening).unwrap();
+    for slot in 0..journal.files() {
+        disk.open(&slot_path(slot), OpenMode::Create).unwrap().set_len(FILE_BYTES.into()).unwrap();
+    }
+    journal
+}
+
+fn write(disk: &MemoryDisk, journal: &mut Journal) {
+    let Take::Write(round) = journal.take_round(Micros(0)) else { panic!("a round is due") };
+    let file = disk.open(&slot_path(round.slot), OpenMode::Write).unwrap();
+    file.write_at(round.position, &[round.bytes()]).unwrap();
+    file.sync().unwrap();
+    journal.round_durable(round, Micros(0));
+}
+
+/// One record at `from`.
+fn record(partition: Arc<JournalPartition>, from: Offset, fill: u8) -> Entry {
+    let records = AppendBytes::Whole(batch(from, 1, fill, 20));
+    let kind = EntryKind::Records { from, end: from.plus(1), records };
+    Entry { partition, leader_epoch: LeaderEpoch(0), kind }
+}
+
+fn found(disk: &MemoryDisk) -> Recovered {
+    recover(disk, Path::new(ROOT), FILES, DIRECTORY).unwrap()
 }
 
 fn empty() -> MemoryDisk {
@@ -25,31 +67,14 @@ fn empty() -> MemoryDisk {
 
 /// Opens what is there and writes so many rounds (the opening one is one of them), each with one record of `fill`.
 fn go_on(disk: &MemoryDisk, opening: u64, rounds: i64, fill: u8) {
-    let config = JournalConfig {
-        files: FILES,
-        file_bytes: FILE_BYTES,
-        round_bytes_max: 4096,
-        write_back_bytes: u64::MAX,
-        ..JournalConfig::default()
-    };
-    let found = recover(disk, Path::new(ROOT), FILES, DIRECTORY).unwrap();
+    let found = found(disk);
     let end = found.partitions.first().map_or(Offset::ZERO, |replay| replay.items.last().unwrap().end);
-    let mut journal = Journal::open(config, &found, opening).unwrap();
-    for slot in 0..journal.files() {
-        disk.open(&slot_path(slot), OpenMode::Create).unwrap().set_len(FILE_BYTES.into()).unwrap();
-    }
+    let mut journal = open(disk, &found, opening);
     for number in 0..rounds {
         if number > 0 {
-            let from = end.plus(number - 1);
-            let records = AppendBytes::Whole(batch(from, 1, fill, 20));
-            let kind = EntryKind::Records { from, end: from.plus(1), records };
-            journal.submit(Entry { partition: partition(), leader_epoch: LeaderEpoch(0), kind }).unwrap();
+            journal.submit(record(partition(), end.plus(number - 1), fill)).unwrap();
         }
-        let Take::Write(round) = journal.take_round(Micros(0)) else { panic!("a round is due") };
-        let file = disk.open(&slot_path(round.slot), OpenMode::Write).unwrap();
-        file.write_at(round.position, &[round.bytes()]).unwrap();
-        file.sync().unwrap();
-        journal.round_durable(round, Micros(0));
+        write(disk, &mut journal);
     }
 }
 
@@ -121,4 +146,37 @@ fn two_files_of_one_life_and_one_that_is_shorter_are_refused() {
     copied.corrupt(&slot_path(1), |bytes| bytes.clone_from(&file));
     copied.corrupt(&slot_path(3), |bytes| bytes.truncate(4096));
     assert_eq!(fills(&copied).unwrap(), b"aabb");
+}
+
+#[test]
+fn removals_of_what_left_come_before_all_else() {
+    let disk = empty();
+    let mut journal = open(&disk, &found(&disk), 71);
+    write(&disk, &mut journal);
+    for number in 0..100 {
+        let entry = record(numbered(number), Offset::ZERO, b'a');
+        if journal.submit(entry.clone()).is_err() {
+            write(&disk, &mut journal);
+            journal.submit(entry).unwrap();
+        }
+    }
+    write(&disk, &mut journal);
+    let mut left = found(&disk);
+    left.note_left(|replay| replay.partition != numbered(5));
+    assert_eq!((left.partitions.len(), left.left().len()), (1, 99));
+    let mut journal = open(&disk, &left, 72);
+    let other = record(numbered(200), Offset::ZERO, b'b');
+    // More than one round has room for.
+    for is_open in [false, true] {
+        assert_eq!(journal.submit(other.clone()).unwrap_err(), Refused::RoundFull);
+        write(&disk, &mut journal);
+        assert_eq!(journal.is_open(), is_open);
+    }
+    journal.submit(other).unwrap();
+    write(&disk, &mut journal);
+    let again = found(&disk);
+    let has_records = again.partitions.iter().filter(|replay| !replay.items.is_empty());
+    let kept: Vec<_> = has_records.map(|replay| replay.partition.topic_partition.partition.get()).collect();
+    assert_eq!(kept, [5, 200]);
+    assert!(again.partitions.iter().filter(|replay| replay.items.is_empty()).all(|replay| replay.removed));
 }

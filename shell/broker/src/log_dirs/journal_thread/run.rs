@@ -120,11 +120,11 @@ impl Writer {
         }
     }
 
-    /// Before anybody is served: from this round on, what was replayed is not replayed again, and what was not is held.
+    /// Before anybody is served: from these rounds on, what was replayed is not replayed again, and what was not is
+    /// held.
     pub(super) fn go_on(&mut self) -> Result<(), JournalError> {
-        if self.open.is_some() {
-            self.turn(By::Thread)?;
-        }
+        let opens = |open: &Option<Open>| open.as_ref().is_some_and(|open| !open.journal.is_open());
+        while opens(&self.open) && self.turn(By::Thread)? == Sleep::No {}
         Ok(())
     }
 

@@ -97,6 +97,16 @@ impl DeletedTopics {
         Some(shared.departures.take_closed()).filter(|closed| !closed.is_empty())
     }
 
+    /// One that has left could not be put aside, as there was no room: it is tried again, unless the node stops.
+    pub fn again(&self, closed: Closed) {
+        let mut shared = self.lock();
+        match shared.is_stopping {
+            true => shared.departures.done(&[closed]),
+            false => shared.departures.left(closed),
+        }
+        self.count.store(shared.departures.count(), Ordering::Release);
+    }
+
     /// Lets partitions gather that leave one after the other. A deleted topic is not held up by it.
     pub fn gather(&self, how_long: Duration) {
         let waits = |shared: &mut Shared| !shared.departures.has_topics() && !shared.is_stopping;

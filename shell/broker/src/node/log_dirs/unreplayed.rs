@@ -14,7 +14,7 @@
 use crate::log_dirs::directories::Directories;
 use crate::mailbox::PartitionKey;
 use barnabas_base::{Map, TopicPartition};
-use barnabas_storage::journal::{JournalPartition, PartitionReplay};
+use barnabas_storage::journal::PartitionReplay;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,21 +23,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Unreplayed {
     /// For each log directory.
     waiting: Vec<Mutex<Waiting>>,
-    /// In all of them, and of those that left: nothing is locked once they are empty.
+    /// In all of them: nothing is locked once they are empty.
     count: AtomicUsize,
-    /// Partitions that left this broker, and in which directory. That journal does not say so yet.
-    left: Mutex<Map<PartitionKey, (usize, Arc<JournalPartition>)>>,
 }
 
 type Waiting = Map<PartitionKey, Arc<PartitionReplay>>;
 
 impl Unreplayed {
     pub fn new(directories: usize) -> Self {
-        Self {
-            waiting: (0..directories).map(|_| Mutex::default()).collect(),
-            count: AtomicUsize::new(0),
-            left: Mutex::default(),
-        }
+        Self { waiting: (0..directories).map(|_| Mutex::default()).collect(), count: AtomicUsize::new(0) }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -55,26 +49,6 @@ impl Unreplayed {
         if self.lock(directory).insert(key, replay).is_none() {
             self.count.fetch_add(1, Ordering::AcqRel);
         }
-    }
-
-    pub fn add_left(&self, directory: usize, key: PartitionKey, partition: Arc<JournalPartition>) {
-        if self.lock_left().insert(key, (directory, partition)).is_none() {
-            self.count.fetch_add(1, Ordering::AcqRel);
-        }
-    }
-
-    /// Whose removal the journal of that directory has to note before anything new of the partition.
-    pub fn take_left(&self, key: PartitionKey) -> Option<(usize, Arc<JournalPartition>)> {
-        if self.is_empty() {
-            return None;
-        }
-        let left = self.lock_left().remove(&key)?;
-        self.count.fetch_sub(1, Ordering::AcqRel);
-        Some(left)
-    }
-
-    fn lock_left(&self) -> MutexGuard<'_, Map<PartitionKey, (usize, Arc<JournalPartition>)>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// In which directories something waits for this partition: more than one where it was moved lately.

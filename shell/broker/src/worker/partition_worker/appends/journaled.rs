@@ -129,6 +129,11 @@ impl PartitionWorker {
             // Nothing of the directory is written back any more.
             _ if !is_online => return 0,
             Some(replica) if replica.directory == order.directory => {}
+            // It has left this broker. Its directory lacks what is ordered, and is what a crash would find.
+            None if self.node.log_dirs.deleted.is_partition_leaving(key) => {
+                self.journaled.postponed.push(order);
+                return 0;
+            }
             // Deleted, or moved to another directory: there is nothing to write back.
             _ => {
                 self.journaled.written_back[order.directory].push(order.partition);

@@ -128,6 +128,7 @@ impl PartitionWorker {
     /// A round of a journal is durable.
     pub fn durable(&mut self, ends: Vec<(PartitionKey, Offset)>) {
         for (key, end) in ends {
+            self.leaving.durable(key, end);
             let Self { replicas, effects, tickets, node, following, .. } = self;
             // A partition that was deleted meanwhile has answered its producers.
             let Some(hosted) = replicas.get_mut(&key) else { continue };

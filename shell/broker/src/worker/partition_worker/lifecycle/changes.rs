@@ -140,6 +140,7 @@ impl PartitionWorker {
             following.fail(hosted, key);
             self.apply_effects(key);
         }
+        self.leaving.directory_failed(directory);
         self.forget_orders(directory);
         self.resume_readers();
     }

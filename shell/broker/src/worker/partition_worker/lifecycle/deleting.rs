@@ -3,8 +3,7 @@
 //! Before: changes.rs, which hears of the deletion. After: node/log_dirs/deleted.rs, whose thread puts their folders
 //! aside.
 
-use crate::mailbox::ImageChange;
-use crate::mailbox::{Declined, PartitionKey};
+use crate::mailbox::{Declined, ImageChange, PartitionKey, WriteBackOrder};
 use crate::node::log_dirs::deleted::{Closed, Then};
 use crate::node::topic_settings;
 use crate::node::workers::repeated::Repeated;
@@ -93,10 +92,7 @@ impl PartitionWorker {
         else {
             return;
         };
-        if self.closed
-            || row.has_replica(self.node.identity.broker_id)
-            || self.node.log_dirs.deleted.is_partition_leaving(key)
-        {
+        if self.closed || row.has_replica(self.node.identity.broker_id) || self.is_leaving(key) {
             return;
         }
         // What only the journal holds of it comes along, where that can be.
@@ -110,8 +106,19 @@ impl PartitionWorker {
         self.give_up_replica(key, name, Then::Stray);
     }
 
+    /// Whether the last stay of a replica on this broker is not over: another one does not begin before that.
+    pub fn is_leaving(&self, key: PartitionKey) -> bool {
+        self.leaving.is_leaving(key) || self.node.log_dirs.deleted.is_partition_leaving(key)
+    }
+
     fn give_up_replica(&mut self, key: PartitionKey, name: TopicPartition, then: Then) {
-        let removed = self.close_deleted(key.topic, &name);
+        let removed =
+            self.close_deleted(key.topic, &name).or_else(|| self.journaled_unopened(key.topic, &name));
+        if let Some((directory, _)) =
+            removed.as_ref().filter(|(at, _)| self.node.log_dirs.directories[*at].is_usable())
+        {
+            self.leaving.begin(key, *directory);
+        }
         self.following.forget(key);
         self.node.peers.replication.isr.withdraw(key);
         // What the round has for the journal comes before the word that it is gone.
@@ -122,6 +129,21 @@ impl PartitionWorker {
             removed: removed.into_iter().collect(),
             then,
         });
+    }
+
+    /// A replica that is not open may have been, and the journal may still hold some of it.
+    fn journaled_unopened(
+        &self,
+        topic: TopicId,
+        name: &TopicPartition,
+    ) -> Option<(usize, Arc<JournalPartition>)> {
+        let mut usable = 0..self.node.log_dirs.directories.len();
+        let is_there = |at: &usize| {
+            let directory = &self.node.log_dirs.directories[*at];
+            directory.is_usable() && self.has_folder(*at, name).unwrap_or(false)
+        };
+        let at = usable.find(is_there).filter(|_| self.node.log_dirs.acks_are_synced)?;
+        Some((at, Arc::new(JournalPartition { topic_id: topic, topic_partition: name.clone() })))
     }
 
     /// Closes a deleted partition. Returns its journal and its name there, to report once its folder is quarantined.
@@ -138,6 +160,7 @@ impl PartitionWorker {
         let mut removed =
             self.forget_waiting(key).map(|(directory, replay)| (directory, replay.partition.clone()));
         let Self { replicas, effects, files, node, .. } = self;
+        let mut unanswered = None;
         if let Some(mut replica) = replicas.remove(&key) {
             let directory = replica.directory;
             let unwritten = replica.round.size_bytes() + replica.log.staged_bytes();
@@ -145,14 +168,15 @@ impl PartitionWorker {
             replica.replica.fail(Declined::Unknown, effects);
             replica.wake_all();
             replica.log.abandon(&mut files[directory]);
-            if let Some((partition, _)) = replica.journal.write_back.take() {
-                self.written_back_otherwise(directory, partition);
-            }
+            let order = replica.journal.write_back.take();
+            unanswered = order.map(|(partition, end)| WriteBackOrder { directory, partition, end });
             if self.node.log_dirs.acks_are_synced {
                 removed = Some((directory, replica.replica.name));
             }
             self.apply_effects(key);
         }
+        // Answered once it is in the way of nothing that a crash would want.
+        self.ordered_to_write_back(unanswered.into_iter().collect());
         removed
     }
 }

@@ -54,7 +54,7 @@ impl PartitionWorker {
         if self.closed {
             return Err(Refusal::NotLeader.into());
         }
-        if self.failed.contains(&key) || self.node.log_dirs.deleted.is_partition_leaving(key) {
+        if self.failed.contains(&key) || self.is_leaving(key) {
             return Err(Declined::Storage);
         }
         let image = self.node.cluster.image.load_full();

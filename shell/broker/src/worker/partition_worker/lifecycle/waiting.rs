@@ -81,9 +81,6 @@ impl PartitionWorker {
     /// What waits where the partition lies, or may lie: a move that was cut off between its two renames leaves two
     /// folders. What waits where it does not lie any more is forgotten.
     fn waiting(&mut self, key: PartitionKey) -> Result<Vec<(usize, Arc<PartitionReplay>)>, Declined> {
-        if let Some((directory, partition)) = self.node.log_dirs.unreplayed.take_left(key) {
-            self.journal_removed(directory, partition);
-        }
         let mut here = Vec::new();
         for (directory, replay) in self.node.log_dirs.unreplayed.find(key) {
             if !self.node.log_dirs.directories[directory].is_usable() {
@@ -110,7 +107,7 @@ impl PartitionWorker {
         Ok(here)
     }
 
-    fn has_folder(&self, directory: usize, name: &TopicPartition) -> Result<bool, Declined> {
+    pub(super) fn has_folder(&self, directory: usize, name: &TopicPartition) -> Result<bool, Declined> {
         let each = &self.node.log_dirs.directories[directory];
         match each.disk.stat(&each.path.join(name.to_string())) {
             Ok(found) => Ok(found.is_some()),

@@ -1,0 +1,115 @@
+//! Which stay of a replica on this broker the entries of a journal belong to.
+//!
+//! A reassignment takes a replica from a broker, and a later one may bring it back. Each stay has a log of its own,
+//! under the same name and topic id. A removal in the journal ([`EntryKind::Remove`]) ends a stay: what stands before
+//! it is never replayed. These steps end one, each durable before the next:
+//! 1. the checkpoints forget the partition
+//! 2. its directory is renamed
+//! 3. the journal notes the removal
+//! 4. another stay may begin ([`Leaving`])
+//!
+//! Always true:
+//! 1. entries of one stay are never replayed into the log of another: where a start finds no removal, neither the
+//!    journal nor the directory holds anything of a later stay
+//! 2. a replica whose last stay has no removal is in no ISR: it has fetched nothing since it came back
+//! 3. local data that the cluster counts on is never given up: a missing directory of such a replica is a loss
+//!
+//! Neighbours: shell/broker/src/worker/partition_worker/lifecycle/deleting.rs and shell/broker/src/upkeep/put_aside.rs,
+//! which take the steps; shell/broker/src/upkeep/replay.rs, which asks at a start.
+//!
+//! [`EntryKind::Remove`]: barnabas_storage::journal::EntryKind::Remove
+
+use barnabas_base::{BrokerId, Map, Offset, TopicPartition};
+use barnabas_metadata::Partition as Row;
+use barnabas_partition::ReplicaKey;
+use barnabas_storage::LogDir;
+use barnabas_storage::journal::PartitionReplay;
+
+/// What the image says of this broker's replica of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// There is none.
+    Absent,
+    /// Neither in the ISR nor eligible: all that was acknowledged is on other brokers.
+    OutOfSync,
+    /// Other brokers may lack what it holds.
+    CountedOn,
+}
+
+impl Standing {
+    pub fn of(row: Option<&Row>, me: BrokerId) -> Self {
+        let Some(row) = row.filter(|row| row.has_replica(me)) else { return Self::Absent };
+        let mut counted = row.isr().iter().chain(row.elr()).chain(&row.placement.last_known_elr);
+        match row.leader == me || counted.any(|broker| *broker == me) {
+            true => Self::CountedOn,
+            false => Self::OutOfSync,
+        }
+    }
+}
+
+/// What a start finds of a partition beside its entries in the journal.
+#[derive(Debug, Clone, Copy)]
+pub struct Found {
+    pub standing: Standing,
+    pub has_folder: bool,
+    /// The directory's checkpoints say that it held records.
+    pub is_checkpointed: bool,
+    /// The metadata log has lost its end at this start, which may have said otherwise.
+    pub log_was_cut: bool,
+}
+
+/// Whether the checkpoints of a directory say that the partition held records there.
+pub fn is_checkpointed(log_dir: &LogDir, name: &TopicPartition) -> bool {
+    let known = [log_dir.high_watermark(name), log_dir.log_start(name)];
+    let known = known.into_iter().flatten().fold(log_dir.recovery_point(name), Offset::max);
+    known > Offset::ZERO
+}
+
+/// Whether what the journal holds of a partition is of a stay that is over, though the journal has no removal: the
+/// process was killed between two of the steps, or the journal's disk failed. The journal notes the removal before it
+/// takes anything new of the partition ([`Recovered::note_left`]).
+///
+/// A replica that came back meanwhile fetches from its leader. If the journal holds the whole log of the earlier stay,
+/// it goes on with that instead, and is truncated as any follower.
+///
+/// [`Recovered::note_left`]: barnabas_storage::journal::Recovered::note_left
+pub fn has_left(replay: &PartitionReplay, found: Found) -> bool {
+    if found.has_folder || found.log_was_cut {
+        return false;
+    }
+    match found.standing {
+        // A log that is whole is put aside as a stray, with its records.
+        Standing::Absent => !replay.only_appends() || !replay.is_whole_log(),
+        Standing::OutOfSync => !found.is_checkpointed && !replay.is_whole_log(),
+        Standing::CountedOn => false,
+    }
+}
+
+/// Replicas that have left, whose removal is not durable in the journal yet. None of them begins another stay: what
+/// that puts into segments would be there without the removal after a crash.
+#[derive(Debug, Default)]
+pub struct Leaving {
+    /// By which directory's journal.
+    removals: Map<ReplicaKey, usize>,
+}
+
+impl Leaving {
+    /// The replica is closed, and its removal goes to the journal of that directory.
+    pub fn begin(&mut self, key: ReplicaKey, directory: usize) {
+        self.removals.insert(key, directory);
+    }
+
+    pub fn is_leaving(&self, key: ReplicaKey) -> bool {
+        self.removals.contains_key(&key)
+    }
+
+    /// A journal reports that the partition's entries are durable up to `end`. Returns whether the stay is over.
+    pub fn durable(&mut self, key: ReplicaKey, end: Offset) -> bool {
+        end == Offset::NONE && self.removals.remove(&key).is_some()
+    }
+
+    /// Its journal takes nothing more. What has left is not opened in this directory again by this process.
+    pub fn directory_failed(&mut self, directory: usize) {
+        self.removals.retain(|_, of| *of != directory);
+    }
+}

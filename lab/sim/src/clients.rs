@@ -67,6 +67,11 @@ impl Client {
         }
     }
 
+    /// What it sends again first.
+    pub fn oldest_unanswered(&self) -> Option<&Batch> {
+        self.in_flight.front().map(|one| &one.batch)
+    }
+
     pub fn is_answered(&self) -> bool {
         self.in_flight.is_empty()
     }

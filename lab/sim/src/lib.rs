@@ -41,4 +41,4 @@ pub use barnabas_coordinator::TransactionVersion;
 pub use counts::{Checks, Fault, Faults};
 pub use mistake::Mistake;
 pub use share::{ShareDay, ShareMistake, ShareWorld};
-pub use world::{Day, World, hunt};
+pub use world::{Climate, Day, World, hunt};

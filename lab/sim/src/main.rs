@@ -1,13 +1,14 @@
-//! `barnabas-sim [transactions] [SEEDS] [FIRST]`: runs that many days from seed FIRST on, each a second time where it
-//! is divisible by ten, and prints one JSON line: what went wrong, how often each invariant was asked, how many traces
-//! were equal. Days of transactions have each `transaction.version` in turn, the newest most often. A day on which an
-//! invariant does not hold is named, and the others go on.
+//! `barnabas-sim [transactions | CLIMATE] [SEEDS] [FIRST]`: runs that many days from seed FIRST on, each a second time
+//! where it is divisible by ten, and prints one JSON line: what went wrong, how often each invariant was asked, how many
+//! traces were equal. Days of transactions have each `transaction.version` in turn, the newest most often. With a climate
+//! (mixed, damage, stale-metadata, retention, elections) all days have that; else each has its seed's. A day on which
+//! an invariant does not hold is named, and the others go on.
 //!
 //! `barnabas-sim planted [NAME]`: hunts each planted mistake for a thousand days at most, and prints which day noticed
 //! it, and how.
 //!
-//! `barnabas-sim tell SEED [transactions [VERSION]]`: prints all that happens on one day, of transactions with that
-//! `transaction.version`.
+//! `barnabas-sim tell SEED [CLIMATE | transactions [VERSION]]`: prints all that happens on one day, of that climate, or
+//! of transactions with that `transaction.version`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -15,9 +16,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use barnabas_sim::hunt::{self, Noticed};
-use barnabas_sim::{Checks, Day, Faults, Mistake, ShareMistake, TransactionVersion, World};
+use barnabas_sim::{Checks, Climate, Day, Faults, Mistake, ShareMistake, TransactionVersion, World};
 
-const USAGE: &str = "usage: barnabas-sim [transactions] [SEEDS] [FIRST] | planted [NAME] | tell SEED [transactions [VERSION]]";
+const USAGE: &str = "usage: barnabas-sim [transactions | CLIMATE] [SEEDS] [FIRST] | planted [NAME] | \
+                     tell SEED [CLIMATE | transactions [VERSION]]";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -28,12 +30,19 @@ fn main() -> ExitCode {
         ["planted", name] => hunt_one(name),
         ["tell", seed] => number(seed).map_or_else(usage, |seed| tell(World::new(seed))),
         ["tell", seed, "transactions"] => number(seed).map_or_else(usage, |seed| tell(of_transactions(seed))),
+        ["tell", seed, climate] => match (number(seed), Climate::named(climate)) {
+            (Some(seed), Some(climate)) => tell(World::in_climate(seed, climate)),
+            _ => usage(),
+        },
         ["tell", seed, "transactions", version] => match (number(seed), version.parse()) {
             (Some(seed), Ok(version)) => tell(World::of_transactions(seed, TransactionVersion(version))),
             _ => usage(),
         },
         ["transactions", ref rest @ ..] => days(of_transactions, rest),
-        ref rest => days(World::new, rest),
+        ref words => match words.split_first().and_then(|(word, rest)| Some((Climate::named(word)?, rest))) {
+            Some((climate, rest)) => days(|seed| World::in_climate(seed, climate), rest),
+            None => days(World::new, words),
+        },
     }
 }
 

@@ -45,7 +45,7 @@ pub enum Mistake {
     TruncatesToHighWatermark,
     /// A follower cuts where the leader's epoch ends, though it does not know that epoch itself.
     TruncatesOnce,
-    /// A follower takes an answer to an older question for one to its last.
+    /// A follower takes an answer to a fetch from where it does not stand any more.
     BelievesLateAnswers,
     /// Consumers are shown all there is.
     ShowsEverything,

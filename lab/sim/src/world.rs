@@ -56,7 +56,7 @@ pub struct Day {
 
 /// What a run has most of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Climate {
+pub enum Climate {
     /// A little of everything.
     Mixed,
     /// Bytes of segments are changed again and again, and stopped brokers start soon.
@@ -69,6 +69,31 @@ enum Climate {
     Elections,
     /// Transaction coordinators change while their markers are on their way.
     MovingCoordinators,
+}
+
+impl Climate {
+    /// Of days of brokers, by the seed.
+    fn of(seed: u64) -> Self {
+        match seed % 8 {
+            1 | 5 => Self::Damage,
+            3 | 7 => Self::StaleMetadata,
+            4 => Self::Retention,
+            6 => Self::Elections,
+            _ => Self::Mixed,
+        }
+    }
+
+    /// By the word of the command line.
+    pub fn named(word: &str) -> Option<Self> {
+        match word {
+            "mixed" => Some(Self::Mixed),
+            "damage" => Some(Self::Damage),
+            "stale-metadata" => Some(Self::StaleMetadata),
+            "retention" => Some(Self::Retention),
+            "elections" => Some(Self::Elections),
+            _ => None,
+        }
+    }
 }
 
 #[allow(missing_debug_implementations, reason = "the controller in it has none")]
@@ -108,13 +133,11 @@ impl World {
 
     /// A world of idempotent producers.
     pub fn new(seed: u64) -> Self {
-        let climate = match seed % 8 {
-            1 | 5 => Climate::Damage,
-            3 | 7 => Climate::StaleMetadata,
-            4 => Climate::Retention,
-            6 => Climate::Elections,
-            _ => Climate::Mixed,
-        };
+        Self::in_climate(seed, Climate::of(seed))
+    }
+
+    /// As [`World::new`], with another climate than the seed's.
+    pub fn in_climate(seed: u64, climate: Climate) -> Self {
         let mut world = Self::of_topics(seed, TOPICS, climate);
         let image = Arc::clone(world.host.image());
         for topic in image.topics.by_ids() {
@@ -447,7 +470,6 @@ impl World {
             Event::Started { start, .. } => (8, *start),
             Event::Failed(_)
             | Event::Served { .. }
-            | Event::Heard { .. }
             | Event::Took { .. }
             | Event::AsksFor { .. }
             | Event::Deleted { .. }
@@ -456,7 +478,7 @@ impl World {
             | Event::WillCut { .. }
             | Event::Offline { .. } => return,
         };
-        self.note(self.now.0 * 64 + id.get() as u64 * 8 + kind);
+        self.note((self.now.0 * 16 + id.get() as u64) * 16 + kind);
         self.note(value.get() as u64);
     }
 

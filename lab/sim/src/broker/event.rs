@@ -57,12 +57,6 @@ pub(crate) enum Event {
         asked: Option<LeaderEpoch>,
         epoch: LeaderEpoch,
     },
-    /// A follower has taken the answer to its fetch of that number, where it has sent `last` since.
-    Heard {
-        from: BrokerId,
-        number: u64,
-        last: u64,
-    },
     /// A follower that fetches from `position` has taken an answer to a fetch from `asked`.
     Took {
         key: ReplicaKey,

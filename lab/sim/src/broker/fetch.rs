@@ -70,13 +70,9 @@ impl Process {
         around: &mut Around<'_>,
     ) {
         let Place::Broker(leader) = from else { return };
-        let believes_all = around.is(Mistake::BelievesLateAnswers);
-        let is_it =
-            |(at, open): &(&FetcherId, &Open)| open.number == number || (believes_all && at.leader == leader);
+        let is_it = |(_, open): &(&FetcherId, &Open)| open.number == number;
         let Some(at) = self.fetches.iter().find(is_it).map(|(at, _)| *at) else { return };
-        if let Some(open) = self.fetches.remove(&at) {
-            around.events.push(Event::Heard { from: leader, number, last: open.number });
-        }
+        self.fetches.remove(&at);
         let (error, session) = (ErrorCode::from_code(response.error_code), response.session_id);
         let mut words = Vec::new();
         let mut answers = BTreeMap::new();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use barnabas_base::{BrokerId, Offset};
+use barnabas_base::BrokerId;
 use barnabas_partition::ReplicaKey;
 
 use super::{Batch, Client, History, Readable, View, Violation};
@@ -12,8 +12,9 @@ use super::{Batch, Client, History, Readable, View, Violation};
 pub(super) fn check(histories: &BTreeMap<ReplicaKey, History>, view: &View<'_>) -> Result<(), Violation> {
     // What a producer repeats may have been deleted since it was written. A leader that does not know it any more
     // refuses it again and again, as in Kafka, where the producer gives up.
-    let may_wait =
-        |client: &Client| histories.get(&client.key).is_some_and(|history| history.started > Offset::ZERO);
+    let may_wait = |client: &Client| {
+        histories.get(&client.key).is_some_and(|history| history.is_deleted(client.oldest_unanswered()))
+    };
     let mut clients = view.clients.iter();
     if let Some(client) = clients.find(|client| !client.is_answered() && !may_wait(client)) {
         return Err(format!("{client:?} has no answer"));

@@ -23,13 +23,6 @@ pub(super) fn check_served(
     Err(format!("{id} leads {key:?} in epoch {epoch}, and answers a follower of {asked:?}"))
 }
 
-pub(super) fn check_heard(id: BrokerId, from: BrokerId, number: u64, last: u64) -> Result<(), Violation> {
-    if number == last {
-        return Ok(());
-    }
-    Err(format!("{id} takes {from}'s answer to fetch {number} for one to fetch {last}"))
-}
-
 pub(super) fn check_taken(
     id: BrokerId,
     key: ReplicaKey,

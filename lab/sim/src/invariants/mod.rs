@@ -131,10 +131,6 @@ impl Judge {
                 self.asked(Invariant::FetchesFit);
                 fetches_fit::check_served(id, *key, *asked, *epoch)
             }
-            Event::Heard { from, number, last } => {
-                self.asked(Invariant::FetchesFit);
-                fetches_fit::check_heard(id, *from, *number, *last)
-            }
             Event::Took { key, asked, position } => {
                 self.asked(Invariant::FetchesFit);
                 fetches_fit::check_taken(id, *key, asked, position.as_ref())
@@ -253,6 +249,13 @@ fn is_whole(id: BrokerId, key: ReplicaKey, read: &Readable) -> Result<(), Violat
 }
 
 impl History {
+    /// Whether a producer's batch was shown and is deleted.
+    fn is_deleted(&self, batch: Option<&Batch>) -> bool {
+        let Some(wanted) = batch else { return false };
+        let is_it = |shown: &Batch| (shown.producer, shown.sequence) == (wanted.producer, wanted.sequence);
+        self.shown.values().any(|shown| is_it(shown) && shown.end() <= self.started)
+    }
+
     fn acked(&mut self, batch: &Batch) -> Result<(), Violation> {
         if self.shown.get(&batch.base) != Some(batch) {
             let shown = self.shown.get(&batch.base);

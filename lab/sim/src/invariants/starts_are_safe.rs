@@ -1,5 +1,6 @@
-//! Retention and DeleteRecords delete nothing that no high watermark has shown; after a start a log begins no later
-//! than some replica of it did before, and not below what DeleteRecords has answered.
+//! Retention and DeleteRecords delete nothing that no high watermark has shown. A replica that is new on a broker
+//! begins no later than some replica of it did before, and none begins below what DeleteRecords has answered. Where a
+//! broker had the replica before, `durable_is_kept` knows where its log began.
 
 use barnabas_base::{BrokerId, Offset};
 use barnabas_partition::ReplicaKey;

@@ -448,7 +448,7 @@ impl ReplicaHost {
             let partition = &durable.partition;
             let key =
                 ReplicaKey { topic: partition.topic_id, partition: partition.topic_partition.partition };
-            self.leaving.durable(key, durable.end);
+            self.leaving.durable(key, 0, durable.end);
             let Some(hosted) = self.replicas.get_mut(&key) else { continue };
             hosted.replica.journal_durable(durable.end, &mut self.outbox);
             self.carry_out(key);

@@ -112,8 +112,8 @@ pub enum Command {
 pub enum Report {
     /// Files that the committer has synced.
     Synced(Synced),
-    /// How far partitions are durable, by a round of the journal, and when that was.
-    Durable(Vec<(PartitionKey, Offset)>, RoundTimes),
+    /// How far partitions are durable, by a round of this directory's journal, and when that was.
+    Durable(usize, Vec<(PartitionKey, Offset)>, RoundTimes),
     /// What is to be brought into segments.
     WriteBack(Vec<WriteBackOrder>),
     /// The journal takes appends again.

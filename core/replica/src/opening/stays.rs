@@ -2,7 +2,8 @@
 //!
 //! A reassignment takes a replica from a broker, and a later one may bring it back. Each stay has a log of its own,
 //! under the same name and topic id. A removal in the journal ([`EntryKind::Remove`]) ends a stay: what stands before
-//! it is never replayed. These steps end one, each durable before the next:
+//! it is never replayed. An operator who abandons a partition's records ends a stay as well. These steps end one, each
+//! durable before the next:
 //! 1. the checkpoints forget the partition
 //! 2. its directory is renamed
 //! 3. the journal notes the removal
@@ -11,11 +12,12 @@
 //! Always true:
 //! 1. entries of one stay are never replayed into the log of another: where a start finds no removal, neither the
 //!    journal nor the directory holds anything of a later stay
-//! 2. a replica whose last stay has no removal is in no ISR: it has fetched nothing since it came back
+//! 2. a replica whose last stay has no removal is in no ISR: it has fetched nothing since it came back. If its records
+//!    were abandoned, it may be in one; the operator's file is there until the removal is durable
 //! 3. local data that the cluster counts on is never given up: a missing directory of such a replica is a loss
 //!
 //! Neighbours: shell/broker/src/worker/partition_worker/lifecycle/deleting.rs and shell/broker/src/upkeep/put_aside.rs,
-//! which take the steps; shell/broker/src/upkeep/replay.rs, which asks at a start.
+//! which take the steps, and lifecycle/waiting.rs beside the first for an operator; shell/broker/src/upkeep/replay.rs, which asks at a start.
 //!
 //! [`EntryKind::Remove`]: barnabas_storage::journal::EntryKind::Remove
 
@@ -85,31 +87,40 @@ pub fn has_left(replay: &PartitionReplay, found: Found) -> bool {
     }
 }
 
-/// Replicas that have left, whose removal is not durable in the journal yet. None of them begins another stay: what
-/// that puts into segments would be there without the removal after a crash.
+/// Replicas that have left, or whose records an operator has abandoned: the journal's removal is not durable yet. None of
+/// them begins another stay: what that puts into segments would be there without the removal after a crash.
 #[derive(Debug, Default)]
 pub struct Leaving {
-    /// By which directory's journal.
-    removals: Map<ReplicaKey, usize>,
+    /// By which directories' journals.
+    removals: Map<ReplicaKey, Vec<usize>>,
 }
 
 impl Leaving {
     /// The replica is closed, and its removal goes to the journal of that directory.
     pub fn begin(&mut self, key: ReplicaKey, directory: usize) {
-        self.removals.insert(key, directory);
+        self.removals.entry(key).or_default().push(directory);
     }
 
     pub fn is_leaving(&self, key: ReplicaKey) -> bool {
         self.removals.contains_key(&key)
     }
 
-    /// A journal reports that the partition's entries are durable up to `end`. Returns whether the stay is over.
-    pub fn durable(&mut self, key: ReplicaKey, end: Offset) -> bool {
-        end == Offset::NONE && self.removals.remove(&key).is_some()
+    /// A directory's journal reports that the partition's entries are durable up to `end`. Returns whether the stay is
+    /// over.
+    pub fn durable(&mut self, key: ReplicaKey, directory: usize, end: Offset) -> bool {
+        if end != Offset::NONE {
+            return false;
+        }
+        let Some(directories) = self.removals.get_mut(&key) else { return false };
+        directories.retain(|of| *of != directory);
+        directories.is_empty() && self.removals.remove(&key).is_some()
     }
 
     /// Its journal takes nothing more. What has left is not opened in this directory again by this process.
     pub fn directory_failed(&mut self, directory: usize) {
-        self.removals.retain(|_, of| *of != directory);
+        self.removals.retain(|_, directories| {
+            directories.retain(|of| *of != directory);
+            !directories.is_empty()
+        });
     }
 }

@@ -221,9 +221,9 @@ impl PartitionWorker {
     pub fn hear(&mut self, report: Report) {
         match report {
             Report::Synced(synced) => self.synced(synced),
-            Report::Durable(ends, round) => {
+            Report::Durable(directory, ends, round) => {
                 (self.tickets.round, self.tickets.is_round_told) = (round, true);
-                self.durable(ends);
+                self.durable(directory, ends);
                 self.tickets.is_round_told = false;
             }
             Report::WriteBack(orders) => self.ordered_to_write_back(orders),

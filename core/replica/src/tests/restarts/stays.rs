@@ -189,9 +189,12 @@ fn replica_leaves_until_its_removal_is_durable() {
     let [one, two] =
         [0, 1].map(|partition| ReplicaKey { topic: Uuid([9; 16]), partition: PartitionIndex(partition) });
     leaving.begin(one, 0);
-    leaving.begin(two, 1);
-    assert!(!leaving.durable(one, Offset(7)) && leaving.is_leaving(one));
-    assert!(leaving.durable(one, Offset::NONE) && !leaving.is_leaving(one));
+    assert!(!leaving.durable(one, 0, Offset(7)) && leaving.is_leaving(one), "records are no removal");
+    assert!(leaving.durable(one, 0, Offset::NONE) && !leaving.is_leaving(one));
+    (0..2).for_each(|directory| leaving.begin(one, directory));
+    assert!(!leaving.durable(one, 1, Offset::NONE) && leaving.is_leaving(one), "one journal has it");
+    assert!(leaving.durable(one, 0, Offset::NONE) && !leaving.is_leaving(one));
+    (0..2).for_each(|directory| leaving.begin(two, directory));
     leaving.directory_failed(0);
     assert!(leaving.is_leaving(two));
     leaving.directory_failed(1);

@@ -313,7 +313,7 @@ impl Writer {
         }
         for (worker, ends) in self.parts.workers.iter().zip(ends) {
             if !ends.is_empty() {
-                worker.report(Report::Durable(ends, times));
+                worker.report(Report::Durable(self.parts.directory, ends, times));
             }
         }
         Ok(())

@@ -125,7 +125,7 @@ impl Rig {
 
     fn durable(&mut self) -> Vec<(PartitionKey, Offset)> {
         self.wait(|report| match report {
-            Report::Durable(ends, _) => Some(std::mem::take(ends)),
+            Report::Durable(_, ends, _) => Some(std::mem::take(ends)),
             _ => None,
         })
     }
@@ -229,7 +229,7 @@ fn a_full_ring_holds_appends_back_until_something_is_written_back() {
         rig.inbox.reports.take(&mut reports);
         for report in reports {
             match report {
-                Report::Durable(ends, _) => {
+                Report::Durable(_, ends, _) => {
                     for (key, end) in ends {
                         last[key.partition.get() as usize] = end.get();
                     }
@@ -322,7 +322,7 @@ impl Rig {
         let mut reports = Vec::new();
         self.inbox.reports.take(&mut reports);
         let ends = reports.into_iter().filter_map(|report| match report {
-            Report::Durable(ends, _) => Some(ends),
+            Report::Durable(_, ends, _) => Some(ends),
             _ => None,
         });
         ends.flatten().collect()
@@ -397,7 +397,7 @@ fn workers_and_the_thread_write_in_turn_and_nothing_is_lost_or_changes_places() 
             }
             for report in taken {
                 match report {
-                    Report::Durable(ends, _) => {
+                    Report::Durable(_, ends, _) => {
                         for (key, end) in ends {
                             let known = &mut last[key.partition.get() as usize];
                             assert!(end.get() > *known, "{end:?} after {known}");

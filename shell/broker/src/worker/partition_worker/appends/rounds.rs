@@ -125,10 +125,10 @@ impl PartitionWorker {
         self.submit_to_journals();
     }
 
-    /// A round of a journal is durable.
-    pub fn durable(&mut self, ends: Vec<(PartitionKey, Offset)>) {
+    /// A round of a directory's journal is durable.
+    pub fn durable(&mut self, directory: usize, ends: Vec<(PartitionKey, Offset)>) {
         for (key, end) in ends {
-            self.leaving.durable(key, end);
+            self.leaving.durable(key, directory, end);
             let Self { replicas, effects, tickets, node, following, .. } = self;
             // A partition that was deleted meanwhile has answered its producers.
             let Some(hosted) = replicas.get_mut(&key) else { continue };

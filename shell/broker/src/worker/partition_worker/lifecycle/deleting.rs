@@ -112,53 +112,54 @@ impl PartitionWorker {
     }
 
     fn give_up_replica(&mut self, key: PartitionKey, name: TopicPartition, then: Then) {
-        let removed =
-            self.close_deleted(key.topic, &name).or_else(|| self.journaled_unopened(key.topic, &name));
-        if let Some((directory, _)) =
-            removed.as_ref().filter(|(at, _)| self.node.log_dirs.directories[*at].is_usable())
-        {
-            self.leaving.begin(key, *directory);
+        let mut removed = self.close_deleted(key.topic, &name);
+        if removed.is_empty() {
+            removed = self.journaled_unopened(key.topic, &name);
+        }
+        for (directory, _) in &removed {
+            self.begin_leaving(key, *directory);
         }
         self.following.forget(key);
         self.node.peers.replication.isr.withdraw(key);
         // What the round has for the journal comes before the word that it is gone.
         self.submit();
-        self.node.log_dirs.deleted.left(Closed {
-            topic: key.topic,
-            names: vec![name],
-            removed: removed.into_iter().collect(),
-            then,
-        });
+        self.node.log_dirs.deleted.left(Closed { topic: key.topic, names: vec![name], removed, then });
     }
 
-    /// A replica that is not open may have been, and the journal may still hold some of it.
+    /// The journal of that directory gets a removal, and the replica is not opened before that is durable.
+    pub(super) fn begin_leaving(&mut self, key: PartitionKey, directory: usize) {
+        if self.node.log_dirs.directories[directory].is_usable() {
+            self.leaving.begin(key, directory);
+        }
+    }
+
+    /// A replica that is not open may have been: any journal may still hold some of it.
     fn journaled_unopened(
         &self,
         topic: TopicId,
         name: &TopicPartition,
-    ) -> Option<(usize, Arc<JournalPartition>)> {
-        let mut usable = 0..self.node.log_dirs.directories.len();
-        let is_there = |at: &usize| {
-            let directory = &self.node.log_dirs.directories[*at];
-            directory.is_usable() && self.has_folder(*at, name).unwrap_or(false)
-        };
-        let at = usable.find(is_there).filter(|_| self.node.log_dirs.acks_are_synced)?;
-        Some((at, Arc::new(JournalPartition { topic_id: topic, topic_partition: name.clone() })))
+    ) -> Vec<(usize, Arc<JournalPartition>)> {
+        let name = Arc::new(JournalPartition { topic_id: topic, topic_partition: name.clone() });
+        let directories = self.node.log_dirs.directories.iter().enumerate();
+        let journaled = directories.filter(|(_, each)| each.is_usable() && each.journal.life().is_some());
+        journaled.map(|(at, _)| (at, Arc::clone(&name))).collect()
     }
 
-    /// Closes a deleted partition. Returns its journal and its name there, to report once its folder is quarantined.
+    /// Closes a deleted partition. Returns the journals that may hold some of it, and its name there, to report once
+    /// its folder is quarantined.
     fn close_deleted(
         &mut self,
         topic: TopicId,
         name: &TopicPartition,
-    ) -> Option<(usize, Arc<JournalPartition>)> {
+    ) -> Vec<(usize, Arc<JournalPartition>)> {
         let key = PartitionKey { topic, partition: name.partition };
         if self.failed.remove(&key) {
             self.node.log_dirs.impaired.healed(key);
         }
         replay::forget_aside(&self.node.log_dirs.directories, name, key.topic);
-        let mut removed =
-            self.forget_waiting(key).map(|(directory, replay)| (directory, replay.partition.clone()));
+        let waiting = self.forget_waiting(key).into_iter();
+        let mut removed: Vec<_> =
+            waiting.map(|(directory, replay)| (directory, replay.partition.clone())).collect();
         let Self { replicas, effects, files, node, .. } = self;
         let mut unanswered = None;
         if let Some(mut replica) = replicas.remove(&key) {
@@ -171,11 +172,11 @@ impl PartitionWorker {
             let order = replica.journal.write_back.take();
             unanswered = order.map(|(partition, end)| WriteBackOrder { directory, partition, end });
             if self.node.log_dirs.acks_are_synced {
-                removed = Some((directory, replica.replica.name));
+                removed.push((directory, replica.replica.name));
             }
             self.apply_effects(key);
         }
-        // Answered once it is in the way of nothing that a crash would want.
+        // Answered once its directory is renamed: until then a crash would find that, and needs the journal.
         self.ordered_to_write_back(unanswered.into_iter().collect());
         removed
     }

@@ -174,13 +174,13 @@ impl PartitionWorker {
         }
     }
 
-    /// A deleted partition's. Returns where something was waiting.
-    pub fn forget_waiting(&mut self, key: PartitionKey) -> Waiting {
+    /// A deleted partition's. Returns what was waiting, and for which directories.
+    pub fn forget_waiting(&mut self, key: PartitionKey) -> Vec<(usize, Arc<PartitionReplay>)> {
         let found = self.node.log_dirs.unreplayed.find(key);
         for (directory, _) in &found {
             self.node.log_dirs.unreplayed.remove(&self.node.log_dirs.directories, *directory, key, 0);
         }
-        found.into_iter().next()
+        found
     }
 
     /// What has not been opened counts with what its folder has and with what waits; of a crash in the middle of

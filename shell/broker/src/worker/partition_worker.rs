@@ -108,6 +108,8 @@ pub struct PartitionWorker {
     deleting: VecDeque<Deleting>,
     /// Replicas that have left this broker, until the journal has their removals.
     leaving: Leaving,
+    /// Those among them whose records an operator abandons: all is done but to remove the operator's file.
+    abandoned: Set<PartitionKey>,
     shares: share::Shares,
     /// Replicas opened so far.
     opened: u64,
@@ -149,6 +151,7 @@ impl PartitionWorker {
             journaled,
             deleting: VecDeque::new(),
             leaving: Leaving::default(),
+            abandoned: Set::default(),
             shares: share::Shares::default(),
             opened: 0,
             following,

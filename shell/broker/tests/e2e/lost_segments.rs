@@ -1,6 +1,7 @@
 //! Segments that vanished while the node was down, and partitions that are given up: what is refused, what the log
 //! says, and that the way out which it names works.
 
+use crate::harness::patience::eventually;
 use crate::harness::{Client, TestNode, batch};
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
@@ -188,6 +189,7 @@ fn a_partition_is_given_up_on_the_operators_word() {
     let told = node.data().join("barnabas-abandon-t-0");
     std::fs::write(&told, "").expect("written");
     node.launch();
+    await_begun(&node);
     assert_eq!(offsets(&mut node.client(), 0, 0), Ok(vec![]));
     assert_eq!(produce(&mut node.client(), 0), Ok(0));
     assert!(!told.exists() && node.log().contains("the partition starts empty"), "{}", node.log());
@@ -204,8 +206,14 @@ fn a_partition_is_given_up_on_the_operators_word() {
     std::fs::rename(&dir, &aside).expect("moved away");
     std::fs::write(&told, "").expect("written");
     node.launch();
+    await_begun(&node);
     assert_eq!(produce(&mut node.client(), 0), Ok(0));
     assert!(node.stop_expecting_trouble().success());
+}
+
+/// An abandoned partition begins once the journal has its removal. Until then clients are to retry.
+fn await_begun(node: &TestNode) {
+    eventually("it begins", || offsets(&mut node.client(), 0, 0) != Err(STORAGE_ERROR));
 }
 
 /// A folder from elsewhere, or one with another partition's `partition.metadata`: the journal's batches are kept,

@@ -4,8 +4,9 @@
 //!
 //! A partition whose files are damaged or gone stays offline, since it held acknowledged batches. To delete the
 //! topic would take its other partitions with it. So where that file lies, the partition's directory is put aside as a
-//! stray, together with what the journal held of it and could not be replayed; the checkpoints forget the partition,
-//! and it begins at offset 0 in any log directory. Nothing is deleted.
+//! stray, together with what the journal held of it and could not be replayed; the checkpoints forget the partition.
+//! Once the journal has its removal, the operator's file goes, and the partition begins at offset 0 in any log
+//! directory. Nothing is deleted.
 //!
 //! Before: partition_worker/lifecycle/waiting.rs, when the partition is first asked for. After: placement/locate.rs,
 //! which finds nothing.
@@ -28,7 +29,7 @@ pub fn where_asked(node: &Node, name: &TopicPartition, topic: TopicId) -> Vec<us
     (0..node.log_dirs.directories.len()).filter(|at| is_requested(&node.log_dirs.directories[*at])).collect()
 }
 
-/// Does it in one of them.
+/// Puts aside what one of them has of it. To do it again changes nothing.
 ///
 /// # Errors
 /// The file system refuses: it is asked for still.
@@ -46,15 +47,31 @@ pub fn put_aside(
         let beside = stray.as_deref().unwrap_or(&directory.path);
         let id = format!(".{topic}");
         disk.rename(&unreplayed, &beside.join(partition_file_name("given-up-", name, &id, 0)))?;
+        disk.sync_dir(&directory.path)?;
     }
-    let told = told(directory, name, topic).unwrap_or_else(|| directory.path.join(file_name(name, topic)));
-    disk.remove_file(&told)?;
-    disk.sync_dir(&directory.path)?;
     let put_aside = stray.map_or("its files were gone".to_owned(), |path| {
         format!("its files are put aside as {}", path.display())
     });
-    tracing::warn!(partition = %name, "{} exists: the partition starts empty, {put_aside}", told.display());
+    let file = told(directory, name, topic).unwrap_or_else(|| directory.path.join(file_name(name, topic)));
+    tracing::warn!(partition = %name, "{} exists: the partition starts empty, {put_aside}", file.display());
     Ok(())
+}
+
+/// Removes the operator's files from one of them: the partition may begin.
+///
+/// # Errors
+/// The file system refuses: it is asked for still.
+pub fn done(
+    node: &Node,
+    directory: usize,
+    name: &TopicPartition,
+    topic: TopicId,
+) -> Result<(), StorageError> {
+    let directory = &node.log_dirs.directories[directory];
+    while let Some(file) = told(directory, name, topic) {
+        directory.disk.remove_file(&file)?;
+    }
+    Ok(directory.disk.sync_dir(&directory.path)?)
 }
 
 /// How an operator abandons a replica, for the log; and what that costs, as the image of the cluster says.

@@ -2,10 +2,14 @@
 
 mod rig;
 
+use crate::mailbox::{Declined, PartitionKey, Report};
 use crate::node::peers::planted::Mistake;
-use barnabas_base::ErrorCode;
+use crate::worker::partition_worker::PartitionWorker;
+use barnabas_base::{ErrorCode, Offset, PartitionIndex};
 use barnabas_metadata::ResourceType;
+use barnabas_metrics::RoundTimes;
 use rig::Cluster;
+use std::rc::Rc;
 use std::time::Duration;
 
 fn values(prefix: &str, count: usize) -> Vec<String> {
@@ -248,4 +252,31 @@ fn throttled_replicas_come_as_slowly_as_they_may() {
         println!("400 kB at 100 kB/s by the {side}: {took:?}");
         assert!(took > least && took < 8 * least, "{side}: {took:?}");
     }
+}
+
+/// Its owner's turns are taken by the test: the broker's own worker is asked for nothing.
+#[test]
+fn abandoned_partition_begins_once_its_removal_is_durable() {
+    let cluster = Cluster::start(1, &[]);
+    let topic = cluster.create_topic(1, 1, &[1], &[1]);
+    let node = cluster.broker(1).node.clone();
+    let directory = &node.log_dirs.directories[0];
+    let key = PartitionKey { topic, partition: PartitionIndex(0) };
+    let owner = key.owner(node.workers.count);
+    let recorder = Rc::new(node.workers.metering.recorder(owner));
+    let mut worker = PartitionWorker::new(owner, node.clone(), recorder);
+    let file = directory.path.join("barnabas-abandon-topic-1-0");
+    std::fs::write(&file, "").expect("written");
+    assert_eq!(worker.open(key), Err(Declined::Storage));
+    assert!(file.exists(), "a crash now starts over");
+    worker.finish_round();
+    let begun = barnabas_clock::now();
+    while directory.journal.life().is_none() {
+        assert!(barnabas_clock::since(begun) < Duration::from_secs(20), "the journal has no removal");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(worker.open(key), Err(Declined::Storage), "no report says that it is durable");
+    worker.hear(Report::Durable(0, vec![(key, Offset::NONE)], RoundTimes::default()));
+    assert_eq!(worker.open(key), Ok(()));
+    assert!(!file.exists());
 }

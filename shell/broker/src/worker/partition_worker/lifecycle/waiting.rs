@@ -54,28 +54,56 @@ impl PartitionWorker {
         Ok((place, waiting.pop()))
     }
 
-    /// The operator has given the partition's records up: what waits for it goes with them.
+    /// The operator has abandoned the partition's records: what waits for it goes with them. The partition begins once
+    /// the journal's removal is durable, and the operator's file stays until then: a crash before that starts over.
     pub fn abandon_where_asked(&mut self, key: PartitionKey, name: &TopicPartition) -> Result<(), Declined> {
-        let told = abandon::where_asked(&self.node, name, key.topic);
-        if told.is_empty() {
+        let asked = abandon::where_asked(&self.node, name, key.topic);
+        if asked.is_empty() {
             return Ok(());
         }
+        if !self.abandoned.remove(&key) {
+            self.put_abandoned_aside(key, name, &asked)?;
+            if self.is_leaving(key) {
+                self.abandoned.insert(key);
+                return Err(Declined::Storage);
+            }
+        }
+        for directory in asked {
+            let done = abandon::done(&self.node, directory, name, key.topic);
+            done.map_err(|error| self.cannot_abandon(key, name, &error))?;
+        }
+        Ok(())
+    }
+
+    fn put_abandoned_aside(
+        &mut self,
+        key: PartitionKey,
+        name: &TopicPartition,
+        asked: &[usize],
+    ) -> Result<(), Declined> {
         for (directory, replay) in self.node.log_dirs.unreplayed.find(key) {
             let why =
                 StorageError::Failed(self.node.log_dirs.directories[directory].path.join(name.to_string()));
             self.abandon_waiting(directory, key, &replay, &why.into())?;
         }
-        for directory in told {
-            if let Err(error) = abandon::put_aside(&self.node, directory, name, key.topic) {
-                tracing::error!(partition = %name, %error, "partition could not be abandoned and stays \
-                    offline");
-                self.stays_offline(key);
-                return Err(Declined::Storage);
+        for &directory in asked {
+            let aside = abandon::put_aside(&self.node, directory, name, key.topic);
+            aside.map_err(|error| self.cannot_abandon(key, name, &error))?;
+        }
+        if self.node.log_dirs.acks_are_synced {
+            for &directory in asked {
+                let gone = JournalPartition { topic_id: key.topic, topic_partition: name.clone() };
+                self.begin_leaving(key, directory);
+                self.journal_removed(directory, Arc::new(gone));
             }
-            let gone = JournalPartition { topic_id: key.topic, topic_partition: name.clone() };
-            self.journal_removed(directory, Arc::new(gone));
         }
         Ok(())
+    }
+
+    fn cannot_abandon(&mut self, key: PartitionKey, name: &TopicPartition, error: &StorageError) -> Declined {
+        tracing::error!(partition = %name, %error, "partition could not be abandoned and stays offline");
+        self.stays_offline(key);
+        Declined::Storage
     }
 
     /// What waits where the partition lies, or may lie: a move that was cut off between its two renames leaves two

@@ -14,8 +14,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Between two turns there are so many times as long as one took, so that what a move takes away does not have the
-/// checkpoints, which
-/// name every partition of a directory, written for each handful.
+/// checkpoints, which name every partition of a directory, written for each handful.
 const GATHER_FACTOR: u32 = 4;
 const GATHER_MAX: Duration = Duration::from_millis(500);
 
@@ -64,10 +63,8 @@ fn put_aside(node: &Node, all: &mut [Closed]) -> bool {
             Ok(aside) => aside,
             Err(error) => {
                 is_done &= !error.is_passing();
-                if error.is_passing() {
-                    directory.room.hit(&error, node.clock.monotonic());
-                }
-                if !error.is_passing() || !all.iter().all(|closed| still_counts(node, closed)) {
+                node.write_failed(at, &error);
+                if !all.iter().all(|closed| still_counts(node, closed)) {
                     let path = directory.path.display();
                     tracing::warn!(%error, "directories of deleted partitions could not be removed from \
                         {path}; the next start removes them");

@@ -109,7 +109,10 @@ fn prepare_journal(node: &Arc<Node>, index: usize) -> Result<Prepared, StartErro
             let replayed =
                 with_room(node, index, is_full, || replay::replay_rest(node, index, &mut recovered));
             replayed.map_err(Box::new)?;
-            journal.prepare(journal_parts(node, index, Some(recovered)))
+            let has_no_room = |error: &StartError| matches!(error, StartError::NoRoom);
+            with_room(node, index, has_no_room, || {
+                journal.prepare(journal_parts(node, index, Some(recovered.clone())))
+            })
         }
         (prepared, _) => prepared,
     }

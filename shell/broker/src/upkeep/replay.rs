@@ -119,6 +119,9 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, OpenError>
 /// # Errors
 /// As [`replay`].
 pub fn replay_rest(node: &Node, index: usize, recovered: &mut Recovered) -> Result<(), OpenError> {
+    if recovered.is_empty() {
+        return Ok(());
+    }
     tracing::info!(
         "the journal in {} has no free file: {} partitions are replayed before clients are served",
         node.log_dirs.directories[index].path.display(),

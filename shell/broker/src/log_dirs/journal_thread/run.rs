@@ -110,17 +110,19 @@ impl Writer {
         self.parts.config.linger_us
     }
 
-    /// After an unclean stop: opens the files to go on in. `false`: there is no room for what is left in the journal.
+    /// After an unclean stop: opens the files to go on in. `false`: there is no room for what is left in the journal, or
+    /// for the removals of what left before.
     pub(super) fn prepare(&mut self) -> Result<bool, JournalError> {
         let Some(recovered) = &self.parts.recovered else { return Ok(true) };
-        let has_left = !recovered.is_empty();
+        let holds_some = !recovered.is_empty();
+        let may_wait = !holds_some && recovered.left().is_empty();
         match self.make_ready() {
-            Err(JournalError::NoRoom) if has_left => Ok(false),
-            is_ready => Ok(is_ready? || !has_left),
+            Err(JournalError::NoRoom) if holds_some => Ok(false),
+            is_ready => Ok(is_ready? || may_wait),
         }
     }
 
-    /// Before anybody is served: from these rounds on, what was replayed is not replayed again, and what was not is
+    /// Before clients are served: from these rounds on, what was replayed is not replayed again, and what was not is
     /// held.
     pub(super) fn go_on(&mut self) -> Result<(), JournalError> {
         let opens = |open: &Option<Open>| open.as_ref().is_some_and(|open| !open.journal.is_open());

@@ -5,7 +5,9 @@ use barnabas_base::Offset;
 use barnabas_base::{DirectoryId, LeaderEpoch, PartitionIndex, TimestampMs, TopicPartition, Uuid};
 use barnabas_metrics::Meter;
 use barnabas_storage::journal::{JournalConfig, Recovered, recover, slot_files};
-use barnabas_storage::{Disk, DiskError, DiskFile, Faults, MemoryDisk, OpenMode, StorageError};
+use barnabas_storage::{
+    Disk, DiskError, DiskErrorKind, DiskFile, Faults, MemoryDisk, OpenMode, StorageError,
+};
 use barnabas_wire::records::{BatchBuilder, BatchOptions};
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
@@ -31,6 +33,15 @@ impl JournalDisk for MemoryJournal {
         let files = (0..files).map(make).collect::<Result<_, DiskError>>()?;
         self.0.sync_dir(dir)?;
         Ok(Box::new(MemoryFiles(files)))
+    }
+}
+
+/// A disk without room for the journal's files.
+struct FullJournal;
+
+impl JournalDisk for FullJournal {
+    fn open(&self, dir: &Path, _: usize, _: u64) -> Result<Box<dyn RoundFiles>, DiskError> {
+        Err(DiskError::new("make", dir, DiskErrorKind::Full))
     }
 }
 
@@ -69,6 +80,32 @@ fn config() -> JournalConfig {
     }
 }
 
+fn parts(
+    disk: &MemoryDisk,
+    files: Box<dyn JournalDisk>,
+    mailbox: Mailbox,
+    failures: &Arc<AtomicU32>,
+) -> JournalParts {
+    let counted = failures.clone();
+    JournalParts {
+        directory: 0,
+        path: Path::new(ROOT).into(),
+        id: DIRECTORY,
+        disk: Arc::new(disk.clone()),
+        files,
+        config: config(),
+        recovered: None,
+        opening: 1,
+        workers: vec![mailbox],
+        meter: Arc::<Meter>::default(),
+        is_online: Box::new(|| true),
+        full: Box::new(|_: &StorageError| {}),
+        failed: Box::new(move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }),
+    }
+}
+
 impl Rig {
     fn new() -> Self {
         let disk = MemoryDisk::new();
@@ -79,25 +116,8 @@ impl Rig {
     fn on(disk: MemoryDisk) -> Self {
         let (mailbox, inbox) = Mailbox::new();
         let failures = Arc::new(AtomicU32::new(0));
-        let counted = failures.clone();
         let journal = JournalHandle::new();
-        let parts = JournalParts {
-            directory: 0,
-            path: Path::new(ROOT).into(),
-            id: DIRECTORY,
-            disk: Arc::new(disk.clone()),
-            files: Box::new(MemoryJournal(disk.clone())),
-            config: config(),
-            recovered: None,
-            opening: 1,
-            workers: vec![mailbox],
-            meter: Arc::<Meter>::default(),
-            is_online: Box::new(|| true),
-            full: Box::new(|_: &StorageError| {}),
-            failed: Box::new(move |_| {
-                counted.fetch_add(1, Ordering::SeqCst);
-            }),
-        };
+        let parts = parts(&disk, Box::new(MemoryJournal(disk.clone())), mailbox, &failures);
         let thread = journal.start(journal.prepare(parts).expect("files")).expect("a thread");
         Self { disk, journal, inbox, thread, failures, heard: Vec::new() }
     }
@@ -188,6 +208,38 @@ fn a_round_makes_all_that_was_handed_in_durable_and_nothing_is_made_before() {
     let recovered = rig.recovered();
     assert_eq!(recovered.partitions.len(), 2);
     rig.stop();
+}
+
+#[test]
+fn removals_of_what_left_are_durable_before_the_thread_starts() {
+    let mut rig = Rig::new();
+    rig.submit(vec![records(0, 0, 10), records(1, 0, 10)]);
+    rig.durable_up_to(1, 1);
+    let mut recovered = rig.recovered();
+    let disk = rig.disk.clone();
+    recovered.note_left(|replay| replay.partition == name(0));
+    let (mailbox, inbox) = Mailbox::new();
+    let go_on = |files: Box<dyn JournalDisk>, recovered: &Recovered| {
+        let parts = parts(&disk, files, mailbox.clone(), &Arc::default());
+        JournalParts { recovered: Some(recovered.clone()), opening: 2, ..parts }
+    };
+    // What is left in the journal is replayed instead; what left has no other place than the journal.
+    let mut left_alone = recovered.clone();
+    left_alone.keep(|_| false);
+    for without_room in [&recovered, &left_alone] {
+        let refused = JournalHandle::new().prepare(go_on(Box::new(FullJournal), without_room));
+        assert!(matches!(refused, Err(StartError::NoRoom)));
+    }
+    let journal = JournalHandle::new();
+    let prepared = journal.prepare(go_on(Box::new(MemoryJournal(disk.clone())), &recovered));
+    let thread = journal.start(prepared.expect("files")).expect("a thread");
+    let mut reports = Vec::new();
+    inbox.reports.take(&mut reports);
+    let is_removal =
+        |report: &Report| matches!(report, Report::Durable(0, ends, _) if *ends == [(key(0), Offset::NONE)]);
+    assert!(reports.iter().any(is_removal), "{reports:?}");
+    journal.stop();
+    thread.join().expect("the journal's thread");
 }
 
 #[test]

@@ -76,6 +76,7 @@ mod replicated_transactions;
 mod replication;
 mod replication_reserve;
 mod retries;
+mod returning_replicas;
 mod running_damage;
 mod sasl;
 mod sasl_cluster;

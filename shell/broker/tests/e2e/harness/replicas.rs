@@ -417,8 +417,8 @@ pub fn signal(node: &TestNode, name: &str) {
     assert!(sent.expect("kill").success());
 }
 
-/// Gives all partitions of a topic these replicas. Returns once the nodes in `asked` know that they have them.
-pub fn reassign(cluster: &Cluster, asked: &[i32], name: &str, replicas: &[i32]) {
+/// Gives all partitions of a topic these replicas, and does not wait for them.
+pub fn order_reassignment(cluster: &Cluster, asked: i32, name: &str, replicas: &[i32]) {
     let partitions = (0..PARTITIONS).map(|partition_index| ReassignablePartition {
         partition_index,
         replicas: Some(replicas.to_vec()),
@@ -432,13 +432,17 @@ pub fn reassign(cluster: &Cluster, asked: &[i32], name: &str, replicas: &[i32]) 
         topics: vec![wanted],
         ..Default::default()
     };
-    let ResponseBody::AlterPartitionReassignments(response) = cluster.client(asked[0]).call(request, 1)
-    else {
+    let ResponseBody::AlterPartitionReassignments(response) = cluster.client(asked).call(request, 1) else {
         panic!("another response")
     };
     assert_eq!(response.error_code, 0, "{response:?}");
     let rows = response.responses.iter().flat_map(|topic| &topic.partitions);
     rows.for_each(|row| assert_eq!(row.error_code, 0, "{row:?}"));
+}
+
+/// Gives all partitions of a topic these replicas. Returns once the nodes in `asked` know that they have them.
+pub fn reassign(cluster: &Cluster, asked: &[i32], name: &str, replicas: &[i32]) {
+    order_reassignment(cluster, asked[0], name, replicas);
     let mut expected = replicas.to_vec();
     expected.sort_unstable();
     for node in asked {

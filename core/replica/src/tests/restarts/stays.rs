@@ -120,21 +120,41 @@ impl Restarts {
     }
 }
 
+/// A life of several stays, with crashes: each start finds the log of one of them.
+fn stays(seed: u64) {
+    let mut restarts = Restarts::new(seed);
+    for _ in 0..150 {
+        match restarts.random.below(30) {
+            0..11 => restarts.append(),
+            11..19 => restarts.write_round(),
+            19..23 => restarts.write_back(),
+            23..25 => restarts.sync(),
+            25 | 26 => restarts.checkpoint(),
+            27 | 28 => restarts.leave_and_come_back(),
+            _ => restarts.crash(),
+        }
+    }
+}
+
 #[test]
 fn replica_that_comes_back_has_no_records_of_both_stays() {
-    for seed in 0..40 {
-        let mut restarts = Restarts::new(seed);
-        for _ in 0..150 {
-            match restarts.random.below(30) {
-                0..11 => restarts.append(),
-                11..19 => restarts.write_round(),
-                19..23 => restarts.write_back(),
-                23..25 => restarts.sync(),
-                25 | 26 => restarts.checkpoint(),
-                27 | 28 => restarts.leave_and_come_back(),
-                _ => restarts.crash(),
-            }
-        }
+    (0..40).for_each(stays);
+}
+
+#[cfg(planted)]
+#[test]
+fn planted_mistakes_are_noticed_by_stays() {
+    barnabas_base::planted::hunt("stays", |seed| {
+        stays(seed);
+        Ok(())
+    });
+    let tests: [(&str, fn()); 2] = [
+        ("DropsWhatIsCountedOn", replica_that_is_counted_on_is_never_given_up),
+        ("BeginsBeforeRemovals", replica_leaves_until_its_removal_is_durable),
+    ];
+    for (mistake, test) in tests {
+        let passed = std::panic::catch_unwind(|| barnabas_base::planted::with(mistake, test));
+        assert!(passed.is_err(), "{mistake} is not noticed");
     }
 }
 

@@ -180,3 +180,12 @@ fn removals_of_what_left_come_before_all_else() {
     assert_eq!(kept, [5, 200]);
     assert!(again.partitions.iter().filter(|replay| replay.items.is_empty()).all(|replay| replay.removed));
 }
+
+#[cfg(planted)]
+#[test]
+fn planted_mistake_before_removals_is_noticed() {
+    let test = || {
+        barnabas_base::planted::with("TakesEntriesBeforeRemovals", removals_of_what_left_come_before_all_else)
+    };
+    assert!(std::panic::catch_unwind(test).is_err(), "TakesEntriesBeforeRemovals is not noticed");
+}

@@ -1,8 +1,8 @@
 //! `barnabas-sim [transactions | CLIMATE] [SEEDS] [FIRST]`: runs that many days from seed FIRST on, each a second time
-//! where it is divisible by ten, and prints one JSON line: what went wrong, how often each invariant was asked, how many
-//! traces were equal. Days of transactions have each `transaction.version` in turn, the newest most often. With a climate
-//! (mixed, damage, stale-metadata, retention, elections) all days have that; else each has its seed's. A day on which
-//! an invariant does not hold is named, and the others go on.
+//! where it is divisible by ten, and prints one JSON line: what went wrong, how often each invariant was asked, how
+//! many traces were equal. Days of transactions have each `transaction.version` in turn, the newest most often. With a
+//! climate (mixed, damage, stale-metadata, retention, elections) all days have that; else each has its seed's. A day on
+//! which an invariant does not hold is named, and the others go on.
 //!
 //! `barnabas-sim planted [NAME]`: hunts each planted mistake for a thousand days at most, and prints which day noticed
 //! it, and how.

@@ -17,7 +17,8 @@
 //! 3. local data that the cluster counts on is never given up: a missing directory of such a replica is a loss
 //!
 //! Neighbours: shell/broker/src/worker/partition_worker/lifecycle/deleting.rs and shell/broker/src/upkeep/put_aside.rs,
-//! which take the steps, and lifecycle/waiting.rs beside the first for an operator; shell/broker/src/upkeep/replay.rs, which asks at a start.
+//! which take the steps, and lifecycle/waiting.rs beside the first for an operator; shell/broker/src/upkeep/replay.rs,
+//! which asks at a start.
 //!
 //! [`EntryKind::Remove`]: barnabas_storage::journal::EntryKind::Remove
 
@@ -87,8 +88,8 @@ pub fn has_left(replay: &PartitionReplay, found: Found) -> bool {
     }
 }
 
-/// Replicas that have left, or whose records an operator has abandoned: the journal's removal is not durable yet. None of
-/// them begins another stay: what that puts into segments would be there without the removal after a crash.
+/// Replicas that have left, or whose records an operator has abandoned: the journal's removal is not durable yet. None
+/// of them begins another stay: what that puts into segments would be there without the removal after a crash.
 #[derive(Debug, Default)]
 pub struct Leaving {
     /// By which directories' journals.

@@ -1,5 +1,5 @@
 //! The thread that puts aside what is left of deleted partitions, once their owners have closed them. The journal notes
-//! the removal of a partition once its folder's new name is durable.
+//! the removal of a partition once its folder's new name is durable: core/replica/src/opening/stays.rs says why.
 //!
 //! Before: node/log_dirs/deleted.rs, where workers hand them in. After: housekeeping.rs, which removes the files later.
 

@@ -17,7 +17,7 @@
 //! 2. a partition whose log is damaged keeps what the journal held of it beside the partition's directory
 //!    (core/storage/src/log_dir/quarantine.rs), and stays offline; the others are served
 //! 3. nothing is replayed into a partition that has another topic id, was deleted, lies in another directory, or left
-//!    this broker
+//!    this broker (core/replica/src/opening/stays.rs)
 
 use crate::log_dirs::directories::Directory;
 use crate::log_dirs::journal_thread::{journal_config, remove_files};

@@ -10,7 +10,7 @@ use crate::harness::replicas::{
 use crate::harness::{TestNode, now_ms};
 use barnabas_base::{TopicId, split_mix_64};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const TOPIC: &str = "returns";
 /// What a start says that finds entries of an earlier stay.
@@ -29,7 +29,10 @@ fn kill_while_it_leaves(mut node: TestNode, chance: &mut u64) -> TestNode {
     match split_mix_64(chance) % 4 {
         0 => std::thread::sleep(Duration::from_millis(split_mix_64(chance) % 20)),
         when => {
-            while renamed(&node) == before {}
+            let until = Instant::now() + Duration::from_secs(60);
+            while renamed(&node) == before {
+                assert!(Instant::now() < until, "no folder was renamed within a minute");
+            }
             let later = if when == 1 { split_mix_64(chance) % 40 } else { 0 };
             std::thread::sleep(Duration::from_millis(later));
         }

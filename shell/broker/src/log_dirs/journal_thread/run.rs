@@ -110,8 +110,8 @@ impl Writer {
         self.parts.config.linger_us
     }
 
-    /// After an unclean stop: opens the files to go on in. `false`: there is no room for what is left in the journal, or
-    /// for the removals of what left before.
+    /// After an unclean stop: opens the files to go on in. `false`: there is no room for what is left in the journal,
+    /// or for the removals of what left before.
     pub(super) fn prepare(&mut self) -> Result<bool, JournalError> {
         let Some(recovered) = &self.parts.recovered else { return Ok(true) };
         let holds_some = !recovered.is_empty();

@@ -219,7 +219,7 @@ fn removals_of_what_left_are_durable_before_the_thread_starts() {
     let disk = rig.disk.clone();
     recovered.note_left(|replay| replay.partition == name(0));
     let (mailbox, inbox) = Mailbox::new();
-    let go_on = |files: Box<dyn JournalDisk>, recovered: &Recovered| {
+    let resume = |files: Box<dyn JournalDisk>, recovered: &Recovered| {
         let parts = parts(&disk, files, mailbox.clone(), &Arc::default());
         JournalParts { recovered: Some(recovered.clone()), opening: 2, ..parts }
     };
@@ -227,11 +227,11 @@ fn removals_of_what_left_are_durable_before_the_thread_starts() {
     let mut left_alone = recovered.clone();
     left_alone.keep(|_| false);
     for without_room in [&recovered, &left_alone] {
-        let refused = JournalHandle::new().prepare(go_on(Box::new(FullJournal), without_room));
+        let refused = JournalHandle::new().prepare(resume(Box::new(FullJournal), without_room));
         assert!(matches!(refused, Err(StartError::NoRoom)));
     }
     let journal = JournalHandle::new();
-    let prepared = journal.prepare(go_on(Box::new(MemoryJournal(disk.clone())), &recovered));
+    let prepared = journal.prepare(resume(Box::new(MemoryJournal(disk.clone())), &recovered));
     let thread = journal.start(prepared.expect("files")).expect("a thread");
     let mut reports = Vec::new();
     inbox.reports.take(&mut reports);

@@ -1,7 +1,7 @@
 //! Closing the partitions of deleted topics: a few in a turn, whatever their number.
 //!
 //! Before: changes.rs, which hears of the deletion. After: node/log_dirs/deleted.rs, whose thread puts their folders
-//! aside.
+//! aside. The order of the steps: core/replica/src/opening/stays.rs.
 
 use crate::mailbox::{Declined, ImageChange, PartitionKey, WriteBackOrder};
 use crate::node::log_dirs::deleted::{Closed, Then};

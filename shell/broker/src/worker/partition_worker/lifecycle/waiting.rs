@@ -4,7 +4,8 @@
 //! A partition that cannot be opened must not hold the journal for good: what waits for it is kept in a file of its own
 //! then (replay.rs), and the partition stays offline.
 //!
-//! Neighbours: partition_worker.rs, which opens; journaled.rs, which is ordered to write back.
+//! Neighbours: partition_worker.rs, which opens; journaled.rs, which is ordered to write back;
+//! core/replica/src/opening/stays.rs, whose order the abandoning of records follows.
 
 use crate::mailbox::{Declined, LogSize, PartitionKey};
 use crate::node::log_dirs::unreplayed::name_of;

@@ -1,5 +1,6 @@
 //! What happens again and again, and is to be said at once but not each time: the first time, and from then on once a
-//! minute with the number of times in between.
+//! minute with the number of times in between: by the next time it happens, or by [`RateLimit::due`] where it has
+//! stopped.
 //!
 //! Without a clock of its own: the caller passes the time. Bounded: [`KEYS_MAX`] keys at once have entries of their
 //! own, until they have been silent for [`AGAIN`]. All others share one entry, so that they log one line more in
@@ -69,6 +70,16 @@ impl Times {
         self.said = Some(now);
         Some(Unsaid(std::mem::take(&mut self.unsaid)))
     }
+
+    /// What has not been said, once the minute is over, or at the end.
+    fn due(&mut self, is_end: bool, now: MonotonicMs) -> Option<Unsaid> {
+        let said = self.said?;
+        if self.unsaid == 0 || (!is_end && now.since(said) < AGAIN) {
+            return None;
+        }
+        self.said = Some(now);
+        Some(Unsaid(std::mem::take(&mut self.unsaid)))
+    }
 }
 
 /// How often something was not said since it was last. Shown as the end of a sentence, or not at all.
@@ -121,6 +132,22 @@ impl<K: Hash + Eq + Clone> RateLimit<K> {
     /// It has happened: whether it has gone on for `patience`, and is to be said now.
     pub fn lasts(&mut self, key: &K, patience: DurationMs, now: MonotonicMs) -> Option<Unsaid> {
         self.0.times(key, now).happened(patience, now)
+    }
+
+    /// How often each key has happened since it was said a minute ago or longer, or at any time where `is_end`; it
+    /// counts as said now. `None`: all keys that have no place of their own.
+    pub fn due(&mut self, is_end: bool, now: MonotonicMs) -> Vec<(Option<K>, Unsaid)> {
+        let Known { of, rest, .. } = &mut self.0;
+        let known =
+            of.iter_mut().filter_map(|(key, times)| Some((Some(key.clone()), times.due(is_end, now)?)));
+        let mut due: Vec<_> = known.collect();
+        due.extend(rest.due(is_end, now).map(|unsaid| (None, unsaid)));
+        due
+    }
+
+    /// Whether the key has a place of its own.
+    pub fn knows(&self, key: &K) -> bool {
+        self.0.of.contains_key(key)
     }
 }
 
@@ -220,6 +247,36 @@ mod tests {
         let said = |at_s: u64| seldom.lasts(&1, DurationMs(9_000), after(start, at_s));
         let times: Vec<Unsaid> = [0, 5, 9, 10, 40, 69].into_iter().filter_map(said).collect();
         assert_eq!(times, [Unsaid(0), Unsaid(2)]);
+    }
+
+    #[test]
+    fn what_has_stopped_is_counted_after_a_minute() {
+        let (mut seldom, start) = (RateLimit::default(), MonotonicMs(7_000));
+        for _ in 0..313 {
+            seldom.happened(&"a", start);
+        }
+        seldom.happened(&"once", start);
+        assert_eq!(seldom.due(false, after(start, 59)), []);
+        assert_eq!(seldom.due(false, after(start, 60)), [(Some("a"), Unsaid(312))]);
+        assert_eq!(seldom.due(false, after(start, 200)), [], "it is counted once");
+        assert_eq!(seldom.happened(&"a", after(start, 201)), Some(Unsaid(0)));
+        assert_eq!(seldom.happened(&"a", after(start, 202)), None);
+        assert_eq!(
+            seldom.due(true, after(start, 203)),
+            [(Some("a"), Unsaid(1))],
+            "the end waits for no minute"
+        );
+    }
+
+    #[test]
+    fn keys_without_a_place_are_counted_together() {
+        let (mut seldom, start) = (RateLimit::default(), MonotonicMs(7_000));
+        for key in 0..10_000 {
+            seldom.happened(&key, start);
+        }
+        let others = 10_000 - KEYS_MAX as u64 - 1;
+        assert_eq!(seldom.due(false, after(start, 60)), [(None, Unsaid(others))]);
+        assert!(seldom.knows(&0) && !seldom.knows(&9_999));
     }
 
     #[test]

@@ -47,6 +47,16 @@ impl<K: Hash + Eq + Clone> LogRateLimit<K> {
         let patience = DurationMs(i64::try_from(patience.as_millis()).unwrap_or(i64::MAX));
         locked(&self.0).lasts(key, patience, barnabas_clock::monotonic(now))
     }
+
+    /// See [`RateLimit::due`].
+    pub fn due(&self, is_end: bool, now: Instant) -> Vec<(Option<K>, Unsaid)> {
+        locked(&self.0).due(is_end, barnabas_clock::monotonic(now))
+    }
+
+    /// See [`RateLimit::knows`].
+    pub fn knows(&self, key: &K) -> bool {
+        locked(&self.0).knows(key)
+    }
 }
 
 impl<G: Hash + Eq + Clone, K: Hash + Eq + Clone> GroupedRateLimit<G, K> {

@@ -75,6 +75,7 @@ fn run(node: &Node) {
         lost::watch(node);
         impairments::watch(node);
         arrivals::watch(&node.peers.replication.arrivals, node.workers.metering.arriving());
+        node.workers.complaints.count(false);
         let now = barnabas_clock::now();
         let retain = now >= retain_at || (is_short && now >= retain_short_at);
         if now < checkpoint_at && !retain {
@@ -94,6 +95,7 @@ fn run(node: &Node) {
             .clamp(CHECKPOINT_PAUSE_MIN, CHECKPOINT_PAUSE_MAX);
         checkpoint_at = barnabas_clock::now() + pause;
     }
+    node.workers.complaints.count(true);
 }
 
 /// So that after an unclean stop a journal that is gone is missed, and so is its newest file.

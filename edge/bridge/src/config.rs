@@ -94,6 +94,8 @@ pub struct SinkConfig {
     pub duplicates: Duplicates,
     pub in_flight_max: usize,
     pub retry_backoff: Duration,
+    /// What a batch of the topic may inflate to.
+    pub inflated_bytes_max: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -337,6 +339,8 @@ fn sink(given: &Given, name: &str, remarks: &mut Vec<String>) -> Result<SinkConf
         durability,
         duplicates,
         in_flight_max: given.number("bridge.in.flight.max", 500, 1, 5000)? as usize,
+        inflated_bytes_max: given.number("max.decompressed.batch.bytes", 1 << 30, 1, i32::MAX as u64)?
+            as usize,
         retry_backoff: given.millis("mq.retry.backoff.ms", 1000)?,
     })
 }

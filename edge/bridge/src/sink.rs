@@ -130,8 +130,12 @@ impl<'a> Sink<'a> {
         let link = session.sender(&sender).await?;
         let marks = marks(sink, &peer);
         announce(config, topic, &peer, marks);
-        let reading =
-            ConsumerConfig { read_committed: true, bytes_max: FETCH_BYTES_MAX, ..ConsumerConfig::default() };
+        let reading = ConsumerConfig {
+            read_committed: true,
+            bytes_max: FETCH_BYTES_MAX,
+            inflated_bytes_max: sink.inflated_bytes_max,
+            ..ConsumerConfig::default()
+        };
         Ok(Self {
             config,
             sink,
@@ -197,6 +201,9 @@ impl<'a> Sink<'a> {
         if let Some(record) = record {
             self.send(record);
             self.send_buffered().await?;
+        }
+        while let Some(trouble) = self.consumer.next_trouble() {
+            line(Level::Warn, &self.config.name, &trouble.words(self.topic, "read"));
         }
         while let Some(event) = self.session.next_within(Duration::ZERO).await? {
             self.hear(event)?;

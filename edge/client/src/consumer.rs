@@ -42,6 +42,9 @@ pub struct ConsumerConfig {
     pub bytes_max: i32,
     pub partition_bytes_max: i32,
     pub bytes_min: i32,
+    /// What a batch may inflate to. One that inflates to more is an error of [`Consumer::poll`]. Kafka's consumer has no
+    /// such limit: it inflates record by record.
+    pub inflated_bytes_max: usize,
     /// How long a leader may hold a fetch back that finds less than `bytes_min`.
     pub wait_max: Duration,
     /// −1: what the system gives.
@@ -60,6 +63,7 @@ impl Default for ConsumerConfig {
             bytes_max: 50 * 1024 * 1024,
             partition_bytes_max: 1024 * 1024,
             bytes_min: 1,
+            inflated_bytes_max: 1024 * 1024 * 1024,
             wait_max: Duration::from_millis(500),
             receive_buffer_bytes: -1,
             read_committed: false,
@@ -218,7 +222,7 @@ impl Consumer {
     /// The next record, or `None` when `wait` has passed without one.
     ///
     /// # Errors
-    /// What no later try can cure: `TOPIC_AUTHORIZATION_FAILED` for instance.
+    /// What no later try can cure: `TOPIC_AUTHORIZATION_FAILED` for instance, or [`ClientError::TooLarge`].
     pub async fn poll(
         &mut self,
         cluster: &mut Cluster,

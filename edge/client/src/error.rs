@@ -1,6 +1,6 @@
 //! What can go wrong between a client and a broker, and what the user of the client does about it.
 
-use barnabas_base::ErrorCode;
+use barnabas_base::{ErrorCode, Offset};
 use barnabas_wire::{DecodeError, EncodeError};
 
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +29,11 @@ pub enum ClientError {
     Invalid(String),
     #[error("records of {0} cannot be read: {1}")]
     Records(String, String),
+    #[error(
+        "records of {place} cannot be read at offset {at}: their batch inflates to more than {limit} bytes, which is \
+         max.decompressed.batch.bytes of this consumer. Raise it, or read on behind the batch, at offset {next}"
+    )]
+    TooLarge { place: String, at: Offset, next: Offset, limit: usize },
 }
 
 impl ClientError {
@@ -52,6 +57,9 @@ impl ClientError {
         match self {
             Self::Refused { what, code, message } => {
                 Self::Refused { what: what.clone(), code: *code, message: message.clone() }
+            }
+            Self::TooLarge { place, at, next, limit } => {
+                Self::TooLarge { place: place.clone(), at: *at, next: *next, limit: *limit }
             }
             other => Self::Invalid(other.to_string()),
         }

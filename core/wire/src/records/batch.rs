@@ -75,6 +75,17 @@ impl Batch {
         let body = compression::inflate_within(codec, self.body(), inflated_max)?;
         Ok(Records { header: self.header, body })
     }
+
+    /// As [`Self::records_within`], with the caller's limit alone: for who reads what a broker has taken, however well
+    /// it was compressed.
+    ///
+    /// # Errors
+    /// As [`Self::records`].
+    pub fn records_up_to(&self, inflated_max: usize) -> Result<Records, BatchError> {
+        let codec = self.header.attributes.codec()?;
+        let body = compression::inflate_up_to(codec, self.body(), inflated_max)?;
+        Ok(Records { header: self.header, body })
+    }
 }
 
 /// What stands at one place of a log: a batch, or a message (or compressed set of them) of an older format.

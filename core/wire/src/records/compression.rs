@@ -153,6 +153,14 @@ pub fn inflate_within(codec: Codec, input: Bytes, limit: usize) -> Result<Bytes,
     inflate_for_magic(codec, input, 2, limit)
 }
 
+/// As [`inflate`], with the caller's limit alone, whatever the size of the input.
+///
+/// # Errors
+/// As [`inflate`].
+pub fn inflate_up_to(codec: Codec, input: Bytes, limit: usize) -> Result<Bytes, BatchError> {
+    inflate_for_magic(codec, input, 2, limit)
+}
+
 /// As [`inflate`], out of a message of the format `magic` and with the caller's limit.
 pub(super) fn inflate_for_magic(
     codec: Codec,

@@ -9,7 +9,7 @@
 //!
 //! Bounded: two partitions' data wait at most.
 
-use super::unpack::unpack;
+use super::unpack::{Fault, unpack};
 use super::{ConsumerConfig, FetchedBatch, StartAt};
 use crate::error::check;
 use crate::{ClientError, Connection, Dial};
@@ -327,15 +327,21 @@ impl Session {
         if let Err(error) = check(what, data.error_code, message.as_deref()) {
             return self.fail(partition, error, sender).await;
         }
-        let unpacked = unpack(data, from, self.reading.config.read_committed);
+        let config = &self.reading.config;
+        let (read_committed, limit) = (config.read_committed, config.inflated_bytes_max);
+        let unpacked = unpack(data, from, read_committed, limit);
         let (batches, next) = (unpacked.batches, unpacked.next);
         if next > from {
             self.offsets.insert(partition, next);
             sender.send(Told::Data { partition, batches, next }).await.map_err(|_| Gone)?;
         }
         match unpacked.error {
-            Some(error) => {
-                let error = ClientError::Records(self.place(partition), error);
+            Some(fault) => {
+                let place = self.place(partition);
+                let error = match fault {
+                    Fault::Unreadable(why) => ClientError::Records(place, why),
+                    Fault::TooLarge { at, next } => ClientError::TooLarge { place, at, next, limit },
+                };
                 self.fail(partition, error, sender).await
             }
             None => Ok(()),

@@ -13,7 +13,7 @@ use barnabas_wire::messages::metadata_response::{MetadataResponsePartition, Meta
 use barnabas_wire::messages::{
     FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse, MetadataResponse,
 };
-use barnabas_wire::records::{BatchBuilder, BatchOptions};
+use barnabas_wire::records::{BatchBuilder, BatchOptions, Codec, Compression};
 use barnabas_wire::{RequestBody, ResponseBody};
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -251,6 +251,45 @@ async fn damaged_records_hold_up_their_partition_alone() {
         (values, reports),
         (vec!["b1".to_owned(), "b2".to_owned()], vec!["t-0 can be read again".to_owned()])
     );
+}
+
+/// A batch with one record of `bytes` zeros: about a ten-thousandth of that.
+fn shrunk(offset: i64, bytes: usize) -> Bytes {
+    let compression = Compression { codec: Codec::Zstd, level: None };
+    let options = BatchOptions { base_offset: Offset(offset), compression, ..Default::default() };
+    let mut builder = BatchBuilder::new(options);
+    builder.push(TimestampMs(1), None, Some(&vec![0; bytes]), &[]);
+    builder.build().expect("a batch")
+}
+
+#[tokio::test]
+async fn batch_that_shrank_a_thousandfold_is_read() {
+    const BYTES: usize = 65 << 20;
+    let part = Part { log: vec![shrunk(0, BYTES), batch(1, "next")], ..Part::new(1, "a", 0) };
+    let (_world, mut cluster) = Shared::start(&[part]).await;
+    let mut consumer = consumer(1);
+    let patience = Duration::from_secs(60);
+    let record = consumer.poll(&mut cluster, patience).await.expect("curable").expect("a record");
+    assert_eq!(record.value.map(|value| value.len()), Some(BYTES));
+    let next = consumer.poll(&mut cluster, patience).await.expect("curable").expect("a record");
+    assert_eq!(next.value.as_deref(), Some(&b"next"[..]));
+}
+
+#[tokio::test]
+async fn batch_above_the_limit_ends_reading_with_its_place() {
+    let log = vec![batch(0, "a0"), shrunk(1, 100_000), batch(2, "a2")];
+    let (_world, mut cluster) = Shared::start(&[Part { log, ..Part::new(1, "a", 0) }]).await;
+    let config = ConsumerConfig { wait_max: WAIT, inflated_bytes_max: 50_000, ..Default::default() };
+    let mut consumer = Consumer::new("t", config);
+    consumer.assign([(PartitionIndex(0), StartAt::Earliest)]);
+    let patience = Duration::from_secs(60);
+    let first = consumer.poll(&mut cluster, patience).await.expect("sound").expect("a record");
+    assert_eq!(first.value.as_deref(), Some(&b"a0"[..]));
+    let error = consumer.poll(&mut cluster, patience).await.expect_err("too large");
+    let words = "records of t-0 cannot be read at offset 1: their batch inflates to more than 50000 bytes, which is \
+                 max.decompressed.batch.bytes of this consumer. Raise it, or read on behind the batch, at offset 2";
+    assert_eq!(error.to_string(), words);
+    assert!(!error.is_retriable());
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use super::FetchedBatch;
 use barnabas_base::{Offset, PartitionIndex};
 use barnabas_wire::messages::fetch_response::PartitionData;
-use barnabas_wire::records::{Batch, Entry, entries};
+use barnabas_wire::records::{Batch, BatchError, Entry, entries};
 use std::collections::VecDeque;
 
 /// What came.
@@ -14,11 +14,25 @@ pub(super) struct Unpacked {
     /// The offset after everything that could be read.
     pub next: Offset,
     /// Why it goes no further.
-    pub error: Option<String>,
+    pub error: Option<Fault>,
 }
 
-/// Unpacks what was fetched from `from` on.
-pub(super) fn unpack(data: PartitionData, from: Offset, read_committed: bool) -> Unpacked {
+/// Why a batch cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// It is damaged, or of a format that is not known.
+    Unreadable(String),
+    /// It is sound, and inflates to more than the consumer takes. Reading could go on at `next`.
+    TooLarge { at: Offset, next: Offset },
+}
+
+/// Unpacks what was fetched from `from` on. `inflated_max`: of one batch.
+pub(super) fn unpack(
+    data: PartitionData,
+    from: Offset,
+    read_committed: bool,
+    inflated_max: usize,
+) -> Unpacked {
     let partition = PartitionIndex(data.partition_index);
     let mut unpacked = Unpacked { batches: Vec::new(), next: from, error: None };
     let mut aborted = AbortedTransactions::new(&data);
@@ -26,16 +40,21 @@ pub(super) fn unpack(data: PartitionData, from: Offset, read_committed: bool) ->
         let batch = match entry {
             Ok(Entry::Batch(batch)) => batch,
             Ok(Entry::Message(_)) => {
-                unpacked.error = Some("the broker sent an old record format".to_owned());
+                unpacked.error = Some(Fault::Unreadable("the broker sent an old record format".to_owned()));
                 break;
             }
             Err(error) => {
-                unpacked.error = Some(error.to_string());
+                unpacked.error = Some(Fault::Unreadable(error.to_string()));
                 break;
             }
         };
-        if let Err(error) = unpacked.take(partition, from, &batch, read_committed, &mut aborted) {
-            unpacked.error = Some(format!("at offset {}: {error}", batch.header().base_offset));
+        let aborted = read_committed.then_some(&mut aborted);
+        if let Err(error) = unpacked.take(partition, from, &batch, inflated_max, aborted) {
+            let (at, next) = (batch.header().base_offset, batch.header().next_offset());
+            unpacked.error = Some(match error {
+                BatchError::TooLarge { .. } => Fault::TooLarge { at, next },
+                error => Fault::Unreadable(format!("at offset {at}: {error}")),
+            });
             break;
         }
     }
@@ -51,20 +70,21 @@ impl Unpacked {
         partition: PartitionIndex,
         from: Offset,
         batch: &Batch,
-        read_committed: bool,
-        aborted: &mut AbortedTransactions,
-    ) -> Result<(), String> {
-        batch.check_crc().map_err(|error| error.to_string())?;
+        inflated_max: usize,
+        aborted: Option<&mut AbortedTransactions>,
+    ) -> Result<(), BatchError> {
+        batch.check_crc()?;
         let header = *batch.header();
         let (producer, next) = (header.producer_id.get(), header.next_offset());
         if header.attributes.is_control() {
-            aborted.marker(producer);
+            if let Some(aborted) = aborted {
+                aborted.marker(producer);
+            }
         } else {
-            let is_aborted = read_committed
-                && header.attributes.is_transactional()
-                && aborted.holds(producer, header.base_offset.get());
+            let is_aborted = header.attributes.is_transactional()
+                && aborted.is_some_and(|aborted| aborted.holds(producer, header.base_offset.get()));
             if !is_aborted && next > from {
-                let records = batch.records().map_err(|error| error.to_string())?;
+                let records = batch.records_up_to(inflated_max)?;
                 self.batches.push(FetchedBatch { partition, from, records, next });
             }
         }

@@ -97,7 +97,7 @@ impl From<ClientError> for Problem {
             ClientError::Unreachable { .. } | ClientError::Lost { .. } | ClientError::Tls { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
             }
-            ClientError::Garbled { .. } | ClientError::Records(..) => {
+            ClientError::Garbled { .. } | ClientError::Records(..) | ClientError::TooLarge { .. } => {
                 Self::new(StatusCode::BAD_GATEWAY, detail)
             }
         }

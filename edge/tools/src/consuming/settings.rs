@@ -1,6 +1,8 @@
 //! A consumer's settings, by Kafka's names.
 //!
 //! A name that no consumer knows changes nothing and is warned of, as in Kafka. What cannot be done here is refused.
+//! One name is ours: `max.decompressed.batch.bytes` (default: 1073741824), what a batch may inflate to. A tool that
+//! meets a larger one ends with an error.
 //!
 //! Source: Kafka 4.3 `ConsumerConfig`.
 
@@ -24,6 +26,7 @@ const WITH_EFFECT: &[&str] = &[
     "group.protocol",
     "heartbeat.interval.ms",
     "isolation.level",
+    "max.decompressed.batch.bytes",
     "max.partition.fetch.bytes",
     "max.poll.interval.ms",
     "receive.buffer.bytes",
@@ -172,6 +175,9 @@ fn consumer(properties: &Properties) -> Result<ConsumerConfig, ToolError> {
         ("receive.buffer.bytes", &mut config.receive_buffer_bytes),
     ] {
         *field = properties.number(key)?.unwrap_or(*field);
+    }
+    if let Some(bytes) = properties.number("max.decompressed.batch.bytes")? {
+        config.inflated_bytes_max = bytes;
     }
     if let Some(ms) = properties.number::<u32>("fetch.max.wait.ms")? {
         config.wait_max = Duration::from_millis(ms.into());

@@ -10,7 +10,7 @@ pub use coordinators::Coordinated;
 pub use offsets::Committed;
 
 use crate::error::check;
-use crate::{ClientError, Connection, Dial, Security};
+use crate::{ClientError, Connection, Dial, Progress, Security};
 use barnabas_base::{BrokerId, ErrorCode, Map, PartitionIndex, TopicId};
 use barnabas_wire::Request;
 use barnabas_wire::messages::metadata_request::MetadataRequestTopic;
@@ -40,6 +40,8 @@ pub struct ClusterConfig {
     pub security: Security,
     /// Where what a try ended with is left, if it is tried again.
     pub last_trouble: LastTrouble,
+    /// How far the opening of its connections has come.
+    pub progress: Progress,
 }
 
 /// The error of the last failed attempt, in words, to show while the client retries.
@@ -68,12 +70,14 @@ impl ClusterConfig {
             retry_backoff: Duration::from_millis(100),
             security: Security::default(),
             last_trouble: LastTrouble::default(),
+            progress: Progress::default(),
         }
     }
 
     pub(crate) fn dial(&self, buffers: (i32, i32)) -> Dial {
         let (client_id, security) = (self.client_id.clone(), self.security.clone());
-        Dial { client_id, timeout: self.request_timeout, buffers, security }
+        let progress = self.progress.clone();
+        Dial { client_id, timeout: self.request_timeout, buffers, security, progress }
     }
 }
 

@@ -3,6 +3,9 @@
 //! A login that expires is renewed on the connection before the next request (KIP-368).
 
 mod login;
+mod progress;
+
+pub use progress::Progress;
 
 use crate::security::tls;
 use crate::{ClientError, Security};
@@ -11,6 +14,7 @@ use barnabas_net::{Budget, FrameError, FrameReader, FrameWriter, Stream};
 use barnabas_wire::messages::{ApiVersionsRequest, ApiVersionsResponse, RequestHeader, ResponseHeader};
 use barnabas_wire::{ApiKey, Message, Reader, Request, Str, Struct, VersionRange, Writer};
 use bytes::{BufMut, Bytes, BytesMut};
+use progress::Step;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
@@ -34,6 +38,8 @@ pub struct Dial {
     /// The socket's buffers for sending and receiving; −1: what the system gives.
     pub buffers: (i32, i32),
     pub security: Security,
+    /// How far it has come: the same for all connections of a client.
+    pub progress: Progress,
 }
 
 /// A connection whose versions are known, and whose user is logged in where its security says so.
@@ -52,6 +58,7 @@ pub struct Connection {
     renew_at: Option<Instant>,
     /// Answers so far. A node that closes the connection early may expect another protocol.
     answers: u64,
+    progress: Progress,
 }
 
 impl Connection {
@@ -60,12 +67,9 @@ impl Connection {
     /// # Errors
     /// As [`Self::open_with`].
     pub async fn open(address: &str, client_id: &str, timeout: Duration) -> Result<Self, ClientError> {
-        let security = Security::default();
-        Self::open_with(
-            address,
-            &Dial { client_id: client_id.to_owned(), timeout, buffers: (-1, -1), security },
-        )
-        .await
+        let (security, progress) = (Security::default(), Progress::default());
+        let client_id = client_id.to_owned();
+        Self::open_with(address, &Dial { client_id, timeout, buffers: (-1, -1), security, progress }).await
     }
 
     /// Connects to `address` (`host:port`), asks which versions it speaks, and logs in.
@@ -74,7 +78,21 @@ impl Connection {
     /// [`ClientError::Unreachable`] if the connect is refused or the name is unknown; [`ClientError::Tls`] if a
     /// certificate is refused; [`ClientError::Login`] if the node refuses the login; any error of the first request.
     pub async fn open_with(address: &str, dial: &Dial) -> Result<Self, ClientError> {
-        let stream = greeted(connect(address, dial).await?, address, dial).await?;
+        let opened = Self::open_unlogged(address, dial).await;
+        if opened.is_err() {
+            dial.progress.ended();
+        }
+        let mut connection = opened?;
+        connection.log_in().await?;
+        Ok(connection)
+    }
+
+    async fn open_unlogged(address: &str, dial: &Dial) -> Result<Self, ClientError> {
+        dial.progress.enter(address, Step::Connecting);
+        let tcp = connect(address, dial).await?;
+        dial.progress.enter(address, Step::Greeting);
+        let stream = greeted(tcp, address, dial).await?;
+        dial.progress.enter(address, Step::Asking);
         let budget = Budget::new(2 * ANSWER_BYTES_MAX as u64);
         let mut connection = Self {
             address: address.to_owned(),
@@ -88,9 +106,9 @@ impl Connection {
             security: dial.security.clone(),
             renew_at: None,
             answers: 0,
+            progress: dial.progress.clone(),
         };
         connection.ask_versions().await?;
-        connection.log_in().await?;
         Ok(connection)
     }
 
@@ -244,6 +262,9 @@ impl Connection {
         let (mut stream, _) = self.stream.split();
         match tokio::time::timeout(self.timeout + patience, self.reader.next(&mut stream)).await {
             Ok(Ok(Some((frame, _claim)))) => {
+                if self.answers == 0 {
+                    self.progress.answered();
+                }
                 self.answers += 1;
                 Ok(frame)
             }
@@ -268,7 +289,17 @@ impl Connection {
 
     /// What may be behind it that a node closes the connection at the first requests.
     fn suspicion(&self) -> &'static str {
-        match (self.answers, self.security.protocol().has_tls(), self.security.protocol().has_sasl()) {
+        let has_tls = self.security.protocol().has_tls();
+        let closes_all = self.answers == 0 && self.progress.closed();
+        match (self.answers, has_tls, self.security.protocol().has_sasl()) {
+            (0, false, false) if closes_all => {
+                ". It has closed three connections in a row at the first request: its listener expects TLS or a login (security.protocol=SSL, \
+                 SASL_SSL or SASL_PLAINTEXT), refuses this address, or is no listener of Kafka's protocol"
+            }
+            (0, false, true) if closes_all => {
+                ". It has closed three connections in a row at the first request: its listener expects TLS (security.protocol=SASL_SSL), \
+                 refuses this address, or is no listener of Kafka's protocol"
+            }
             (0, false, _) => ". Does its listener expect TLS? That is security.protocol=SSL or SASL_SSL",
             (1, false, false) => {
                 ". Does its listener expect a login? That is security.protocol=SASL_PLAINTEXT"

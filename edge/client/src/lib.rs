@@ -23,7 +23,7 @@ mod troubles;
 
 pub use admin::{Admin, NewTopic};
 pub use cluster::{Cluster, ClusterConfig, Committed, Coordinated, LastTrouble};
-pub use connection::{Connection, Dial};
+pub use connection::{Connection, Dial, Progress};
 pub use consumer::{Consumer, ConsumerConfig, FetchedBatch, Received, StartAt};
 pub use error::{ClientError, check};
 pub use group::{Group, GroupConfig};

@@ -83,6 +83,7 @@ async fn reach(callers: &Callers) -> Result<(), String> {
         timeout: BROKER_WITHIN,
         buffers: (-1, -1),
         security: config.security.clone(),
+        progress: config.progress.clone(),
     };
     let mut last = "no address is set".to_owned();
     let all = async {

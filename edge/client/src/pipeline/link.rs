@@ -6,7 +6,7 @@
 //! Bounded: `in_flight_max` requests, each at most `max.request.size` (or one batch).
 
 use super::PipelineConfig;
-use crate::{ClientError, Connection, Dial};
+use crate::{ClientError, Connection, Dial, Progress};
 use barnabas_base::BrokerId;
 use barnabas_net::Stream;
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
@@ -83,6 +83,7 @@ pub(super) struct Link {
     /// The broker asked for silence until then.
     pub muted_until: Option<Instant>,
     state: State,
+    progress: Progress,
     failures: u32,
     correlation_id: i32,
     client_id: Str,
@@ -98,6 +99,7 @@ impl Link {
             in_flight: VecDeque::new(),
             muted_until: None,
             state: State::Down { until: Instant::now() },
+            progress: Progress::default(),
             failures: 0,
             correlation_id: 0,
             client_id: config.client_id.as_str().into(),
@@ -137,6 +139,7 @@ impl Link {
                 timeout: config.connect_timeout,
                 buffers: (config.send_buffer_bytes, config.receive_buffer_bytes),
                 security: config.security.clone(),
+                progress: self.progress.clone(),
             };
             self.state =
                 State::Connecting(Box::pin(async move { Connection::open_with(&address, &dial).await }));

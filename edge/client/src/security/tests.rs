@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fake_broker::{fake_broker, nodes};
-use crate::{Connection, Dial};
+use crate::{Connection, Dial, Progress};
 use barnabas_base::ErrorCode;
 use barnabas_issuer::{CLIENT_ID, CLIENT_SECRET, Issuer, SigningKey, lasting};
 use barnabas_sasl::oauth;
@@ -36,7 +36,7 @@ fn security(mechanism: &str, password: &str) -> Security {
 
 fn dial(security: Security) -> Dial {
     let (client_id, timeout) = ("test".to_owned(), Duration::from_secs(10));
-    Dial { client_id, timeout, buffers: (-1, -1), security }
+    Dial { client_id, timeout, buffers: (-1, -1), security, progress: Progress::default() }
 }
 
 fn refusal(keys: &[(&str, &str)]) -> String {

@@ -52,7 +52,9 @@ async fn reaching(
             match tokio::time::timeout(patience, &mut asked).await {
                 Ok(answer) => answer.err(),
                 Err(_) => {
-                    say(&format!("{} does not answer; still waiting", config.bootstrap));
+                    let why = config.progress.waiting();
+                    let why = why.unwrap_or_else(|| format!("{} does not answer", config.bootstrap));
+                    say(&format!("{why}; still waiting"));
                     asked.await.err()
                 }
             }
@@ -110,7 +112,9 @@ async fn no_controller(config: &ClusterConfig, patience: Duration) -> Option<Str
         Ok(Ok(_)) => {}
         Ok(Err(error)) => return Some(format!("not done yet: {error}")),
         Err(_) => {
-            return Some(format!("not done yet: {} does not answer", config.bootstrap));
+            let why = config.progress.waiting();
+            let why = why.unwrap_or_else(|| format!("{} does not answer", config.bootstrap));
+            return Some(format!("not done yet: {why}"));
         }
     }
     let partitions = vec![PartitionData::default()];

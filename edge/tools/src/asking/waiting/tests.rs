@@ -205,5 +205,31 @@ async fn silent_address_is_reported_while_the_first_try_waits() {
     let mut said = Vec::new();
     let ended = reaching(&config, AT_ONCE, |why| said.push(why.to_owned())).await;
     assert!(ended.is_err());
-    assert_eq!(said[0], format!("{address} does not answer; still waiting"));
+    let asked = format!(
+        "{address} took the connection and does not answer the first request. Does its listener expect TLS? That is \
+         security.protocol=SSL or SASL_SSL; still waiting"
+    );
+    assert_eq!(said[0], asked);
+}
+
+#[tokio::test]
+async fn listener_that_closes_everything_is_named_at_the_third_time() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound").to_string();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            // As a listener with TLS that reads no record.
+            let mut first = [0; 64];
+            let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut first).await;
+        }
+    });
+    let mut config = ClusterConfig::new(&address, "test");
+    config.deadline = Duration::from_millis(700);
+    let mut said = Vec::new();
+    let ended = reaching(&config, LONG, |why| said.push(why.to_owned())).await;
+    assert!(matches!(ended, Err(ClientError::TimedOut { .. })), "{ended:?}");
+    assert_eq!(said.len(), 2, "each reason once: {said:?}");
+    assert!(said[0].contains("Does its listener expect TLS? That is security.protocol=SSL"), "{said:?}");
+    let third = "closed three connections in a row at the first request: its listener expects TLS or a login";
+    assert!(said[1].contains(third), "{said:?}");
 }

@@ -55,7 +55,12 @@ impl NodeConfig {
         settings.set_default("process.roles", "broker,controller");
         settings.set_default("node.id", "1");
         settings.set_default("controller.listener.names", "CONTROLLER");
-        settings.set_default("listeners", "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093");
+        // What cannot be read is judged below.
+        let (is_broker, is_controller) = roles(&settings).unwrap_or((true, true));
+        let listeners =
+            [(is_broker, "PLAINTEXT://localhost:9092"), (is_controller, "CONTROLLER://localhost:9093")];
+        let listeners = listeners.iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, listener)| *listener);
+        settings.set_default("listeners", &listeners.collect::<Vec<_>>().join(","));
         if settings.get("log.dir").is_none() {
             settings.set_default("log.dirs", DEFAULT_DIRECTORY);
         }
@@ -70,14 +75,14 @@ impl NodeConfig {
         let (is_broker, is_controller) = roles(&settings)?;
         let node_id = node_id(&settings)?;
         follow::follow(&mut settings, node_id, is_controller);
+        let static_voters = voters(&settings, node_id, is_controller)?;
+        let bootstrap_servers = bootstrap_servers(&settings)?;
+        check_quorum_is_named(&static_voters, &bootstrap_servers, is_controller)?;
         let listeners = listeners::read(&settings, is_broker, is_controller)?;
         let log_dirs = log_dirs(&settings)?;
         check_cordoned(&settings)?;
         let metadata_log_dir =
             settings.get("metadata.log.dir").map_or_else(|| log_dirs[0].clone(), PathBuf::from);
-        let static_voters = voters(&settings, node_id, is_controller)?;
-        let bootstrap_servers = bootstrap_servers(&settings)?;
-        check_quorum_is_named(&static_voters, &bootstrap_servers, is_controller)?;
         let rack = settings.get("broker.rack").filter(|rack| !rack.is_empty()).map(Text::from);
         Ok(Self {
             node_id,
@@ -327,6 +332,40 @@ mod tests {
             assert!(refused(&[("controller.quorum.bootstrap.servers", servers)]).contains("HOST:PORT"));
         }
         assert!(refused(&[("controller.quorum.voters", "x")]).contains("ID@HOST:PORT"));
+    }
+
+    /// Kafka `KafkaConfig.validateValues` refuses these too.
+    #[test]
+    fn listeners_of_another_role_are_refused() {
+        let servers = ("controller.quorum.bootstrap.servers", "h:9093");
+        let text = refused(&[("process.roles", "broker"), servers]);
+        assert_eq!(
+            text,
+            "listeners: process.roles is broker alone, but CONTROLLER://:9093 is a controller's listener \
+             (controller.listener.names). Remove it, or add the role. Example: listeners=PLAINTEXT://:9092"
+        );
+        let text = refused(&[("process.roles", "controller"), servers]);
+        assert!(
+            text.contains("controller alone, but PLAINTEXT://:9092 is no controller's listener"),
+            "{text}"
+        );
+        for (roles, listeners) in [("broker", "PLAINTEXT://:9092"), ("controller", "CONTROLLER://:9093")] {
+            with(&[("process.roles", roles), ("listeners", listeners), servers]).expect("sound");
+        }
+    }
+
+    #[test]
+    fn node_without_a_file_listens_as_its_roles_say() {
+        for (roles, expected) in
+            [("broker", "PLAINTEXT://localhost:9092"), ("controller", "CONTROLLER://localhost:9093")]
+        {
+            let mut settings = Settings::default();
+            settings.set("process.roles", roles);
+            settings.set("controller.quorum.bootstrap.servers", "h:9093");
+            let config = NodeConfig::without_file(settings).expect("sound");
+            let shown: Vec<_> = config.listeners.all.iter().map(|one| one.endpoint.to_string()).collect();
+            assert_eq!(shown, [expected], "{roles}");
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! Neighbours: shell/broker/src/log_dirs/directories/places.rs, which looks; owner.rs, which judges.
 
-use barnabas_storage::{Disk, LogDir, MetaProperties, PartitionDir, StorageError, read_meta};
+use barnabas_metadata_log::metadata_partition;
+use barnabas_storage::{DirKind, Disk, LogDir, MetaProperties, PartitionDir, StorageError, read_meta};
 use std::path::{Path, PathBuf};
 
 /// One of the node's log directories, which may not exist yet.
@@ -49,4 +50,16 @@ fn first_partition(disk: &dyn Disk, path: &Path) -> Result<Option<String>, Stora
     let name =
         found.into_iter().filter(|entry| entry.is_dir).find_map(|entry| PartitionDir::parse(&entry.name));
     Ok(name.map(|dir| dir.name))
+}
+
+/// The name of a topic's partition in a log directory, if it holds one that a broker would serve.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn partition_of_topics(disk: &dyn Disk, path: &Path) -> Result<Option<String>, StorageError> {
+    let metadata = metadata_partition();
+    let is_served = |dir: &PartitionDir| dir.kind == DirKind::Current && dir.topic_partition != metadata;
+    let directories = disk.list(path)?.into_iter().filter(|entry| entry.is_dir);
+    let mut partitions = directories.filter_map(|entry| PartitionDir::parse(&entry.name)).filter(is_served);
+    Ok(partitions.next().map(|dir| dir.name))
 }

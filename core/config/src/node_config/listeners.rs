@@ -219,7 +219,21 @@ fn check_roles(
             LISTENERS_EXAMPLE,
         ));
     }
-    Ok(())
+    let alone = if is_broker { "broker" } else { "controller" };
+    let is_of_role = |listener: &&Listener| if listener.is_controller { is_controller } else { is_broker };
+    match all.iter().find(|listener| !is_of_role(listener)) {
+        None => Ok(()),
+        Some(listener) => {
+            let rest: Vec<String> =
+                all.iter().filter(is_of_role).map(|listener| listener.endpoint.to_string()).collect();
+            let what = if listener.is_controller { "a controller's" } else { "no controller's" };
+            let problem = format!(
+                "process.roles is {alone} alone, but {} is {what} listener ({CONTROLLER_NAMES}). Remove it, or add the role",
+                listener.endpoint
+            );
+            Err(ConfigError::value(LISTENERS, problem, format!("{LISTENERS}={}", rest.join(","))))
+        }
+    }
 }
 
 fn advertised(

@@ -229,8 +229,12 @@ impl Starting {
     }
 
     fn is_alone(&self) -> bool {
-        let (me, voters) = (&self.settings.raft.me, self.past.history.voters());
-        voters.len() == 1 && voters.includes(me.id, me.directory)
+        self.past.history.voters().len() == 1 && self.is_voter()
+    }
+
+    fn is_voter(&self) -> bool {
+        let Config { me, is_controller, .. } = &self.settings.raft;
+        *is_controller && self.past.history.voters().includes(me.id, me.directory)
     }
 
     fn replay(
@@ -344,7 +348,7 @@ impl Starting {
         let Config { me, bootstrap, .. } = &self.settings.raft;
         let voters = self.past.history.voters();
         let others = voters.iter().any(|voter| voter.id != me.id) || bootstrap.len() > 1;
-        if voters.includes(me.id, me.directory) || others || !self.settings.raft.bootstrap.is_empty() {
+        if self.is_voter() || others || !self.settings.raft.bootstrap.is_empty() {
             return Ok(());
         }
         Err(QuorumError::NotAVoter { me: me.id, voters: voters.ids() })

@@ -235,11 +235,13 @@ impl Raft {
         // What the file says counts for its own epoch only.
         let state = past.state.clone().filter(|state| state.epoch == epoch);
         let key = ReplicaKey { id: config.me.id, directory: config.me.directory };
+        // A node that led before and is no controller now has nothing to resign from.
+        let may_have_led = |leader: &BrokerId| config.is_controller || *leader != config.me.id;
         let voted = state.as_ref().and_then(|state| state.voted);
         let mut raft = Self {
             key,
             epoch,
-            leader: state.as_ref().and_then(|state| state.leader),
+            leader: state.as_ref().and_then(|state| state.leader).filter(may_have_led),
             leader_endpoints: Vec::new(),
             voted: voted.map(|(id, directory)| ReplicaKey { id, directory }),
             role: Role::Unattached { until: now.monotonic },
@@ -498,9 +500,14 @@ impl Raft {
         &self.log.history
     }
 
-    /// Whether this node is one of the voters that it knows.
+    /// Whether this node is one of the voters that it knows, and a controller: a broker alone votes for no one,
+    /// whatever the metadata log says of its directory.
     pub fn is_voter(&self) -> bool {
-        self.voters().includes(self.key.id, self.key.directory)
+        self.is_among(self.voters())
+    }
+
+    fn is_among(&self, voters: &Voters) -> bool {
+        self.config.is_controller && voters.includes(self.key.id, self.key.directory)
     }
 
     /// Whether this node may lead: a voter may, and so may one that the newest voters leave out, as long as they are
@@ -513,7 +520,7 @@ impl Raft {
         let history = &self.log.history;
         let open = history.voters_at().filter(|&at| at >= self.high_watermark);
         let before = open.and_then(|at| history.voters_before(at));
-        before.is_some_and(|voters| voters.includes(self.key.id, self.key.directory))
+        before.is_some_and(|voters| self.is_among(voters))
     }
 
     /// Whether this node is the only voter.

@@ -140,3 +140,36 @@ fn voters_go_into_the_log_when_they_are_new_there() {
     let moved = Voter { endpoints: Vec::new(), ..me.clone() };
     assert_eq!(batch_of(moved, true), 3, "another address");
 }
+
+#[test]
+fn broker_alone_in_a_voters_directory_only_observes() {
+    let me = voter(1, 7);
+    let mut past = past(&[me.clone()]);
+    // As the controller that it was has left it.
+    past.state = Some(QuorumState {
+        epoch: LeaderEpoch(4),
+        leader: Some(me.id),
+        voted: Some((me.id, me.directory)),
+        voters: Vec::new(),
+    });
+    let elsewhere = VoterEndpoint { host: Text::from("other"), ..me.endpoints[0].clone() };
+    let config = Config {
+        is_controller: false,
+        bootstrap: vec![elsewhere.clone()],
+        ..Config::new(Voter { endpoints: Vec::new(), ..me }, Text::from("CONTROLLER"), 1)
+    };
+    let mut raft = Raft::new(config, past, NOW).unwrap();
+    assert!(!raft.is_voter() && !raft.may_lead() && !raft.is_alone());
+    assert_eq!(raft.role(), RoleName::Observer);
+    for second in 1..60 {
+        raft.tick(Now { monotonic: MonotonicMs(second * 1_000), ..NOW }).unwrap();
+        assert_eq!((raft.role(), raft.epoch()), (RoleName::Observer, LeaderEpoch(4)), "at {second} s");
+        for effect in raft.take_effects() {
+            match effect {
+                Effect::Send { endpoint, request: Request::Fetch(_), .. } => assert_eq!(endpoint, elsewhere),
+                Effect::Persist { .. } | Effect::Leader(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}

@@ -17,8 +17,8 @@ use barnabas_base::{DurationMs, Text, Uuid};
 use barnabas_clock::Clock;
 use barnabas_config::{Listener, NodeConfig};
 use barnabas_identity::{
-    Bound, Machine, broker_registration, controller_listener, controller_registration, raft_config,
-    static_voters,
+    Bound, Found, Machine, RoleNotice, broker_registration, controller_listener, controller_registration,
+    partition_of_topics, raft_config, role_notices, static_voters,
 };
 use barnabas_log_dirs::scrubbing::METADATA_LOG;
 use barnabas_metadata::config::BrokerConfig;
@@ -83,6 +83,7 @@ impl Joining<'_> {
             broker_registration(config, (self.cluster_id, incarnation), before, &bound, machine)
         });
         let (quorum, files) = self.open_quorum(broker.clone()).map_err(with_remedy)?;
+        self.say_roles(&quorum);
         let (links, links_thread) = LinkThread::start()?;
         let controller = config
             .is_controller
@@ -99,6 +100,34 @@ impl Joining<'_> {
             handle.log_in_with(login.clone());
         }
         Ok((Member { quorum, files, requests, links_thread, broker, controller }, handle, links))
+    }
+
+    /// What lies in the directories and does not fit `process.roles`.
+    fn say_roles(&self, quorum: &Quorum) {
+        let mut partition = None;
+        if !self.config.is_broker {
+            for directory in self.directories.iter().filter(|directory| directory.is_usable()) {
+                match partition_of_topics(&*directory.disk, &directory.path) {
+                    Ok(found) => partition = partition.or(found.map(|name| (&*directory.path, name))),
+                    Err(error) => {
+                        let path = directory.path.display();
+                        tracing::warn!(%error, "whether {path} holds partitions cannot be seen");
+                    }
+                }
+            }
+        }
+        let found = Found {
+            voters: quorum.voters(),
+            directory: quorum.directory(),
+            partition: partition.as_ref().map(|(path, name)| (*path, name.as_str())),
+        };
+        for notice in role_notices(self.config, found) {
+            match notice {
+                RoleNotice::Error(words) => tracing::error!("{words}"),
+                RoleNotice::Warning(words) => tracing::warn!("{words}"),
+                RoleNotice::Info(words) => tracing::info!("{words}"),
+            }
+        }
     }
 
     fn open_quorum(

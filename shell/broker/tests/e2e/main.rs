@@ -77,6 +77,7 @@ mod replication;
 mod replication_reserve;
 mod retries;
 mod returning_replicas;
+mod roles;
 mod running_damage;
 mod sasl;
 mod sasl_cluster;

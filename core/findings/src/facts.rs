@@ -9,6 +9,9 @@ pub use figures::{Client, DirFigures, Figures, Histogram};
 
 use std::collections::BTreeMap;
 
+/// Brokers and controllers fetch the metadata log twice a second.
+const HEARD_MS: i64 = 3_000;
+
 /// Why a fact is missing: one clause, as in "node 3 does not answer".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unseen(pub String);
@@ -27,6 +30,10 @@ pub struct Facts {
     pub topics: Seen<Vec<Topic>>,
     pub groups: Seen<Vec<Group>>,
     pub quorum: Seen<Quorum>,
+    /// How the question for the quorum's leader ended where there is none; `None`: there is one, or it was not seen.
+    pub no_leader: Option<String>,
+    /// Those that the brokers' settings name, asked only where there is no leader.
+    pub controllers: Seen<Vec<Controller>>,
     /// Partitions that are being reassigned.
     pub reassigning: Seen<Vec<(String, i32)>>,
     pub quotas: Seen<Vec<Quota>>,
@@ -186,6 +193,16 @@ pub struct Voter {
     pub directory: String,
     /// Since it last had all that the leader had; `Ok(None)`: not since this leader was elected.
     pub behind_ms: Seen<Option<i64>>,
+    /// Since it last fetched; `None`: the leader does not tell.
+    pub silent_ms: Option<i64>,
+}
+
+/// A controller, by its address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Controller {
+    pub address: String,
+    /// Whether it takes connections and does something with them.
+    pub answers: Seen<()>,
 }
 
 /// A client quota.
@@ -236,6 +253,17 @@ impl Facts {
     /// Brokers that take part: registered and not fenced.
     pub fn alive(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter().filter(|node| !node.is_fenced)
+    }
+
+    /// Whether the quorum's leader has heard of this broker a moment ago, so that it runs.
+    pub fn is_heard(&self, node: i32) -> bool {
+        let Ok(quorum) = &self.quorum else { return false };
+        let known = quorum.voters.iter().chain(&quorum.observers).find(|known| known.id == node);
+        // A leader that tells no times fences brokers that it does not hear.
+        let tells = quorum.voters.iter().any(|voter| voter.silent_ms.is_some());
+        node == quorum.leader
+            || !tells
+            || known.and_then(|known| known.silent_ms).is_some_and(|ms| ms < HEARD_MS)
     }
 
     /// The racks of the brokers that take part, each once.

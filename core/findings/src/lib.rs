@@ -15,9 +15,9 @@ mod silence;
 mod size;
 
 pub use facts::{
-    Acl, Client, Committed, Config, Configs, Dir, DirFigures, Facts, Features, Figures, Group, GroupKind,
-    Histogram, Member, Node, Offsets, Partition, Quorum, Quota, Replica, Room, Scram, Seen, Source, Topic,
-    Transaction, Unseen, Voter,
+    Acl, Client, Committed, Config, Configs, Controller, Dir, DirFigures, Facts, Features, Figures, Group,
+    GroupKind, Histogram, Member, Node, Offsets, Partition, Quorum, Quota, Replica, Room, Scram, Seen,
+    Source, Topic, Transaction, Unseen, Voter,
 };
 pub use report::{Finding, Gap, Report, Severity};
 pub use rules::{Limit, Limits, RULES, Rule, UnknownLimit, find};

@@ -8,12 +8,14 @@
 //! | `rules/groups.rs` | G: consumer groups |
 //! | `rules/clients.rs` | W: what clients do |
 //! | `rules/nodes.rs` | O, D, N: the machine, disks and network of a node |
+//! | `rules/reach.rs` | C, N: who answers, and who does not |
 //! | `rules/security.rs` | S: who may do what, and how they prove it |
 
 mod clients;
 mod cluster;
 mod groups;
 mod nodes;
+mod reach;
 mod replicas;
 mod security;
 mod topics;
@@ -52,8 +54,12 @@ impl std::fmt::Debug for Rule {
 impl Rule {
     /// The threshold with the rule's own limit in it.
     pub fn threshold_text(&self) -> String {
-        let limit = self.limit.map_or(String::new(), |limit| limit.default.to_string());
-        self.threshold.replace("{}", &limit)
+        self.threshold_with(self.limit.map_or(0.0, |limit| limit.default))
+    }
+
+    /// The threshold with the limit that it was judged by.
+    pub fn threshold_with(&self, limit: f64) -> String {
+        self.threshold.replace("{}", &limit.to_string())
     }
 }
 
@@ -82,6 +88,8 @@ pub const RULES: &[Rule] = &[
     cluster::FENCED,
     cluster::SETTINGS_DIFFER,
     replicas::INTERNAL_SINGLE,
+    reach::NO_LEADER,
+    reach::SILENT,
     nodes::CPU,
     nodes::REQUEST_MEMORY,
     nodes::DESCRIPTORS,
@@ -91,7 +99,7 @@ pub const RULES: &[Rule] = &[
     nodes::OFFLINE_DIR,
     nodes::UNCLEANABLE,
     nodes::SLOWEST_DISK,
-    nodes::UNREACHABLE,
+    reach::UNREACHABLE,
     nodes::CHURN,
     nodes::CONNECTIONS,
     replicas::SINGLE,

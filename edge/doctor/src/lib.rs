@@ -16,7 +16,7 @@ mod print;
 mod scrape;
 
 pub use bench_disk::{DiskBench, Writes, bench_disk};
-pub use look::{Looking, look};
+pub use look::{Looking, Pending, look};
 pub use metrics_page::{NoPage, metrics_page};
 pub use print::{Shown, explanation, json, list, text};
 pub use scrape::{Sample, Scrape};

@@ -1,6 +1,6 @@
 //! A report as text for people and as JSON for programs.
 
-use barnabas_findings::{Facts, Finding, RULES, Report, Rule, Severity, Silence, Silences, find};
+use barnabas_findings::{Facts, Finding, Limits, RULES, Report, Rule, Severity, Silence, Silences, find};
 use serde_json::{Value, json};
 
 /// Findings of one rule that the text shows; JSON has all of them.
@@ -11,12 +11,14 @@ const SHOWN_MAX: usize = 5;
 pub struct Shown<'a> {
     report: &'a Report,
     facts: &'a Facts,
+    limits: &'a Limits,
     findings: Vec<&'a Finding>,
     silenced: Vec<(&'a Finding, &'a Silence)>,
 }
 
 impl<'a> Shown<'a> {
-    pub fn new(facts: &'a Facts, report: &'a Report, silences: &'a Silences) -> Self {
+    /// `limits`: those by which the report was made.
+    pub fn new(facts: &'a Facts, report: &'a Report, limits: &'a Limits, silences: &'a Silences) -> Self {
         let (mut findings, mut silenced) = (Vec::new(), Vec::new());
         for finding in &report.findings {
             match silences.of(finding, facts.now_ms) {
@@ -24,7 +26,7 @@ impl<'a> Shown<'a> {
                 None => findings.push(finding),
             }
         }
-        Self { report, facts, findings, silenced }
+        Self { report, facts, limits, findings, silenced }
     }
 
     /// The worst of what is not silenced.
@@ -115,7 +117,7 @@ pub fn json(shown: &Shown<'_>) -> String {
             "subject": finding.subject,
             "sentence": finding.sentence,
             "evidence": rule.evidence,
-            "threshold": rule.threshold_text(),
+            "threshold": rule.threshold_with(shown.limits.of(rule)),
             "advice": rule.advice,
             "commands": finding.commands,
         })

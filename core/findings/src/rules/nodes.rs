@@ -264,33 +264,6 @@ pub const SLOWEST_DISK: Rule = Rule {
     },
 };
 
-pub const UNREACHABLE: Rule = Rule {
-    id: "N6",
-    name: "An advertised address that cannot be reached",
-    severity: Severity::Critical,
-    evidence: "a connection from here to each address in Metadata",
-    threshold: "no connection; a loopback address beside others that are none",
-    limit: None,
-    advice: "Clients connect to what advertised.listeners says, whatever they began with. Set it to an address that they reach, and start the node again.",
-    command: "advertised.listeners=PLAINTEXT://HOST:PORT",
-    judge: |facts, _, report| {
-        let is_loopback =
-            |node: &Node| node.host == "localhost" || node.host.starts_with("127.") || node.host == "::1";
-        let has_others = facts.alive().any(|node| !is_loopback(node));
-        for node in facts.alive() {
-            let address = format!("{}:{}", node.host, node.port);
-            if let Err(why) = &node.reached {
-                let sentence =
-                    format!("it advertises {address}, which cannot be reached from here: {}", why.0);
-                report.find(subject(node), sentence, Vec::new());
-            } else if has_others && is_loopback(node) {
-                let sentence = format!("it advertises the loopback address {address}");
-                report.find(subject(node), sentence, Vec::new());
-            }
-        }
-    },
-};
-
 pub const CHURN: Rule = Rule {
     id: "N7",
     name: "Connections come and go",

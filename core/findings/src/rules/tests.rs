@@ -48,6 +48,7 @@ fn missing_facts_are_gaps_of_their_rules() {
     facts.topics = Err(missing());
     facts.groups = Err(missing());
     facts.quorum = Err(missing());
+    facts.controllers = Err(missing());
     facts.reassigning = Err(missing());
     facts.acls = Err(missing());
     facts.scram = Err(missing());
@@ -62,8 +63,40 @@ fn missing_facts_are_gaps_of_their_rules() {
     let blind: BTreeSet<&str> = report.gaps.iter().map(|gap| gap.id).collect();
     // An address is tried, not asked for; a broker is fenced or not.
     let seeing: Vec<&str> = RULES.iter().map(|rule| rule.id).filter(|id| !blind.contains(id)).collect();
-    assert_eq!(seeing, ["C11", "N6"]);
+    assert_eq!(seeing, ["C11", "C15", "N6"]);
     assert_eq!(report.findings, []);
+}
+
+/// A node that is gone is no node with a wrong address, and the other way round.
+#[test]
+fn unreachable_node_is_heard_or_gone() {
+    for (silent_ms, gone, wrong) in [(Some(500), 0, 1), (Some(20_000), 1, 0), (None, 1, 0)] {
+        let mut facts = healthy();
+        facts.nodes[2].reached = Err(Unseen("connection refused".to_owned()));
+        facts.quorum.as_mut().expect("a quorum").voters[2].silent_ms = silent_ms;
+        let found = (findings(&facts, "C15").len(), findings(&facts, "N6").len());
+        assert_eq!(found, (gone, wrong), "{silent_ms:?}");
+    }
+    let mut facts = healthy();
+    facts.nodes[0].reached = Err(Unseen("connection refused".to_owned()));
+    for voter in &mut facts.quorum.as_mut().expect("a quorum").voters {
+        voter.silent_ms = None;
+    }
+    assert_eq!(findings(&facts, "N6").len(), 1, "a leader that tells no times fences what it does not hear");
+}
+
+#[test]
+fn lost_quorum_is_critical_whatever_is_known_of_controllers() {
+    let mut facts = healthy();
+    facts.no_leader = Some("it names none".to_owned());
+    let found = findings(&facts, "C14");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].severity, crate::Severity::Critical);
+    assert_eq!(found[0].sentence, "no broker reaches a leader of the metadata quorum (it names none)");
+    facts.controllers = Err(Unseen("no broker shows its settings".to_owned()));
+    let report = examine(&facts, &Limits::default());
+    assert!(report.findings.iter().any(|finding| finding.id == "C14"));
+    assert!(report.gaps.iter().any(|gap| gap.id == "C14"));
 }
 
 #[test]

@@ -1,13 +1,11 @@
-//! What belongs to the cluster as a whole: quorum, reassignments, quotas, ACLs, SCRAM credentials, transactions.
+//! What belongs to the cluster as a whole: reassignments, quotas, ACLs, SCRAM credentials, transactions.
 
 use super::ask::{Asker, checked};
 use barnabas_base::ErrorCode;
-use barnabas_findings::{Acl, Quorum, Quota, Scram, Seen, Transaction, Unseen, Voter};
+use barnabas_findings::{Acl, Quota, Scram, Seen, Transaction, Unseen};
 use barnabas_security::{Operation, Permission, ResourceType};
-use barnabas_wire::messages::describe_quorum_request::{PartitionData, TopicData};
-use barnabas_wire::messages::describe_quorum_response::ReplicaState;
 use barnabas_wire::messages::{
-    DescribeAclsRequest, DescribeClientQuotasRequest, DescribeQuorumRequest, DescribeTransactionsRequest,
+    DescribeAclsRequest, DescribeClientQuotasRequest, DescribeTransactionsRequest,
     DescribeUserScramCredentialsRequest, ListPartitionReassignmentsRequest, ListTransactionsRequest,
 };
 
@@ -16,38 +14,10 @@ const ANY: i8 = 1;
 /// A pattern type: the beginning of a name.
 const PREFIXED: i8 = 4;
 
-pub async fn quorum(asker: &mut Asker) -> Seen<Quorum> {
-    let partitions = vec![PartitionData { partition_index: 0, ..Default::default() }];
-    let topic = TopicData { topic_name: "__cluster_metadata".into(), partitions, ..Default::default() };
-    let request = DescribeQuorumRequest { topics: vec![topic], ..Default::default() };
-    let answer = asker.ask_any(|_| request.clone()).await?;
-    let what = "the metadata quorum";
-    checked(what, answer.error_code, answer.error_message.as_deref())?;
-    let partition = answer.topics.first().and_then(|topic| topic.partitions.first());
-    let partition = partition.ok_or_else(|| Unseen(format!("{what}: nothing was told")))?;
-    checked(what, partition.error_code, partition.error_message.as_deref())?;
-    let leader = partition.current_voters.iter().find(|voter| voter.replica_id == partition.leader_id);
-    let newest = leader.map_or(-1, |leader| leader.last_caught_up_timestamp);
-    let voter = |state: &ReplicaState| Voter {
-        id: state.replica_id,
-        directory: state.replica_directory_id.to_string(),
-        behind_ms: match (newest, state.last_caught_up_timestamp) {
-            // DescribeQuorum 0 has no times.
-            (..0, _) => Err(Unseen(format!("{what}: no times were told"))),
-            (_, ..0) => Ok(None),
-            (newest, last) => Ok(Some((newest - last).max(0))),
-        },
-    };
-    Ok(Quorum {
-        leader: partition.leader_id,
-        voters: partition.current_voters.iter().map(voter).collect(),
-        observers: partition.observers.iter().map(voter).collect(),
-    })
-}
-
 pub async fn reassigning(asker: &mut Asker) -> Seen<Vec<(String, i32)>> {
     let request =
         ListPartitionReassignmentsRequest { topics: None, timeout_ms: 10_000, ..Default::default() };
+    let _waiting = asker.pending.begin("the controller (ListPartitionReassignments)".to_owned());
     let answer = asker.cluster.ask_controller(|_| request.clone()).await;
     let answer = answer.map_err(|error| Unseen(format!("reassignments: {error}")))?;
     checked("reassignments", answer.error_code, answer.error_message.as_deref())?;

@@ -9,6 +9,7 @@ use barnabas_wire::messages::{
     ApiVersionsRequest, DescribeClusterRequest, DescribeConfigsRequest, DescribeLogDirsRequest,
     MetadataResponse,
 };
+use tokio::task::JoinSet;
 
 /// DescribeConfigs' type of a broker.
 const BROKER: i8 = 4;
@@ -59,8 +60,27 @@ pub async fn brokers(asker: &mut Asker, metadata: &MetadataResponse) -> Vec<Brok
     brokers
 }
 
+/// What each broker says of itself, all asked side by side.
+pub async fn nodes(asker: &mut Asker, brokers: Vec<Broker>) -> Vec<Node> {
+    let mut asked = JoinSet::new();
+    for broker in brokers {
+        let mut fork = asker.fork();
+        asked.spawn(async move {
+            let node = node(&mut fork, &broker).await;
+            (node, fork)
+        });
+    }
+    let mut nodes = Vec::new();
+    for (node, fork) in asked.join_all().await {
+        asker.join(fork);
+        nodes.push(node);
+    }
+    nodes.sort_by_key(|node| node.id);
+    nodes
+}
+
 /// What a broker says of itself. A fenced one is not asked.
-pub async fn node(asker: &mut Asker, broker: &Broker) -> Node {
+async fn node(asker: &mut Asker, broker: &Broker) -> Node {
     let missing = || Unseen(format!("node {} is fenced", broker.id));
     let mut node = Node {
         id: broker.id,

@@ -6,16 +6,19 @@ mod size;
 
 use crate::command_line::args::{number, switch, text, texts, value, values};
 use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};
-use crate::{ToolError, block_on, say};
-use barnabas_client::{Cluster, ClusterConfig};
-use barnabas_doctor::{Looking, Shown, explanation, json, list, look};
-use barnabas_findings::{Limits, Severity, Silences, examine, find};
+use crate::{ToolError, block_on, say, tell};
+use barnabas_client::{ClientError, Cluster, ClusterConfig};
+use barnabas_doctor::{Looking, Pending, Shown, explanation, json, list, look};
+use barnabas_findings::{Facts, Limits, Severity, Silences, examine, find};
 use clap::{Arg, ArgMatches};
+use std::pin::pin;
 use std::time::Duration;
 
 const INTERVAL_S: f64 = 10.0;
 /// A node that does not answer within this time is "not seen", unless the file of the client says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// What takes longer is said.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// The exit code of findings: 1 stays for a doctor that could not look.
 const FOUND: u8 = 2;
 
@@ -68,16 +71,42 @@ fn examine_cluster(matches: &ArgMatches) -> Result<(), ToolError> {
     if config.request_timeout == ClusterConfig::new("", "").request_timeout {
         config.request_timeout = TIMEOUT;
     }
-    let looking = Looking { interval: Duration::from_secs_f64(interval), connect: connect(matches, &config) };
-    let facts = block_on(async { Ok(look(Cluster::new(config), &looking).await?) })?;
+    let (interval, pending) = (Duration::from_secs_f64(interval), Pending::default());
+    let looking = Looking { interval, connect: connect(matches, &config), pending: pending.clone() };
+    let facts = block_on(async {
+        let say = |words: &str| tell(&format!("doctor: waiting for {words}"));
+        Ok(telling(look(Cluster::new(config), &looking), &pending, PATIENCE, say).await?)
+    })?;
     let report = examine(&facts, &limits);
-    let shown = Shown::new(&facts, &report, &silences);
+    let shown = Shown::new(&facts, &report, &limits, &silences);
     let words = if matches.get_flag("json") { json(&shown) } else { barnabas_doctor::text(&shown) };
     say(&words)?;
     let fails = text(matches, "fail-on").and_then(Severity::parse);
     match fails.zip(shown.worst()) {
         Some((least, worst)) if worst >= least => Err(ToolError::Code(FOUND)),
         _ => Ok(()),
+    }
+}
+
+/// `looking`, and meanwhile what takes longer than `patience`, each once.
+async fn telling(
+    looking: impl Future<Output = Result<Facts, ClientError>>,
+    pending: &Pending,
+    patience: Duration,
+    mut say: impl FnMut(&str),
+) -> Result<Facts, ClientError> {
+    let mut looking = pin!(looking);
+    let mut said = String::new();
+    loop {
+        tokio::select! {
+            biased;
+            facts = &mut looking => return facts,
+            () = tokio::time::sleep(patience / 4) => {}
+        }
+        if let Some(words) = pending.longer_than(patience).filter(|words| *words != said) {
+            say(&words);
+            said = words;
+        }
     }
 }
 
@@ -129,6 +158,22 @@ mod tests {
         }
         let taken = limits(&matches(&["--threshold", "c3=20"])).expect("a limit");
         assert_eq!(taken.of(find("C3").expect("a rule")), 20.0);
+    }
+
+    #[tokio::test]
+    async fn silent_node_is_named_while_it_is_waited_for() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let mut config = ClusterConfig::new(&listener.local_addr().expect("bound").to_string(), "test");
+        config.request_timeout = Duration::from_millis(300);
+        let pending = Pending::default();
+        let looking = Looking { interval: Duration::ZERO, connect: String::new(), pending: pending.clone() };
+        let mut said = Vec::new();
+        let patience = Duration::from_millis(20);
+        let looked = telling(look(Cluster::new(config), &looking), &pending, patience, |words| {
+            said.push(words.to_owned());
+        });
+        assert!(looked.await.is_err(), "no node answers");
+        assert_eq!(said, ["any node (Metadata)"]);
     }
 
     #[test]

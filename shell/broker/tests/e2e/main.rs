@@ -56,6 +56,7 @@ mod long_answers;
 mod long_lists;
 mod long_names;
 mod long_texts;
+mod lost_quorum;
 mod lost_segments;
 mod memory;
 mod mended_replicas;

@@ -8,7 +8,8 @@ use crate::facts::{
 pub const NOW_MS: i64 = 1_800_000_000_000;
 
 pub fn healthy() -> Facts {
-    let voter = |id: i32| Voter { id, directory: format!("dir-{id}"), behind_ms: Ok(Some(0)) };
+    let voter =
+        |id: i32| Voter { id, directory: format!("dir-{id}"), behind_ms: Ok(Some(0)), silent_ms: Some(100) };
     Facts {
         connect: "--bootstrap-server h:1".to_owned(),
         now_ms: NOW_MS,
@@ -17,6 +18,8 @@ pub fn healthy() -> Facts {
         topics: Ok(vec![topic("orders", 3)]),
         groups: Ok(vec![group()]),
         quorum: Ok(Quorum { leader: 1, voters: (1..=3).map(voter).collect(), observers: Vec::new() }),
+        no_leader: None,
+        controllers: Ok(Vec::new()),
         reassigning: Ok(Vec::new()),
         quotas: Ok(Vec::new()),
         acls: Ok(Vec::new()),

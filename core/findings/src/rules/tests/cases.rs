@@ -4,6 +4,7 @@ mod clients;
 mod cluster;
 mod groups;
 mod nodes;
+mod reach;
 mod topics;
 
 use crate::facts::Facts;
@@ -17,7 +18,7 @@ pub struct Case {
 }
 
 pub fn all() -> Vec<Case> {
-    [cluster::CASES, topics::CASES, groups::CASES, clients::CASES, nodes::CASES]
+    [cluster::CASES, topics::CASES, groups::CASES, clients::CASES, nodes::CASES, reach::CASES]
         .into_iter()
         .flatten()
         .map(|case| Case { ..*case })

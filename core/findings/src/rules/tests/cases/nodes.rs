@@ -1,7 +1,7 @@
 //! O, D, N.
 
 use super::Case;
-use crate::facts::{Dir, DirFigures, Histogram, Room, Unseen};
+use crate::facts::{Dir, DirFigures, Histogram, Room};
 use crate::rules::tests::build::figures_of;
 
 fn slow(path: &str, seconds: f64) -> Vec<DirFigures> {
@@ -93,18 +93,6 @@ pub const CASES: &[Case] = &[
         id: "D14",
         plant: |facts| figures_of(facts, 2).dirs = slow("/data", 0.05),
         sentences: &["node 3: p99 of its synced writes is 50.0 ms, that of the median node 5.0 ms"],
-        commands: &[],
-    },
-    Case {
-        id: "N6",
-        plant: |facts| {
-            facts.nodes[0].reached = Err(Unseen("connection refused".to_owned()));
-            facts.nodes[1].host = "localhost".to_owned();
-        },
-        sentences: &[
-            "node 1: it advertises 10.0.0.1:9092, which cannot be reached from here: connection refused",
-            "node 2: it advertises the loopback address localhost:9092",
-        ],
         commands: &[],
     },
     Case {

@@ -13,7 +13,7 @@ const HEAD: &str = "\
 `barnabas doctor --bootstrap-server HOST:PORT` looks at a cluster twice, some seconds apart (`--interval`), and prints what is wrong: the figure, why it matters, and the command that mends it.
 It reads only. It works on one node, on a cluster, and on Apache Kafka clusters through Kafka's protocol. What it could not see is listed as \"not seen\" and never counts as fine:
 the figures of a node's metrics come from Barnabas nodes alone, and an answer that the user may not have is missing too. Nodes are asked side by side, and none is waited for
-longer than 5 s (`request.timeout.ms` of the client's file): one that does not answer is not asked again. What takes longer than 3 s is said on standard error.
+longer than 5 s (`request.timeout.ms` of the client's file): one that does not answer is not asked again. The doctor names what takes longer than 3 s on standard error.
 
 | flag | effect |
 |---|---|

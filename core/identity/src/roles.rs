@@ -1,13 +1,13 @@
 //! Whether `process.roles` fits what the node's directories were formatted and used for.
 //!
 //! meta.properties names no role, so nothing is refused here: as with Kafka the node starts, and one that finds no
-//! leader of the metadata quorum waits. What will keep it waiting, or lies there unused, is said at the start.
+//! leader of the metadata quorum waits. The start names what will keep it waiting, and what stays unused.
 //!
 //! | formatted or used as | `process.roles` | said |
 //! |---|---|---|
 //! | the only voter (`--standalone`) | `broker` | ERROR: the cluster has no controller |
 //! | one of several voters | `broker` | WARN: the quorum counts on a voter that does not run |
-//! | a broker, or `--no-initial-controllers` | with `controller`, no other controller named | ERROR: there is no voter |
+//! | a broker, or `--no-initial-controllers` | with `controller`, no other one named | ERROR: there is no voter |
 //! | the same | with `controller`, others named | INFO: it follows until it is added |
 //! | a broker that holds partitions | `controller` | WARN: they are not served |
 //!

@@ -42,8 +42,8 @@ pub struct ConsumerConfig {
     pub bytes_max: i32,
     pub partition_bytes_max: i32,
     pub bytes_min: i32,
-    /// What a batch may inflate to. One that inflates to more is an error of [`Consumer::poll`]. Kafka's consumer has no
-    /// such limit: it inflates record by record.
+    /// What a batch may inflate to. One that inflates to more is an error of [`Consumer::poll`]. Kafka's consumer has
+    /// no such limit: it inflates record by record.
     pub inflated_bytes_max: usize,
     /// How long a leader may hold a fetch back that finds less than `bytes_min`.
     pub wait_max: Duration,

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn want_of_a_leader_is_told_from_other_refusals() {
+    fn want_of_a_leader_differs_from_other_refusals() {
         let told = read(&answer(1, ErrorCode::RequestTimedOut.code(), 0));
         assert_eq!(told.no_leader.as_deref(), Some("DescribeQuorum: REQUEST_TIMED_OUT"));
         assert!(told.quorum.is_err());

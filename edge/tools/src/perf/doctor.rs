@@ -17,7 +17,7 @@ use std::time::Duration;
 const INTERVAL_S: f64 = 10.0;
 /// A node that does not answer within this time is "not seen", unless the file of the client says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// What takes longer is said.
+/// What takes longer is named.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// The exit code of findings: 1 stays for a doctor that could not look.
 const FOUND: u8 = 2;

@@ -2,7 +2,7 @@
 
 use super::Rule;
 use super::words::count;
-use crate::facts::{Controller, Facts, Node};
+use crate::facts::{Controller, Node};
 use crate::report::Severity;
 
 pub const NO_LEADER: Rule = Rule {

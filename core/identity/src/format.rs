@@ -159,10 +159,12 @@ fn write_beginning(
 /// listens.
 pub fn voter(config: &NodeConfig, directory: DirectoryId, machine: Machine<'_>) -> Voter {
     let known = config.static_voters.iter().find(|voter| voter.id == config.node_id);
-    let endpoints = config.listeners.all.iter().filter(|listener| listener.is_controller).enumerate();
-    let endpoints = endpoints.map(|(at, listener)| {
+    // An address in `controller.quorum.voters` is of the listener that members use among themselves.
+    let dialled = config.listeners.controller_names.first();
+    let endpoints = config.listeners.all.iter().filter(|listener| listener.is_controller);
+    let endpoints = endpoints.map(|listener| {
         let endpoint = &listener.endpoint;
-        let (host, port) = match known.filter(|_| at == 0) {
+        let (host, port) = match known.filter(|_| dialled == Some(&endpoint.listener)) {
             Some(voter) => (voter.host.clone(), voter.port),
             None if endpoint.host.is_empty() => (Text::from(default_host(config, machine)), endpoint.port),
             None => (Text::from(endpoint.host.as_str()), endpoint.port),

@@ -22,6 +22,7 @@ pub mod k82_update_raft_voter;
 
 use barnabas_base::{BrokerId, ErrorCode, LeaderEpoch, Text, name};
 use barnabas_wire::Str;
+use std::sync::Arc;
 
 use super::message::{Head, Response};
 use crate::voters::VoterEndpoint;
@@ -30,11 +31,25 @@ use crate::voters::VoterEndpoint;
 #[derive(Debug, Clone)]
 pub struct Here {
     pub cluster_id: Text,
-    /// The listener that members use among themselves: answers name hosts and ports without one.
+    /// The listener that members use among themselves: answers name hosts and ports without one. Of a request that came
+    /// in: the listener that it came in by, see [`Here::at`].
     pub listener: Text,
 }
 
 impl Here {
+    /// What a request is read and answered against that came in by `listener`: its sender can reach that listener, and
+    /// may know no other. They differ while a cluster moves from one controllers' listener to another.
+    ///
+    /// # Source
+    /// Kafka `KafkaRaftClient`, `RaftRequest.Inbound.listenerName`.
+    #[must_use]
+    pub fn at(self: Arc<Self>, listener: &str) -> Arc<Self> {
+        if *self.listener == *listener {
+            return self;
+        }
+        Arc::new(Self { cluster_id: self.cluster_id.clone(), listener: Text::from(listener) })
+    }
+
     /// A request may leave out its cluster; one that names another went astray.
     fn is_other_cluster(&self, asked: Option<&Str>) -> bool {
         asked.is_some_and(|asked| asked.as_str() != &*self.cluster_id)

@@ -32,7 +32,9 @@ use std::sync::Arc;
 
 /// Starts what is the controller's; gives back what is answered as on any listener.
 pub fn start(call: Call, body: RequestBody) -> Result<Started, (Call, RequestBody)> {
-    let here = call.session.node.peers.controller.here();
+    let node = &call.session.node;
+    let listener = &node.identity.listeners[call.session.listener].0.endpoint.listener;
+    let here = node.peers.controller.here().at(listener.as_str());
     let asked = identity_mismatch::cluster_of(&body);
     let version = call.version;
     macro_rules! member {

@@ -9,7 +9,7 @@ use barnabas_base::{DirectoryId, Uuid};
 use barnabas_wire::messages::update_features_request::FeatureUpdateKey;
 use barnabas_wire::messages::{
     AddRaftVoterRequest, ApiVersionsRequest, DescribeClusterRequest, RemoveRaftVoterRequest, ResponseBody,
-    UnregisterControllerRequest, UpdateFeaturesRequest, add_raft_voter_request,
+    UnregisterControllerRequest, UpdateFeaturesRequest, VoteRequest, add_raft_voter_request, vote_request,
 };
 use std::collections::BTreeMap;
 
@@ -20,6 +20,39 @@ fn raise_level(client: &mut Client, validate_only: bool) -> (i16, String) {
         UpdateFeaturesRequest { feature_updates: vec![update], validate_only, ..Default::default() };
     let ResponseBody::UpdateFeatures(response) = client.call(request, 2) else { panic!("another") };
     (response.error_code, response.error_message.unwrap_or_default().to_string())
+}
+
+/// Ports at which the quorum's leader is reached, as the answer to a vote says that comes too late.
+fn leader_ports(controller_port: u16) -> Vec<u16> {
+    let partition = vote_request::PartitionData { replica_id: 2, ..Default::default() };
+    let topic = vote_request::TopicData {
+        topic_name: "__cluster_metadata".into(),
+        partitions: vec![partition],
+        ..Default::default()
+    };
+    let request = VoteRequest { voter_id: -1, topics: vec![topic], ..Default::default() };
+    let mut client = Client::try_connect(controller_port).expect("connects");
+    let ResponseBody::Vote(response) = client.call(request, 1) else { panic!("another") };
+    assert_eq!(response.topics[0].partitions[0].leader_id, 1, "{response:?}");
+    response.node_endpoints.iter().map(|node| node.port).collect()
+}
+
+/// A cluster moves to another controllers' listener node by node: those that have not moved connect to the old one.
+#[test]
+fn leader_is_named_on_the_listener_that_was_asked() {
+    let (port, old, new) = (free_port(), free_port(), free_port());
+    let more = std::format!(
+        "listeners=PLAINTEXT://127.0.0.1:{port},OLD://127.0.0.1:{old},NEW://127.0.0.1:{new}\n\
+         controller.listener.names=NEW,OLD\n\
+         listener.security.protocol.map=PLAINTEXT:PLAINTEXT,NEW:PLAINTEXT,OLD:PLAINTEXT\n\
+         controller.quorum.voters=1@127.0.0.1:{new}"
+    );
+    let ports = (port, new);
+    let mut node = prepared(None, 1, "broker,controller", ports, &random_uuid(), &more, &[]);
+    node.launch();
+    assert_eq!(leader_ports(new), [new]);
+    assert_eq!(leader_ports(old), [old]);
+    assert!(node.stop().success(), "{}", node.log());
 }
 
 /// The level of `kraft.version` that clients are shown; 0 is not shown.

@@ -58,6 +58,21 @@ fn votes() {
 }
 
 #[test]
+fn answer_names_the_listener_that_was_asked() {
+    let other = VoterEndpoint { listener: Text::from("SECURE"), host: Text::from("c1"), port: 9095 };
+    let head = Head { endpoints: vec![endpoint(), other], ..head() };
+    let answer = Response::Vote { head, granted: false };
+    let said = |listener: &str| {
+        let here = Arc::new(here()).at(listener);
+        k52_vote::respond(&answer, &here, 1).node_endpoints.iter().map(|node| node.port).collect::<Vec<_>>()
+    };
+    assert_eq!(said("CONTROLLER"), [9093]);
+    assert_eq!(said("SECURE"), [9095]);
+    // Its sender has the voters' addresses.
+    assert_eq!(said("THIRD"), [0_u16; 0]);
+}
+
+#[test]
 fn epochs() {
     for version in 0..=1 {
         let named = version >= 1;

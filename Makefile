@@ -90,6 +90,10 @@ connect-story: ## Kafka Connect, exactly once: file, topic, mirror, file, with w
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/stories/run connect $(ARGS)
 
+security-story: ## a plaintext cluster of three under load becomes TLS, SCRAM and ACLs, then every certificate and password is replaced (3 minutes; ARGS="--quick")
+	@$(CARGO) build --release --locked -p barnabas -p barnabas-issuer
+	@lab/compat/stories/run security $(ARGS)
+
 bridge-story: ## a queue of Apache Artemis, a topic, another queue, through 30 kills -9 of bridge, node and Artemis (3 minutes; ARGS="--quick")
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bridge/run $(ARGS)
@@ -181,4 +185,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster binary dist dist-test install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: telemetry attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage http-test console-test doctor-test bridge-story
+.PHONY: telemetry attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage http-test console-test doctor-test bridge-story security-story

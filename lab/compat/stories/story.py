@@ -18,6 +18,8 @@ from harness.process import kill_all, spawn
 from harness.server import SMALL_JVM, Apache, Barnabas
 
 VERSIONS = ("4.4.0", "4.3.1")
+# A claim that cannot be tried here.
+SKIPPED = object()
 
 
 class Failed(Exception):
@@ -174,10 +176,11 @@ def until(asked, what, within=120, every=0.05):
 
 
 def told(name, options, tell):
-    """Runs a story: `tell(directory)` answers with (the line to quote, {claim: whether it held}). The exit code."""
+    """Runs a story: `tell(directory)` answers with (the line to quote, {claim: whether it held, or SKIPPED}). The exit code."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(130))
-    directory = Path(tempfile.mkdtemp(prefix=f"barnabas-{name}-"))
+    slug = name.replace(" ", "-")
+    directory = Path(tempfile.mkdtemp(prefix=f"barnabas-{slug}-"))
     line, claims = "", {}
     try:
         line, claims = tell(directory)
@@ -191,17 +194,21 @@ def told(name, options, tell):
         kill_all()
         wrong = [claim for claim, held in claims.items() if not held]
         if options.keep or wrong:
-            kept = fetch.CACHE / "logs" / name
+            kept = fetch.CACHE / "logs" / slug
             shutil.rmtree(kept, ignore_errors=True)
             kept.mkdir(parents=True)
             for path in directory.rglob("*.log"):
-                if "data" not in path.relative_to(directory).parts:
-                    shutil.copy(path, kept / path.name)
+                place = path.relative_to(directory)
+                if "data" not in place.parts:
+                    shutil.copy(path, kept / "-".join(place.parts))
             print(f"{name}: logs are kept in {os.path.relpath(kept, fetch.REPOSITORY)}" + (f", all in {directory}" if options.keep else ""))
         if not options.keep:
             shutil.rmtree(directory, ignore_errors=True)
     for claim in wrong:
         print(f"{name}: did not hold: {claim}")
+    skipped = [claim for claim, held in claims.items() if held is SKIPPED]
+    for claim in skipped:
+        print(f"{name}: skipped: {claim}")
     print(f"{name}: {line}")
-    print(f"{len(claims) - len(wrong)} passed, {len(wrong)} failed, 0 skipped")
+    print(f"{len(claims) - len(wrong) - len(skipped)} passed, {len(wrong)} failed, {len(skipped)} skipped")
     return 1 if wrong else 0

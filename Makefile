@@ -102,7 +102,7 @@ chaos: ## three nodes in network namespaces, Java, librdkafka, franz-go, faults,
 	@$(CARGO) build --release --locked -p barnabas -p barnabas-history
 	@MINUTES=$(MINUTES) QUICK=$(QUICK) PEER=$(PEER) SEED=$(SEED) NODES=$(NODES) lab/compat/history/run $(ARGS)
 
-mixed: ## Apache Kafka's brokers and controllers and ours in one cluster, all under load, all compared (15 minutes; QUICK=1: two)
+mixed: ## Apache Kafka's brokers and controllers and ours in one cluster, all under load, all compared (20 minutes; QUICK=1: two; ARGS=--security: TLS and logins between them, four)
 	@$(CARGO) build --release --locked -p barnabas
 	@QUICK=$(QUICK) lab/compat/mixed/run $(ARGS)
 

@@ -1,7 +1,7 @@
 """`make mixed`: Apache Kafka's brokers and controllers and ours in one cluster, on loopback; everything under load, everything read back.
 
-Six parts (parts.py, voters.py), each a cluster of its own, each ends in what was compared. One line to quote for each part, and a count. `--quick`
-(or QUICK=1) is one short story of all of it.
+Seven parts (parts.py, voters.py), each a cluster of its own, each ends in what was compared. One line to quote for each part, and a count. `--quick`
+(or QUICK=1) is one short story of all of it; `--security` is the part with TLS and logins between the nodes.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from harness.process import spawn
 from harness.server import SMALL_JVM, java_words
 
 from .nodes import Failed, Makes
-from .parts import PARTS, QUICK
+from .parts import GUARDED, PARTS, QUICK
 from .stage import Stage
 
 HERE = Path(__file__).resolve().parent
@@ -30,6 +30,7 @@ HERE = Path(__file__).resolve().parent
 def arguments(words):
     parser = argparse.ArgumentParser(prog="lab/compat/mixed/run", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one short story")
+    parser.add_argument("--security", action="store_true", help="one story with TLS and logins between the nodes")
     parser.add_argument("--only", help="parts whose title holds one of these words, with commas")
     parser.add_argument("--binary", help="the barnabas program")
     parser.add_argument("--keep", action="store_true", help="keep data and logs (logs of a part that fails are kept anyway)")
@@ -100,10 +101,10 @@ def main(options):
         return Client(java_words(classpath, "Mixed", cluster.bootstrap(), heap="384m", flags=SMALL_JVM), log)
 
     show(f"Apache Kafka {makes.version}")
-    parts = QUICK if options.quick else PARTS
+    parts = GUARDED if options.security else QUICK if options.quick else {**PARTS, **GUARDED}
     if options.only:
         wanted = options.only.split(",")
-        parts = {title: part for title, part in {**PARTS, **QUICK}.items() if any(word in title for word in wanted)}
+        parts = {title: part for title, part in {**PARTS, **GUARDED, **QUICK}.items() if any(word in title for word in wanted)}
     passed, wrong = 0, []
     for index, (title, part) in enumerate(parts.items(), 1):
         show(f"-- {title}")

@@ -3,6 +3,9 @@
 A node's file is written for whoever reads it next; a directory is formatted by whoever starts on it first, or by the other make (`crossed`).
 Voters stand in every file (`static`), or in the log: all from the beginning (`dynamic`: --initial-controllers), or the first alone, and the
 others join by themselves (`joining`: --standalone, --no-initial-controllers, KIP-1186). A node ends by its process id.
+
+In a cluster that is `guarded` nodes connect to each other by TLS with a login: brokers by SCRAM-SHA-512, controllers by PLAIN (they must reach each other before
+they know a user). Clients come in by PLAINTEXT as before, and the rig asks controllers by another listener.
 """
 
 import shutil
@@ -15,6 +18,8 @@ from harness.ask import metadata_answers
 from harness.ports import free_port
 from harness.process import NodeProcess
 from harness.server import SMALL_JVM, format_directory, java_words, write_properties
+from security.nodes import MODULES
+from security.tls import Authority
 
 OURS, APACHE = "Barnabas", "Apache Kafka"
 OTHER = {OURS: APACHE, APACHE: OURS}
@@ -22,6 +27,8 @@ OTHER = {OURS: APACHE, APACHE: OURS}
 RELEASE = "4.3"
 # What is waited for takes seconds. On a machine that is busy with much else it is given more than was said.
 PATIENCE = 3
+# What nodes of a guarded cluster log in with.
+USER, PASSWORD = "node", "node-secret"
 
 
 class Failed(Exception):
@@ -76,6 +83,10 @@ class Node(NodeProcess):
         self.place.mkdir(parents=True)
         self.data, self.log = self.place / "data", self.place / "node.log"
         self.port, self.controller_port = free_port(), free_port()
+        # Where the rig asks a controller.
+        self.asked_port, self.broker_port = self.controller_port, None
+        if cluster.authority is not None:
+            self.asked_port, self.broker_port, self.pair = free_port(), free_port(), cluster.authority.issue(f"node-{number}", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")
         self.own, self.flags, self.formatter = {}, [], None
 
     def __str__(self):
@@ -95,7 +106,23 @@ class Node(NodeProcess):
             "process.roles": self.roles, "node.id": self.number, "listeners": ",".join(listeners), "advertised.listeners": ",".join(listeners),
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT", "controller.listener.names": "CONTROLLER",
             "log.dirs": self.data, **({"inter.broker.listener.name": "PLAINTEXT"} if self.is_broker else {}),
-            **self.cluster.quorum(), **self.cluster.settings, **self.own,
+            **self.cluster.quorum(), **self.cluster.settings, **(self.guard(listeners) if self.cluster.authority else {}), **self.own,
+        }
+
+    def guard(self, listeners):
+        """What a guarded cluster's node has besides, or in place of what others have."""
+        listeners = listeners + [f"BROKERS://127.0.0.1:{self.broker_port}"] * self.is_broker + [f"ASKED://127.0.0.1:{self.asked_port}"] * self.is_controller
+        login = f'username="{USER}" password="{PASSWORD}"'
+        return {
+            "listeners": ",".join(listeners), "advertised.listeners": ",".join(listeners), "controller.listener.names": "CONTROLLER,ASKED",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_SSL,BROKERS:SASL_SSL,ASKED:PLAINTEXT",
+            **({"inter.broker.listener.name": "BROKERS"} if self.is_broker else {}),
+            "ssl.keystore.type": "PEM", "ssl.keystore.location": self.pair.store, "ssl.truststore.type": "PEM", "ssl.truststore.location": self.pair.authority,
+            "listener.name.brokers.sasl.enabled.mechanisms": "SCRAM-SHA-512", "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+            "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512", "sasl.mechanism.controller.protocol": "PLAIN",
+            "listener.name.brokers.scram-sha-512.sasl.jaas.config": f"{MODULES}scram.ScramLoginModule required {login};",
+            "listener.name.controller.plain.sasl.jaas.config": f'{MODULES}plain.PlainLoginModule required {login} user_{USER}="{PASSWORD}";',
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer", "super.users": f"User:{USER};User:ANONYMOUS",
         }
 
     def write(self):
@@ -137,9 +164,10 @@ class Node(NodeProcess):
 class Cluster:
     """Nodes {number: (make, roles)}. `voters` and `crossed`: see above; `release`: the levels that it begins with."""
 
-    def __init__(self, makes, place, layout, voters="static", settings=None, crossed=False, release=RELEASE):
+    def __init__(self, makes, place, layout, voters="static", settings=None, crossed=False, release=RELEASE, guarded=False):
         self.makes, self.place, self.voters, self.release = makes, Path(place), voters, release
         self.place.mkdir(parents=True)
+        self.authority = Authority(self.place / "authority", "authority") if guarded else None
         self.id = subprocess.run([makes.binary, "storage", "random-uuid"], capture_output=True, text=True, check=True).stdout.strip()
         self.settings = {
             "min.insync.replicas": 2, "default.replication.factor": 3, "offsets.topic.replication.factor": 3, "offsets.topic.num.partitions": 4,
@@ -162,6 +190,9 @@ class Cluster:
             for place, node in enumerate(self.controllers()):
                 node.flags = ["--no-initial-controllers"] if place else ["--standalone"]
                 node.own = {"controller.quorum.auto.join.enable": "true"}
+        if guarded:
+            for node in self.nodes.values():
+                node.flags = [*node.flags, "--add-scram", f"SCRAM-SHA-512=[name={USER},password={PASSWORD}]"]
 
     def uuid(self):
         return subprocess.run([self.makes.binary, "storage", "random-uuid"], capture_output=True, text=True, check=True).stdout.strip()

@@ -3,7 +3,9 @@
 What is checked in all of them: stage.py. Those in which the quorum's members and levels change: voters.py.
 """
 
-from .nodes import APACHE, OURS
+from harness.ask import metadata_answers
+
+from .nodes import APACHE, OURS, Failed
 from .stage import RATE
 from .voters import change_voters, formatted, pass_to
 
@@ -111,6 +113,32 @@ def short(stage):
     stage.finish()
 
 
+def guarded(stage):
+    """TLS with a login between Apache's node and ours: each make leads the quorum, leads partitions, is killed and comes back; one node handed over and back."""
+    layout = {1: (APACHE, "broker,controller"), 2: (OURS, "broker,controller"), 3: (OURS, "broker,controller")}
+    patience = {"controller.quorum.fetch.timeout.ms": 6000}
+    stage.raise_cluster(layout, own={2: patience, 3: patience}, guarded=True)
+    nodes = stage.cluster.nodes
+    stage.await_in_sync()
+    for node in nodes.values():
+        for name, port in (("BROKERS", node.broker_port), ("CONTROLLER", node.controller_port)):
+            if metadata_answers(port, 5):
+                raise Failed(f"{node} answers on {name} in plaintext, without a login")
+    stage.say("no listener among the nodes answers in plaintext")
+    stage.create("m", 2, "@1", "min.insync.replicas=1")
+    stage.begin("m", 100)
+    stage.move("m", [2])
+    stage.move("m", [1])
+    for number in (1, 2):
+        leader = pass_to(stage, [nodes[number]], 12)
+        stage.create(f"by-{number}", 3, 3)
+        stage.say(f"{leader} leads the quorum: topic by-{number} made")
+        stage.kill(leader)
+    stage.replace(nodes[1], OURS)
+    stage.replace(nodes[1], APACHE)
+    stage.finish()
+
+
 PARTS = {
     "an Apache broker beside two of ours on our controllers": apache_beside_ours,
     "one of ours beside two of Apache's on theirs": ours_beside_apache,
@@ -119,4 +147,5 @@ PARTS = {
     "directories that one make formatted and the other uses; levels up and down": formatted,
     "a whole Apache cluster taken over node by node, and given back": take_over,
 }
+GUARDED = {"Apache's and ours, TLS and logins between them": guarded}
 QUICK = {"Apache's and ours in one cluster, in short": short}

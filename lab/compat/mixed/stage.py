@@ -69,7 +69,7 @@ class Stage:
     def leader(self):
         """Who leads the quorum, as the controllers themselves say: brokers may be waiting for one that says nothing any more."""
         running = [node for node in self.cluster.controllers() if node.is_alive() and not node.paused]
-        said = [found for node in running if (found := quorum_leader(node.controller_port))]
+        said = [found for node in running if (found := quorum_leader(node.asked_port))]
         return self.cluster.nodes.get(max(said, key=lambda each: each[1])[0]) if said else None
 
     def who_leads(self):

@@ -4,8 +4,8 @@ A node's file is written for whoever reads it next; a directory is formatted by 
 Voters stand in every file (`static`), or in the log: all from the beginning (`dynamic`: --initial-controllers), or the first alone, and the
 others join by themselves (`joining`: --standalone, --no-initial-controllers, KIP-1186). A node ends by its process id.
 
-In a cluster that is `guarded` nodes connect to each other by TLS with a login: brokers by SCRAM-SHA-512, controllers by PLAIN (they must reach each other before
-they know a user). Clients come in by PLAINTEXT as before, and the rig asks controllers by another listener.
+In a cluster that is `guarded` nodes connect to each other by TLS with a login: brokers by SCRAM-SHA-512, controllers by PLAIN (they must reach each
+other before they know a user). Clients come in by PLAINTEXT as before, and the rig asks controllers by another listener.
 """
 
 import shutil
@@ -86,7 +86,8 @@ class Node(NodeProcess):
         # Where the rig asks a controller.
         self.asked_port, self.broker_port = self.controller_port, None
         if cluster.authority is not None:
-            self.asked_port, self.broker_port, self.pair = free_port(), free_port(), cluster.authority.issue(f"node-{number}", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")
+            self.asked_port, self.broker_port = free_port(), free_port()
+            self.pair = cluster.authority.issue(f"node-{number}", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")
         self.own, self.flags, self.formatter = {}, [], None
 
     def __str__(self):

@@ -114,7 +114,7 @@ def short(stage):
 
 
 def guarded(stage):
-    """TLS with a login between Apache's node and ours: each make leads the quorum, leads partitions, is killed and comes back; one node handed over and back."""
+    """TLS with a login between Apache's node and ours: each make leads the quorum and partitions, and is killed; one node handed over and back."""
     layout = {1: (APACHE, "broker,controller"), 2: (OURS, "broker,controller"), 3: (OURS, "broker,controller")}
     patience = {"controller.quorum.fetch.timeout.ms": 6000}
     stage.raise_cluster(layout, own={2: patience, 3: patience}, guarded=True)

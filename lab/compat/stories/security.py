@@ -339,7 +339,7 @@ class Story:
         self.claims["nothing is doubled"] = found["doubled"] == 0
         self.claims["everything is in order"] = found["disordered"] == 0
         self.claims["the group has read everything"] = found["unread"] == 0
-        self.claims["nobody else has written"] = found["foreign"] == 0
+        self.claims["no other record is in the topic"] = found["foreign"] == 0
         self.claims["no node has logged an error"] = not self.logged_errors()
         return found
 

@@ -9,8 +9,10 @@ from pathlib import Path
 ASKS = re.compile(rb"org/apache/kafka/common/test/(api/Cluster(Test|Tests|Template)|KafkaClusterTestKit)\b|streams/integration/utils/EmbeddedKafkaCluster\b")
 # The older tests inherit from it.
 HARNESS = "kafka/server/QuorumTestHarness"
-# SASL, TLS, ACLs, quotas and tiered storage are not offered yet. Some of these tests start a Kerberos server, whose parts the class path does not hold.
-NOT_YET = re.compile(r"(Sasl|Ssl|OAuth|Gssapi|EndToEndAuthorization|DelegationToken|UserScram|MultipleListenersWith|DynamicBrokerReconfiguration|/tiered/|[Rr]emote(Log|Topic|Store|/)|TieredStorage|Quota)")
+# Left out: tests that start SASL or TLS inside their own process (JAAS sections of the JVM, Kerberos servers whose parts the class path does not hold), tiered
+# storage, and the older tests of quotas and SCRAM users, which have not been gone through (ClientIdQuotaTest asks objects of the broker in each of its cases).
+LEFT_OUT = re.compile(r"(Sasl|Ssl|OAuth|Gssapi|EndToEndAuthorization|DelegationToken|MultipleListenersWith|DynamicBrokerReconfiguration|/tiered/|[Rr]emote(Log|Topic|Store|/)"
+                     r"|TieredStorage|^kafka/\w+/\w*(Quota|UserScram))")
 ABSTRACT = 0x0400
 # Bytes of each entry of a class file's constant pool, by tag (JVM specification 4.4); text, tag 1, gives its own length.
 SIZES = {3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2}
@@ -54,6 +56,6 @@ def classes(jars):
                     artifacts[name] = jar.name.split("-4.")[0]
                     if ASKS.search(data):
                         asks.add(name)
-    chosen = [name for name in parents if name.endswith("Test") and not NOT_YET.search(name) and not name.startswith("org/apache/kafka/common/test/") and not parents[name][1]
+    chosen = [name for name in parents if name.endswith("Test") and not LEFT_OUT.search(name) and not name.startswith("org/apache/kafka/common/test/") and not parents[name][1]
               and (name in asks or inherits(name, parents))]
     return {name.replace("/", "."): artifacts[name] for name in sorted(chosen, key=lambda each: (artifacts[each], each))}

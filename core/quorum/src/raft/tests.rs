@@ -144,7 +144,7 @@ fn voters_go_into_the_log_when_they_are_new_there() {
 #[test]
 fn broker_alone_in_a_voters_directory_only_observes() {
     let me = voter(1, 7);
-    let mut past = past(&[me.clone()]);
+    let mut past = past(std::slice::from_ref(&me));
     // As the controller that it was has left it.
     past.state = Some(QuorumState {
         epoch: LeaderEpoch(4),

@@ -94,6 +94,8 @@ class Chart:
     y_log: bool = False
     # Cases in whose name this expression is found, where not all of them.
     only: str = ""
+    # Of a line: the figure that places a case without an x of its own, as one that goes as fast as it can.
+    x_of: str = ""
 
 
 def server_key(name, settings):

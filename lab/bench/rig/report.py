@@ -212,11 +212,18 @@ def series_of(found, workload, chart, cases):
             for place, case in enumerate(cases):
                 values = found.values(workload.name, case.name, peer, chart.figure) if case.line == line else []
                 if values:
-                    points.append((case.x if chart.kind == "lines" else place, median(values), min(values), max(values)))
+                    points.append((place_on_line(found, workload, chart, case, peer) if chart.kind == "lines" else place, median(values), min(values), max(values)))
             if points:
                 label = found.label(peer) + (f", {line}" if len(digits_lines) > 1 else "")
                 made.append({"label": label, "colour": PEERS[peer].colour, "points": sorted(points)})
     return made
+
+
+def place_on_line(found, workload, chart, case, peer):
+    """A case's x; where it has none, what the peer reached, in the figure's own unit and not that of tables."""
+    if case.x is not None:
+        return case.x
+    return median(found.values(workload.name, case.name, peer, chart.x_of)) / FIGURES[chart.x_of][2]
 
 
 def drawn(found, plan, workloads, directory):
@@ -224,7 +231,7 @@ def drawn(found, plan, workloads, directory):
     charts = []
     for workload in workloads:
         for number, chart in enumerate(workload.charts):
-            cases = [case for case in workload.cases if re.search(chart.only, case.name) and (chart.kind != "lines" or case.x is not None)]
+            cases = [case for case in workload.cases if re.search(chart.only, case.name) and (chart.kind != "lines" or chart.x_of or case.x is not None)]
             series = series_of(found, workload, chart, cases)
             with_any = {point[0] for one in series for point in one["points"]}
             if not series or (chart.kind == "lines" and len(with_any) < 2):

@@ -188,6 +188,14 @@ class Bench(unittest.TestCase):
         self.assertEqual(chart["categories"], ["c"])
         self.assertEqual([one["points"] for one in chart["series"]], [[(0, 100.0, 100.0, 100.0)], [(0, 200.0, 200.0, 200.0)]])
 
+    def test_a_case_without_an_x_stands_on_a_line_where_its_peer_got(self):
+        found, load = self.report_of((), [100_000], [200_000])
+        load.charts = (Chart("records_per_s", "T", kind="lines", x_of="records_per_s"), Chart("records_per_s", "T", kind="lines"))
+        chart, = report.drawn(found, PLANS["short"], [load], Path("x"))
+        self.assertEqual([one["points"] for one in chart["series"]], [[(100_000.0, 100.0, 100.0, 100.0)], [(200_000.0, 200.0, 200.0, 200.0)]])
+        load.cases[0].x = 30
+        self.assertEqual([one["points"][0][0] for one in report.series_of(found, load, load.charts[0], load.cases)], [30, 30])
+
     def test_what_apaches_producer_says_is_summed_over_its_processes(self):
         said = ("900 records sent, 500.0 records/sec (0.05 MB/sec), 3.00 ms avg latency, 9.00 ms max latency, 2 ms 50th, 5 ms 95th, 7 ms 99th, 8 ms 99.9th.\n"
                 "600 steady state records sent, 600.5 records/sec (0.06 MB/sec), 2.00 ms avg latency, {worst}.00 ms max latency, 1 ms 50th, 3 ms 95th, 4 ms 99th, 6 ms 99.9th.\n")

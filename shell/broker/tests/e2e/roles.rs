@@ -1,7 +1,9 @@
 //! `process.roles` against what a node's directory was formatted for: a node without the role runs no controller.
 
 use crate::harness::quorum::{eventually, prepared, properties, random_uuid, topics};
-use crate::harness::{TestNode, binary, free_port};
+use crate::harness::{Client, TestNode, batch, binary, free_port};
+use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use barnabas_wire::messages::{ProduceRequest, ResponseBody};
 use std::net::TcpStream;
 
 fn standalone(ports: (u16, u16), more: &str) -> TestNode {
@@ -49,13 +51,25 @@ fn controller_in_a_brokers_directory_says_what_it_lacks() {
     assert!(node.stop_expecting_trouble().success(), "{}", node.log());
 }
 
+/// A partition has a directory from its first record on.
+fn produce(client: &mut Client, topic: &str) {
+    let data = PartitionProduceData { index: 0, records: Some(batch(&["a"])), ..Default::default() };
+    let topic = TopicProduceData { name: topic.into(), partition_data: vec![data], ..Default::default() };
+    let request =
+        ProduceRequest { acks: -1, timeout_ms: 10_000, topic_data: vec![topic], ..Default::default() };
+    let ResponseBody::Produce(response) = client.call(request, 9) else { panic!("another response") };
+    assert_eq!(response.responses[0].partition_responses[0].error_code, 0, "{response:?}");
+}
+
 #[test]
 fn controller_alone_says_that_partitions_are_not_served() {
     let ports = (free_port(), free_port());
     let bootstrap = format!("controller.quorum.bootstrap.servers=127.0.0.1:{}", ports.1);
     let mut node = standalone(ports, &bootstrap);
     node.launch();
-    node.client().create_topic("kept", 1, &[]);
+    let mut client = node.client();
+    client.create_topic("kept", 1, &[]);
+    produce(&mut client, "kept");
     eventually("its directory is made", || node.data().join("kept-0").exists());
     assert!(node.stop().success());
     properties(node.dir.path(), 1, "controller", ports, &bootstrap);

@@ -103,6 +103,7 @@ impl Log {
         // What follows the segments is in the journal, and with it what producers wrote last.
         self.start = from.log_start.max(self.segments[0].base).min(self.segment_end);
         self.epochs_changed |= self.epochs.truncate_from_end(self.segment_end);
+        self.restore_first_epochs(files)?;
         self.epochs_changed |= self.epochs.truncate_from_start(self.start);
         if !opened.gaps.is_empty() {
             // Known from here on.
@@ -212,6 +213,42 @@ impl Log {
             }
         }
         Ok(epochs)
+    }
+
+    /// Where the file of epochs begins behind the log's start, what comes before is read from the batches. Records had
+    /// been deleted, and a crash came between that file and the checkpoint that names the new start: the records are
+    /// there again, and without their epochs a follower's records of an older epoch would pass for this log's.
+    fn restore_first_epochs(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        let first = self.epochs.entries().first().copied();
+        if self.start >= first.map_or(self.segment_end, |first| first.start) {
+            return Ok(());
+        }
+        let is_before = |header: &BatchHeader| first.is_none_or(|first| header.base_offset < first.start);
+        let may_precede = |header: &BatchHeader| first.is_none_or(|first| header.leader_epoch <= first.epoch);
+        let mut epochs = LeaderEpochs::default();
+        let from = self.segment_of(self.start).unwrap_or(0);
+        'log: for at in from..self.segments.len() {
+            let mut walker = self.walker(files, at, 0, false)?;
+            while let Step::Batch { header, .. } = walker.step()? {
+                // Batches of old formats have none: one look is enough.
+                let is_old = epochs.entries().is_empty() && !header.has_epoch();
+                if !is_before(&header) || (header.last_offset >= self.start && is_old) {
+                    break 'log;
+                }
+                // Epochs never fall from one batch to the next.
+                if header.last_offset >= self.start && may_precede(&header) {
+                    note_epoch(&mut epochs, &header);
+                }
+            }
+        }
+        if epochs.entries().is_empty() {
+            return Ok(());
+        }
+        for entry in self.epochs.entries() {
+            epochs.assign(entry.epoch, entry.start);
+        }
+        (self.epochs, self.epochs_changed) = (epochs, true);
+        Ok(())
     }
 
     /// After a clean stop only the end is looked up. Missing indexes are rebuilt.

@@ -33,3 +33,27 @@ fn older_records_displace_an_empty_epoch_however_written() {
         assert_eq!(end_of_epoch(&bench.log), (LeaderEpoch(7), Offset(5)));
     }
 }
+
+/// The file of epochs is durable before the checkpoint that names the new start. A crash in between brings the deleted
+/// records back: their epochs come from the batches, or an older tail elsewhere would pass for this log's.
+#[test]
+fn epochs_of_records_that_come_back_come_back_too() {
+    for new_start in [5, 9] {
+        let mut bench = Bench::new(LogConfig::default());
+        for (at, epoch) in [(0, 0), (1, 0), (2, 0), (3, 1), (4, 1), (5, 1), (6, 1), (7, 3), (8, 3)] {
+            bench.append(batch(at, 1, 10, 1000 + at, epoch)).unwrap();
+        }
+        bench.sync().unwrap();
+        bench.checkpoint().unwrap();
+        let before = bench.log.epochs().clone();
+        assert!(bench.log.advance_start(Offset(new_start)));
+        assert_ne!(*bench.log.epochs(), before);
+        // The epochs alone.
+        bench.log.checkpoint(&mut bench.files).unwrap();
+        bench.reopen().unwrap();
+        assert_eq!(bench.log.start(), Offset(0));
+        assert_eq!(*bench.log.epochs(), before, "start {new_start}");
+        let end = bench.log.end();
+        assert_eq!(bench.log.epochs().end_offset_for(LeaderEpoch(0), end), (LeaderEpoch(0), Offset(3)));
+    }
+}

@@ -150,10 +150,10 @@ fn carry_out(
             remove_files(files, delete)
         }
         WriteBackOp::Restart { at } => {
-            lower_recovery_point(checkpoints, log, at)?;
-            let delete = log.truncate_fully_and_start_at(files, at, now)?;
+            // With the new start: a full disk may keep the log from beginning there, and the next start finds nothing.
             let name = log.place().topic_partition.clone();
-            checkpoints.with(|log_dir| log_dir.set_log_start(name, Some(at)));
+            checkpoints.with(|log_dir| lower_checkpoints(log_dir, &name, Cut::StartAt(at)))?;
+            let delete = log.truncate_fully_and_start_at(files, at, now)?;
             remove_files(files, delete)
         }
         WriteBackOp::Remove => {

@@ -145,7 +145,8 @@ fn carry_out(
             Ok(())
         }
         WriteBackOp::Truncate { end } => {
-            lower_recovery_point(checkpoints, log, end)?;
+            let name = &log.place().topic_partition;
+            checkpoints.with(|log_dir| lower_checkpoints(log_dir, name, Cut::To(end)))?;
             let (_, delete) = log.truncate_to(files, end, now)?;
             remove_files(files, delete)
         }
@@ -174,16 +175,4 @@ fn carry_out(
 fn remove_files(files: &FilePool, delete: Option<DelayedDelete>) -> Result<(), StorageError> {
     let gone = delete.map(|delete| delete.files).unwrap_or_default();
     Ok(gone.iter().try_for_each(|file| files.disk().remove_file(file))?)
-}
-
-/// A checkpoint that names more than the log holds reads as lost data.
-fn lower_recovery_point(checkpoints: &impl Checkpoints, log: &Log, end: Offset) -> Result<(), StorageError> {
-    checkpoints.with(|log_dir| {
-        let name = &log.place().topic_partition;
-        if log_dir.recovery_point(name) > end {
-            log_dir.set_recovery_point(name.clone(), end);
-            log_dir.write_checkpoints()?;
-        }
-        Ok(())
-    })
 }

@@ -274,9 +274,11 @@ impl World {
     fn look_at_damaged(&mut self) {
         for broker in &mut self.brokers {
             let Some(process) = &mut broker.process else { continue };
-            broker
-                .damaged
-                .retain(|key| process.host.replica(*key).is_none() || !process.host.log(*key).is_whole);
+            let host = &mut process.host;
+            let is_damaged = |key: &_| {
+                host.offline.contains(key) || host.replica(*key).is_none() || !host.log(*key).is_whole
+            };
+            broker.damaged.retain(is_damaged);
             if broker.damaged.iter().any(|key| process.host.offline.contains(key)) {
                 broker.wants_disk = true;
                 broker.kill();

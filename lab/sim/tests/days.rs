@@ -1,6 +1,6 @@
 //! The short form: a few days, each the same the second time. All mistakes, and thousands of days: `make sim`.
 
-use barnabas_sim::{Fault, Faults, Mistake, World, hunt};
+use barnabas_sim::{Climate, Fault, Faults, Mistake, World, hunt};
 
 #[test]
 fn days_go_well_whatever_goes_wrong() {
@@ -42,4 +42,6 @@ fn days_that_found_a_defect_go_well() {
     for seed in [19, 27, 82, 433, 3_228, 6_700, 7_204, 7_684] {
         World::new(seed).run().unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     }
+    // A changed epoch of a deleted record that came back was believed.
+    World::in_climate(46, Climate::Retention).run().unwrap_or_else(|why| panic!("{why}"));
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::{Disk, DiskError, DiskFile, OpenMode};
+use crate::disk::{Disk, DiskError, DiskErrorKind, DiskFile, OpenMode};
 
 /// More than any of these files holds; a larger one is no such file.
 const SMALL_BYTES_MAX: u64 = 1 << 30;
@@ -28,6 +28,22 @@ pub(crate) fn replace(disk: &dyn Disk, path: &Path, contents: &[u8]) -> Result<(
     file.sync()?;
     disk.rename(&beside, path)?;
     disk.sync_dir(path.parent().unwrap_or(Path::new("/")))
+}
+
+/// As [`replace`]. Where no room is left for that, the new contents overwrite the old ones, if they are as long: a
+/// crash in between may leave the file torn. Only for files with a checksum, of which a torn one says no more than none.
+pub(crate) fn replace_or_overwrite(disk: &dyn Disk, path: &Path, contents: &[u8]) -> Result<(), DiskError> {
+    let shortage = match replace(disk, path, contents) {
+        Err(error) if error.kind == DiskErrorKind::Full => error,
+        replaced => return replaced,
+    };
+    match disk.stat(path)? {
+        Some(stat) if stat.len == contents.len() as u64 => {}
+        _ => return Err(shortage),
+    }
+    let file = disk.open(path, OpenMode::Write)?;
+    file.write_at(0, &[contents])?;
+    file.sync()
 }
 
 /// As [`replace`] without its two syncs, which are the caller's: of the returned file, and of the directory. A crash

@@ -15,7 +15,7 @@ pub(in crate::log) mod vouched;
 
 use std::sync::Arc;
 
-use barnabas_base::{LeaderEpochs, Offset, TimestampMs};
+use barnabas_base::{EpochEntry, LeaderEpochs, Offset, TimestampMs};
 use bytes::Bytes;
 
 use super::{Active, Log, LogPlace, OpenFrom, Opened, TailCut};
@@ -89,6 +89,8 @@ impl Log {
         }
         self.look_for_lost_front(from, opened)?;
         self.read_epochs(files, opened)?;
+        // Where the segments end before it, it is in the journal: it still bounds the epochs before it.
+        let first_epoch = self.epochs.entries().first().copied();
         if from.clean {
             self.load_clean(files, from, &unindexed, opened)?;
         } else {
@@ -103,7 +105,7 @@ impl Log {
         // What follows the segments is in the journal, and with it what producers wrote last.
         self.start = from.log_start.max(self.segments[0].base).min(self.segment_end);
         self.epochs_changed |= self.epochs.truncate_from_end(self.segment_end);
-        self.restore_first_epochs(files)?;
+        self.restore_first_epochs(files, first_epoch)?;
         self.epochs_changed |= self.epochs.truncate_from_start(self.start);
         if !opened.gaps.is_empty() {
             // Known from here on.
@@ -217,15 +219,21 @@ impl Log {
 
     /// Where the file of epochs begins behind the log's start, what comes before is read from the batches. Records had
     /// been deleted, and a crash came between that file and the checkpoint that names the new start: the records are
-    /// there again, and without their epochs a follower's records of an older epoch would pass for this log's.
-    fn restore_first_epochs(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
-        let first = self.epochs.entries().first().copied();
+    /// there again, and without their epochs a follower's records of an older epoch would pass for this log's. `first`:
+    /// the first entry of the file.
+    fn restore_first_epochs(
+        &mut self,
+        files: &mut FilePool,
+        first: Option<EpochEntry>,
+    ) -> Result<(), StorageError> {
         if self.start >= first.map_or(self.segment_end, |first| first.start) {
             return Ok(());
         }
         let is_before = |header: &BatchHeader| first.is_none_or(|first| header.base_offset < first.start);
         let may_precede = |header: &BatchHeader| first.is_none_or(|first| header.leader_epoch <= first.epoch);
         let mut epochs = LeaderEpochs::default();
+        // A batch of a later epoch than what follows it is damaged: what follows says of which one it is.
+        let mut unbelieved = None;
         let from = self.segment_of(self.start).unwrap_or(0);
         'log: for at in from..self.segments.len() {
             let mut walker = self.walker(files, at, 0, false)?;
@@ -235,11 +243,22 @@ impl Log {
                 if !is_before(&header) || (header.last_offset >= self.start && is_old) {
                     break 'log;
                 }
+                if header.last_offset < self.start {
+                    continue;
+                }
                 // Epochs never fall from one batch to the next.
-                if header.last_offset >= self.start && may_precede(&header) {
-                    note_epoch(&mut epochs, &header);
+                match (may_precede(&header), epochs.latest().is_none()) {
+                    (true, true) => {
+                        epochs.assign(header.leader_epoch, unbelieved.unwrap_or(header.base_offset));
+                    }
+                    (true, false) => note_epoch(&mut epochs, &header),
+                    (false, true) => _ = unbelieved.get_or_insert(header.base_offset),
+                    (false, false) => {}
                 }
             }
+        }
+        if let (Some(first), None, Some(begin)) = (first, epochs.latest(), unbelieved) {
+            epochs.assign(first.epoch, begin);
         }
         if epochs.entries().is_empty() {
             return Ok(());

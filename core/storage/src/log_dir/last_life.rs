@@ -21,8 +21,9 @@ pub struct LastLife {
     pub seen: Option<TimestampMs>,
 }
 
+/// Always as long: on a full disk, one text overwrites the other.
 pub(crate) fn render(epoch: BrokerEpoch, seen: TimestampMs) -> String {
-    let body = format!("{epoch} {}\n", seen.0);
+    let body = format!("{:020} {:020}\n", epoch.get(), seen.0);
     format!("{FIRST_LINE}\n{:08x}\n{body}", crc32c(body.as_bytes()))
 }
 

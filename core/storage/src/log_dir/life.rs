@@ -22,14 +22,14 @@ impl LogDir {
     }
 
     /// This process works here under that registration, acknowledges after the sync, and knows the metadata log up to
-    /// `seen`.
+    /// `seen`. A full disk takes it too, once it has taken one.
     ///
     /// # Errors
     /// The disk refuses. What the file said before is of an older registration, or of an earlier time.
     pub fn note_life(&mut self, epoch: BrokerEpoch, seen: TimestampMs) -> Result<(), StorageError> {
         self.check_online()?;
         let (path, text) = (self.path.join(last_life::FILE_NAME), last_life::render(epoch, seen));
-        let noted = small_file::replace(&*self.disk, &path, text.as_bytes()).map_err(StorageError::from);
+        let noted = small_file::replace_or_overwrite(&*self.disk, &path, text.as_bytes()).map_err(StorageError::from);
         self.note_failure(noted)
     }
 

@@ -470,6 +470,24 @@ fn killed_life_is_kept_until_the_next_one_says_so() {
 }
 
 #[test]
+fn life_is_noted_on_a_full_disk() {
+    let disk = MemoryDisk::new();
+    assert_eq!(after_life(&disk, 12), life(12));
+    let mut dir = open(&disk).unwrap();
+    disk.set_capacity(0);
+    dir.note_life(BrokerEpoch(1_000_015), TimestampMs(1_001_015)).unwrap();
+    drop(dir);
+    disk.crash(1);
+    disk.set_capacity(1 << 30);
+    assert_eq!(open(&disk).unwrap().kept_life(), life(1_000_015));
+    // A first one, or one of an earlier version, has other lengths.
+    write(&disk, "barnabas-last-life", b"barnabas-last-life 0\n");
+    let mut dir = open(&disk).unwrap();
+    disk.set_capacity(0);
+    dir.note_life(BrokerEpoch(16), TimestampMs(1016)).unwrap_err();
+}
+
+#[test]
 fn life_is_not_kept_where_the_directory_is_doubtful() {
     let disk = MemoryDisk::new();
     assert_eq!(after_life(&disk, 12), life(12));

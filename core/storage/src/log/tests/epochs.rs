@@ -1,5 +1,7 @@
 //! Leader epochs of a log, whichever way its records come.
 
+use barnabas_base::EpochEntry;
+
 use super::*;
 
 /// A leader of epoch 8 wrote nothing, and follows one that has more of epoch 7. Were its epoch kept, followers whose
@@ -55,5 +57,33 @@ fn epochs_of_records_that_come_back_come_back_too() {
         assert_eq!(*bench.log.epochs(), before, "start {new_start}");
         let end = bench.log.end();
         assert_eq!(bench.log.epochs().end_offset_for(LeaderEpoch(0), end), (LeaderEpoch(0), Offset(3)));
+    }
+}
+
+/// Records whose epochs are read from their batches again: a changed one is higher than what follows it, so it is not
+/// believed, and the batches beside it bear that out. The new start lies in the segments, or in the journal.
+#[test]
+fn changed_epoch_of_a_record_that_comes_back_is_not_believed() {
+    for new_start in [3, 7] {
+        let mut bench = Bench::new(LogConfig::default());
+        for at in 0..6 {
+            bench.append(batch(at, 1, 10, 1000 + at, 2)).unwrap();
+        }
+        bench.sync().unwrap();
+        bench.checkpoint().unwrap();
+        for at in 6..9 {
+            let bytes = AppendBytes::Whole(batch(at, 1, 10, 1000 + at, 2));
+            bench.log.stage(&mut bench.memory, &[bytes]).unwrap();
+        }
+        assert!(bench.log.advance_start(Offset(new_start)));
+        bench.log.checkpoint(&mut bench.files).unwrap();
+        let file = bench.path("00000000000000000000.log");
+        bench.disk.corrupt(&file, |bytes| bytes[12] ^= 0x40);
+        bench.reopen().unwrap();
+        assert_eq!((bench.log.start(), bench.log.end()), (Offset(0), Offset(6)));
+        let first = EpochEntry { epoch: LeaderEpoch(2), start: Offset(0) };
+        assert_eq!(bench.log.epochs().entries(), [first], "start {new_start}");
+        let damage = bench.read_all(1000).unwrap_err();
+        assert!(matches!(damage, StorageError::Damaged { offset: Offset(0), .. }), "{damage}");
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! A reassignment takes a replica from a broker, and a later one may bring it back. Each stay has a log of its own,
 //! under the same name and topic id. A removal in the journal ([`EntryKind::Remove`]) ends a stay: what stands before
-//! it is never replayed. An operator who abandons a partition's records ends a stay as well. These steps end one, each
-//! durable before the next:
+//! it is never replayed. An operator who abandons a partition's records ends a stay as well, and a move to another log
+//! directory ends one in the directory that the replica leaves. These steps end one, each durable before the next:
 //! 1. the checkpoints forget the partition
 //! 2. its directory is renamed
 //! 3. the journal notes the removal
@@ -104,6 +104,11 @@ impl Leaving {
 
     pub fn is_leaving(&self, key: ReplicaKey) -> bool {
         self.removals.contains_key(&key)
+    }
+
+    /// Whether the journal of that directory has yet to note the removal.
+    pub fn is_leaving_directory(&self, key: ReplicaKey, directory: usize) -> bool {
+        self.removals.get(&key).is_some_and(|directories| directories.contains(&directory))
     }
 
     /// A directory's journal reports that the partition's entries are durable up to `end`. Returns whether the stay is

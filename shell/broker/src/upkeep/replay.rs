@@ -207,6 +207,10 @@ fn note_left(node: &Node, index: usize, recovered: &mut Recovered) -> Result<(),
     for replay in &recovered.partitions {
         let JournalPartition { topic_id, topic_partition: name } = &*replay.partition;
         let row = image.topics.by_id(*topic_id).and_then(|topic| topic.partition(name.partition));
+        if has_moved(node, index, &replay.partition)? {
+            left.insert(Arc::clone(&replay.partition));
+            continue;
+        }
         let standing = Standing::of(row, me);
         if standing == Standing::CountedOn {
             continue;
@@ -225,6 +229,18 @@ fn note_left(node: &Node, index: usize, recovered: &mut Recovered) -> Result<(),
     }
     recovered.note_left(|replay| left.contains(&replay.partition));
     Ok(())
+}
+
+/// Whether the replica lies in another log directory: it moved there before the unclean stop, and what this journal
+/// holds of it is in its segments there.
+fn has_moved(node: &Node, index: usize, partition: &JournalPartition) -> Result<bool, StorageError> {
+    let directory = &node.log_dirs.directories[index];
+    let is_here = || directory.disk.stat(&directory.path.join(partition.topic_partition.to_string()));
+    let has_one_place = !node.log_dirs.directories.are_several() || node.peers.controller.log_was_cut();
+    if has_one_place || is_here()?.is_some() {
+        return Ok(false);
+    }
+    Ok(!belongs_here(node, index, partition)?)
 }
 
 /// In whichever log directory.

@@ -132,6 +132,10 @@ impl PartitionWorker {
             let Self { replicas, effects, tickets, node, following, .. } = self;
             // A partition that was deleted meanwhile has answered its producers.
             let Some(hosted) = replicas.get_mut(&key) else { continue };
+            // It has moved meanwhile: the journal of the directory that it left says nothing about its log now.
+            if hosted.directory != directory {
+                continue;
+            }
             hosted.replica.journal_durable(end, effects);
             carry_out(effects, tickets, node, following, Some(hosted));
             self.carry_out_rest(key);

@@ -133,6 +133,12 @@ impl PartitionWorker {
         }
     }
 
+    /// What the journal of that directory holds of the replica is of a log that is over: its folder is gone, durably.
+    pub(super) fn end_stay(&mut self, key: PartitionKey, directory: usize, name: Arc<JournalPartition>) {
+        self.begin_leaving(key, directory);
+        self.journal_removed(directory, name);
+    }
+
     /// A replica that is not open may have been: any journal may still hold some of it.
     fn journaled_unopened(
         &self,

@@ -74,6 +74,9 @@ impl PartitionWorker {
         if !is_ready {
             return Err(SwapFailure::Over(copying));
         }
+        if self.leaving.is_leaving_directory(key, copying.to) {
+            return Err(SwapFailure::NotYet(copying));
+        }
         match self.catch_up(&mut copying) {
             Ok(true) => {}
             Ok(false) => return Err(SwapFailure::NotYet(copying)),
@@ -125,9 +128,10 @@ impl PartitionWorker {
         let Copying { key, to, copy, .. } = copying;
         let Self { replicas, files, effects, node, .. } = self;
         let (Some(replica), Some(log)) = (replicas.get_mut(&key), copy.log) else { return };
-        let from = replica.directory;
+        let (from, name) = (replica.directory, replica.name.clone());
         // What the old journal still holds of it is in the new segments: at a crash it is not replayed, as the
-        // partition's folder lies elsewhere (replay.rs).
+        // partition's folder lies elsewhere (replay.rs). Should the replica return, its log may be another one: the
+        // journal notes the removal before that (core/replica/src/opening/stays.rs).
         let left = replica.move_to(to, log, &mut files[from], effects);
         node.log_dirs.directories[from].room.settle(left.unwritten_bytes);
         let renamed =
@@ -146,6 +150,7 @@ impl PartitionWorker {
                 }
                 if self.node.log_dirs.acks_are_synced {
                     self.note_ranges(key);
+                    self.end_stay(key, from, name);
                 }
                 self.submit();
             }

@@ -49,8 +49,11 @@ impl PartitionWorker {
             }
         };
         // Of two copies one counts, and so does what waits for it.
-        for (directory, _) in waiting.extract_if(.., |(at, _)| *at != place.directory()) {
+        for (directory, replay) in waiting.extract_if(.., |(at, _)| *at != place.directory()) {
             self.node.log_dirs.unreplayed.remove(&self.node.log_dirs.directories, directory, key, 0);
+            if self.node.log_dirs.acks_are_synced {
+                self.end_stay(key, directory, Arc::clone(&replay.partition));
+            }
         }
         Ok((place, waiting.pop()))
     }
@@ -94,8 +97,7 @@ impl PartitionWorker {
         if self.node.log_dirs.acks_are_synced {
             for &directory in asked {
                 let gone = JournalPartition { topic_id: key.topic, topic_partition: name.clone() };
-                self.begin_leaving(key, directory);
-                self.journal_removed(directory, Arc::new(gone));
+                self.end_stay(key, directory, Arc::new(gone));
             }
         }
         Ok(())

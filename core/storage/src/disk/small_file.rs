@@ -31,7 +31,7 @@ pub(crate) fn replace(disk: &dyn Disk, path: &Path, contents: &[u8]) -> Result<(
 }
 
 /// As [`replace`]. Where no room is left for that, the new contents overwrite the old ones, if they are as long: a
-/// crash in between may leave the file torn. Only for files with a checksum, of which a torn one says no more than none.
+/// crash in between may leave the file torn. Only for files with a checksum: a torn one counts as none.
 pub(crate) fn replace_or_overwrite(disk: &dyn Disk, path: &Path, contents: &[u8]) -> Result<(), DiskError> {
     let shortage = match replace(disk, path, contents) {
         Err(error) if error.kind == DiskErrorKind::Full => error,

@@ -110,8 +110,8 @@ impl ReplicaHost {
         self.dir.kept_life().map(|life| life.epoch)
     }
 
-    /// Notes the life that begins. A full disk that has taken none before does not take it: after a crash this broker does
-    /// not count as one that has kept anything.
+    /// Notes the life that begins. A full disk that has taken none before does not take it: after a crash this broker
+    /// does not count as one that has kept anything.
     pub fn note_life(&mut self, life: BrokerEpoch) -> Result<(), Failure> {
         match self.dir.note_life(life, TimestampMs::NONE) {
             Err(error) if error.is_passing() => Ok(()),

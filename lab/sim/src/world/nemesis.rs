@@ -50,8 +50,8 @@ impl World {
         }
         match what {
             0 | 1 | 8..=10 | 16..=18 | 20 if is_spared => {}
-            // Two disks are not lost, nor do two replicas leave that have what was acknowledged. A sync that fails while a
-            // registration is noted makes a broker count as shut down uncleanly: its copy is none that others could lead by.
+            // Two disks are not lost, nor do two replicas leave that have what was acknowledged. Nor does a broker that
+            // a failed sync keeps from noting its registration: it counts as shut down uncleanly.
             7 | 13 | 14 | 20 | 21 | 24..=26 if is_harmed => {}
             0 | 1 => {
                 self.day.faults.note(Fault::Crash);

@@ -270,16 +270,18 @@ impl World {
     }
 
     /// What was damaged may have been truncated since. Where a truncation met damage the partition is offline, and an
-    /// operator replaces the disk.
+    /// operator replaces the disk, once others have all that is on it.
     fn look_at_damaged(&mut self) {
-        for broker in &mut self.brokers {
+        for at in 0..self.brokers.len() {
+            let may_go = self.may_lose_disk(self.brokers[at].id);
+            let broker = &mut self.brokers[at];
             let Some(process) = &mut broker.process else { continue };
             let host = &mut process.host;
             let is_damaged = |key: &_| {
                 host.offline.contains(key) || host.replica(*key).is_none() || !host.log(*key).is_whole
             };
             broker.damaged.retain(is_damaged);
-            if broker.damaged.iter().any(|key| process.host.offline.contains(key)) {
+            if may_go && broker.damaged.iter().any(|key| process.host.offline.contains(key)) {
                 broker.wants_disk = true;
                 broker.kill();
             }

@@ -36,6 +36,8 @@ pub(super) fn check_taken(
     Err(format!("{id} fetches {key:?} from {position:?}, and takes an answer to {asked:?}"))
 }
 
+/// `known`: what the leader's metadata says of those who could join, and the controller's of those who are in sync. The
+/// controller's answers are ahead of the leader's metadata.
 pub(super) fn check_asked(
     id: BrokerId,
     key: ReplicaKey,

@@ -137,7 +137,12 @@ impl Judge {
             }
             Event::AsksFor { key, in_sync, known } => {
                 self.asked(Invariant::FetchesFit);
-                fetches_fit::check_asked(id, *key, in_sync, known)
+                let topic = view.image.topics.by_id(key.topic);
+                let state = topic.and_then(|topic| topic.partition(key.partition));
+                let life = |member| (member, view.image.cluster.broker(member).map(|broker| broker.epoch));
+                let are_in: Vec<_> =
+                    state.into_iter().flat_map(|state| state.isr()).map(|member| life(*member)).collect();
+                fetches_fit::check_asked(id, *key, in_sync, &[known, &*are_in].concat())
             }
             Event::Offline { key, why } => {
                 // What was damaged may be refused: its operator replaces the disk.

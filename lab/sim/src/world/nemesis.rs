@@ -208,7 +208,7 @@ impl World {
     }
 
     /// Whether of every partition two are left who have everything that was acknowledged, and are there: one may be let
-    /// go before the loss is known.
+    /// go before the loss is known. In the calm, one is enough.
     pub(super) fn may_lose_disk(&self, id: BrokerId) -> bool {
         let is_there = |other: BrokerId| {
             let is_cut = self.network.is_cut(Place::Broker(other), Place::Controller);
@@ -217,7 +217,7 @@ impl World {
         };
         let is_left = |state: &barnabas_metadata::Partition| {
             let others = state.isr().iter().filter(|&&other| other != id && is_there(other)).count();
-            !state.has_replica(id) || others >= 2
+            !state.has_replica(id) || others >= if self.network.is_calm { 1 } else { 2 }
         };
         self.host.image().topics.by_ids().all(|topic| topic.partitions().all(|(_, state)| is_left(state)))
     }

@@ -109,7 +109,7 @@ pub use append::{Appended, TxnVerification, Verified};
 pub use leader::{RoleChange, RoleView, registered};
 pub use moving::{CopyVerdict, Fits, LeftBehind, LogCopy, LogPiece, MoveBegins};
 pub use opening::replay::{Checkpoints, read_journal, replay_log, waits_for_opening};
-pub use opening::stays::{Found, Leaving, Standing, has_left, is_checkpointed};
+pub use opening::stays::{Found, Leaving, Standing, forget_left, has_left, is_checkpointed};
 pub use opening::{Checkpointed, OpenError, OpenReport, OpenVerdict, Opening, note_gaps};
 pub use reads::queries::{ListBounds, QueryError, Search};
 pub use reads::{Read, ReadRequest};

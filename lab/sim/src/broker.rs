@@ -90,6 +90,8 @@ pub(crate) struct Broker {
     pub damaged: BTreeSet<ReplicaKey>,
     /// What was durable of damaged logs before a truncation that a crash may still undo.
     before_cut: BTreeMap<ReplicaKey, Vec<Batch>>,
+    /// What was durable of damaged logs and was deleted since: the newest start may not survive a crash.
+    before_start: BTreeMap<ReplicaKey, Vec<Batch>>,
     /// It does not start on its disk any more, and waits for another one.
     pub wants_disk: bool,
 }
@@ -168,6 +170,7 @@ impl Broker {
             given_up: BTreeSet::new(),
             damaged: BTreeSet::new(),
             before_cut: BTreeMap::new(),
+            before_start: BTreeMap::new(),
             wants_disk: false,
         }
     }
@@ -228,6 +231,7 @@ impl Broker {
         self.deleted.clear();
         self.damaged.clear();
         self.before_cut.clear();
+        self.before_start.clear();
         (self.is_hollow, self.has_lost_disk, self.wants_disk) = (true, true, false);
     }
 
@@ -248,8 +252,8 @@ impl Broker {
             return;
         }
         let durable = self.durable.get(&key).map_or(&[][..], |durable| &durable.log);
-        let before = self.before_cut.get(&key).map_or(&[][..], |before| before);
-        let before = before.iter().filter(|batch| batch.end() <= read.end);
+        let before = [&self.before_start, &self.before_cut].into_iter().filter_map(|before| before.get(&key));
+        let before = before.flatten().filter(|batch| batch.end() <= read.end && batch.end() > read.start);
         let mut all: BTreeMap<Offset, Batch> =
             before.chain(durable).map(|batch| (batch.base, batch.clone())).collect();
         all.extend(read.batches.drain(..).map(|batch| (batch.base, batch)));
@@ -262,13 +266,20 @@ impl Broker {
             Event::Opened { key, start, log } => {
                 self.durable.insert(*key, DurableLog { log: log.batches.clone(), start: *start });
                 self.before_cut.remove(key);
+                self.before_start.remove(key);
             }
             Event::Durable { key, batches } => {
                 let durable = self.durable.entry(*key).or_default();
                 let end = durable.log.last().map_or(durable.start, Batch::end);
                 durable.log.extend(batches.iter().filter(|batch| batch.base >= end).cloned());
             }
-            Event::Started { key, start } => self.durable.entry(*key).or_default().start_at(*start),
+            Event::Started { key, start } => {
+                let durable = self.durable.entry(*key).or_default();
+                if self.damaged.contains(key) {
+                    self.before_start.entry(*key).or_default().extend(durable.log.iter().cloned());
+                }
+                durable.start_at(*start);
+            }
             Event::Deleted { key, start } => drop(self.deleted.insert(*key, *start)),
             Event::WillCut { key, cut } => {
                 if matches!(cut, Cut::StartAt(_)) {
@@ -284,6 +295,7 @@ impl Broker {
             Event::GaveUp { key, .. } => {
                 self.damaged.remove(key);
                 self.before_cut.remove(key);
+                self.before_start.remove(key);
                 self.given_up.insert(*key);
             }
             Event::Mended { key } => {
@@ -296,6 +308,7 @@ impl Broker {
                 self.durable.remove(key);
                 self.deleted.remove(key);
                 self.before_cut.remove(key);
+                self.before_start.remove(key);
                 if *is_gone {
                     self.damaged.remove(key);
                 }

@@ -276,11 +276,7 @@ impl World {
             let may_go = self.may_lose_disk(self.brokers[at].id);
             let broker = &mut self.brokers[at];
             let Some(process) = &mut broker.process else { continue };
-            let host = &mut process.host;
-            let is_damaged = |key: &_| {
-                host.offline.contains(key) || host.replica(*key).is_none() || !host.log(*key).is_whole
-            };
-            broker.damaged.retain(is_damaged);
+            broker.damaged.retain(|key| process.host.is_offline_or_damaged(*key));
             if may_go && broker.damaged.iter().any(|key| process.host.offline.contains(key)) {
                 broker.wants_disk = true;
                 broker.kill();

@@ -8,6 +8,8 @@
 //! Always true:
 //! 1. a checkpoint never names more than the log holds: it is lowered before the log is truncated
 //! 2. doing a replay again, or after a crash in the middle of it, changes nothing
+//! 3. records that DeleteRecords deleted stay deleted: a start that was raised after a truncation, a restart or a
+//!    removal is not lowered by the replay of that
 //!
 //! Neighbours: shell/broker/src/upkeep/replay.rs, which does this for many partitions with several threads;
 //! core/storage's `journal`.
@@ -17,7 +19,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use barnabas_base::{DirectoryId, Offset, TimestampMs};
+use barnabas_base::{DirectoryId, Offset, TimestampMs, TopicPartition};
 use barnabas_partition::Cut;
 use barnabas_storage::journal::{JournalError, PartitionReplay, Recovered, WriteBackOp, recover, slot_files};
 use barnabas_storage::{DelayedDelete, FilePool, Log, LogConfig, LogDir, LogPlace, StorageError};
@@ -108,11 +110,12 @@ pub fn replay_log(
         Ok(opened) => opened,
         Err(error) => return Ok(Err(error)),
     };
+    let raised = checkpoints.with(|log_dir| raised_start(log_dir, &replay.partition.topic_partition, &steps));
     // Producers are not followed here: aborted transactions are read from the batches once all are there.
     let mut indexed = log.end();
     for step in steps {
         let is_append = matches!(step, WriteBackOp::Append { .. });
-        carry_out(&mut log, step, checkpoints, files, now)?;
+        carry_out(&mut log, step, raised, checkpoints, files, now)?;
         if !is_append {
             indexed = indexed.min(log.end());
         }
@@ -121,8 +124,9 @@ pub fn replay_log(
     let end = log.end();
     if !replay.only_appends() {
         // The crash may have come before the process lowered them itself.
-        checkpoints
-            .with(|log_dir| lower_checkpoints(log_dir, &replay.partition.topic_partition, Cut::To(end)))?;
+        checkpoints.with(|log_dir| {
+            lower_checkpoints(log_dir, &replay.partition.topic_partition, Cut::To(end), raised)
+        })?;
     }
     if let Some(dirty) = log.close(files)?
         && !is_synced_after
@@ -132,9 +136,23 @@ pub fn replay_log(
     Ok(Ok(end))
 }
 
+/// The log start of the checkpoints, if it was raised after the last step that does more than append. A step that the
+/// process did not get to carry out is the last of its log in the journal: nothing behind it reaches that start. The
+/// checkpoints forget a replica before the journal notes its removal.
+fn raised_start(log_dir: &LogDir, name: &TopicPartition, steps: &[WriteBackOp]) -> Option<Offset> {
+    let end = steps.last().map(|step| match step {
+        WriteBackOp::Append { end, .. } | WriteBackOp::Truncate { end } => *end,
+        WriteBackOp::Restart { at } => *at,
+        WriteBackOp::Remove => Offset::ZERO,
+    });
+    log_dir.log_start(name).filter(|known| end.is_some_and(|end| *known <= end))
+}
+
+/// `raised`: see [`raised_start`].
 fn carry_out(
     log: &mut Log,
     step: WriteBackOp,
+    raised: Option<Offset>,
     checkpoints: &impl Checkpoints,
     files: &mut FilePool,
     now: TimestampMs,
@@ -146,14 +164,14 @@ fn carry_out(
         }
         WriteBackOp::Truncate { end } => {
             let name = &log.place().topic_partition;
-            checkpoints.with(|log_dir| lower_checkpoints(log_dir, name, Cut::To(end)))?;
+            checkpoints.with(|log_dir| lower_checkpoints(log_dir, name, Cut::To(end), raised))?;
             let (_, delete) = log.truncate_to(files, end, now)?;
             remove_files(files, delete)
         }
         WriteBackOp::Restart { at } => {
             // With the new start: a full disk may keep the log from beginning there, and the next start finds nothing.
             let name = log.place().topic_partition.clone();
-            checkpoints.with(|log_dir| lower_checkpoints(log_dir, &name, Cut::StartAt(at)))?;
+            checkpoints.with(|log_dir| lower_checkpoints(log_dir, &name, Cut::StartAt(at), raised))?;
             let delete = log.truncate_fully_and_start_at(files, at, now)?;
             remove_files(files, delete)
         }
@@ -162,6 +180,7 @@ fn carry_out(
             log.abandon(files);
             checkpoints.with(|log_dir| {
                 log_dir.forget(&place.topic_partition);
+                log_dir.raise_log_start(place.topic_partition.clone(), raised);
                 log_dir.write_checkpoints()?;
                 log_dir.remove(&place.dir())
             })?;
@@ -175,4 +194,47 @@ fn carry_out(
 fn remove_files(files: &FilePool, delete: Option<DelayedDelete>) -> Result<(), StorageError> {
     let gone = delete.map(|delete| delete.files).unwrap_or_default();
     Ok(gone.iter().try_for_each(|file| files.disk().remove_file(file))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use barnabas_base::{LeaderEpoch, PartitionIndex};
+    use barnabas_storage::{AppendBytes, MemoryDisk};
+    use bytes::Bytes;
+
+    use super::*;
+
+    /// DeleteRecords is answered once the checkpoint names the new start (found by lab/sim, climate retention).
+    #[test]
+    fn start_that_later_records_reach_is_not_lowered() {
+        let disk = MemoryDisk::new();
+        let mut log_dir = LogDir::open(Arc::new(disk), Path::new("/data")).unwrap();
+        let name = TopicPartition { topic: "a".into(), partition: PartitionIndex(0) };
+        let known = Offset(11);
+        let append = |from, end| WriteBackOp::Append {
+            from: Offset(from),
+            end: Offset(end),
+            leader_epoch: LeaderEpoch(0),
+            records: AppendBytes::Whole(Bytes::new()),
+        };
+        let after = |log_dir: &mut LogDir, steps: &[WriteBackOp], cut| {
+            log_dir.set_log_start(name.clone(), Some(known));
+            let raised = raised_start(log_dir, &name, steps);
+            lower_checkpoints(log_dir, &name, cut, raised).unwrap();
+            log_dir.log_start(&name)
+        };
+        let restart = WriteBackOp::Restart { at: Offset(7) };
+        let restart_at = Cut::StartAt(Offset(7));
+        assert_eq!(after(&mut log_dir, &[restart.clone(), append(7, 12)], restart_at), Some(known));
+        assert_eq!(after(&mut log_dir, &[restart.clone(), append(7, 10)], restart_at), Some(Offset(7)));
+        assert_eq!(after(&mut log_dir, &[restart], restart_at), Some(Offset(7)), "it was not carried out");
+        let higher = [WriteBackOp::Restart { at: Offset(20) }, append(20, 22)];
+        assert_eq!(after(&mut log_dir, &higher, Cut::StartAt(Offset(20))), Some(Offset(20)));
+        let truncate = WriteBackOp::Truncate { end: Offset(5) };
+        let truncate_at = Cut::To(Offset(5));
+        assert_eq!(after(&mut log_dir, &[truncate.clone(), append(5, 12)], truncate_at), Some(known));
+        assert_eq!(after(&mut log_dir, &[truncate], truncate_at), None);
+    }
 }

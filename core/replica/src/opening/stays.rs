@@ -25,8 +25,8 @@
 use barnabas_base::{BrokerId, Map, Offset, TopicPartition};
 use barnabas_metadata::Partition as Row;
 use barnabas_partition::ReplicaKey;
-use barnabas_storage::LogDir;
 use barnabas_storage::journal::PartitionReplay;
+use barnabas_storage::{LogDir, StorageError};
 
 /// What the image says of this broker's replica of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +85,26 @@ pub fn has_left(replay: &PartitionReplay, found: Found) -> bool {
         Standing::Absent => !replay.only_appends() || !replay.is_whole_log(),
         Standing::OutOfSync => !found.is_checkpointed && !replay.is_whole_log(),
         Standing::CountedOn => false,
+    }
+}
+
+/// The checkpoints of a directory forget the replicas that left it, before the journal notes their removals: what they
+/// say later is of another stay. On a full disk that waits for the next checkpoints.
+///
+/// # Errors
+/// The disk refuses.
+pub fn forget_left<'a>(
+    log_dir: &mut LogDir,
+    left: impl IntoIterator<Item = &'a TopicPartition>,
+) -> Result<(), StorageError> {
+    let mut has_any = false;
+    for name in left {
+        log_dir.forget(name);
+        has_any = true;
+    }
+    match if has_any { log_dir.write_checkpoints() } else { Ok(()) } {
+        Err(error) if error.is_passing() => Ok(()),
+        written => written,
     }
 }
 

@@ -108,7 +108,7 @@ impl Replica {
         if truncation.step == Step::Truncated {
             return Ok(());
         }
-        lower_checkpoints(log_dir, &self.name.topic_partition, truncation.cut)?;
+        lower_checkpoints(log_dir, &self.name.topic_partition, truncation.cut, None)?;
         truncation.step = Step::CheckpointsLowered;
         Ok(())
     }
@@ -168,7 +168,8 @@ impl Replica {
     }
 }
 
-/// Lowers what a directory's checkpoint files say of a log that is to be truncated.
+/// Lowers what a directory's checkpoint files say of a log that is to be truncated. `raised`: a log start that later
+/// entries of the journal reach, which stays.
 ///
 /// # Errors
 /// The checkpoints cannot be written.
@@ -176,6 +177,7 @@ pub(crate) fn lower_checkpoints(
     log_dir: &mut LogDir,
     name: &TopicPartition,
     cut: Cut,
+    raised: Option<Offset>,
 ) -> Result<(), StorageError> {
     let (end, start) = match cut {
         Cut::Nothing => return Ok(()),
@@ -191,6 +193,7 @@ pub(crate) fn lower_checkpoints(
     if log_dir.cleaner_point(name).is_some_and(|known| known > end) {
         log_dir.set_cleaner_point(name.clone(), Some(end));
     }
+    let start = start.max(raised);
     if start.is_some() || log_dir.log_start(name).is_some_and(|known| known > end) {
         log_dir.set_log_start(name.clone(), start);
     }

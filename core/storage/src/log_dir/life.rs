@@ -29,7 +29,8 @@ impl LogDir {
     pub fn note_life(&mut self, epoch: BrokerEpoch, seen: TimestampMs) -> Result<(), StorageError> {
         self.check_online()?;
         let (path, text) = (self.path.join(last_life::FILE_NAME), last_life::render(epoch, seen));
-        let noted = small_file::replace_or_overwrite(&*self.disk, &path, text.as_bytes()).map_err(StorageError::from);
+        let noted =
+            small_file::replace_or_overwrite(&*self.disk, &path, text.as_bytes()).map_err(StorageError::from);
         self.note_failure(noted)
     }
 

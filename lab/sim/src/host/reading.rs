@@ -1,8 +1,11 @@
 //! Logs, read: for the invariants, for coordinators that load, and as a consumer of committed records reads them.
 
-use barnabas_base::Offset;
+use std::path::Path;
+
+use barnabas_base::{Offset, TopicPartition};
 use barnabas_partition::{Isolation, ReplicaKey};
 use barnabas_replica::ReadRequest;
+use barnabas_storage::MemoryDisk;
 use barnabas_wire::records::HEADER_BYTES;
 
 use super::{News, ReplicaHost};
@@ -49,6 +52,11 @@ impl ReplicaHost {
         self.batches(key, Offset::ZERO, end)
     }
 
+    /// Whether something of it cannot be read.
+    pub fn is_offline_or_damaged(&mut self, key: ReplicaKey) -> bool {
+        self.offline.contains(&key) || self.replica(key).is_none() || !self.log(key).is_whole
+    }
+
     /// Changes a byte in a segment, where what lies there is synced and shown. `false`: there is no such place.
     pub fn damage(&mut self, key: ReplicaKey, random: &mut Random) -> bool {
         let Some(hosted) = self.replicas.get_mut(&key) else { return false };
@@ -56,7 +64,9 @@ impl ReplicaHost {
         let name = replica.log.place().topic_partition.clone();
         let (start, safe) = (
             replica.log.start().get(),
-            self.dir.recovery_point(&name).min(replica.partition.high_watermark()).get(),
+            noted_recovery_point(&self.disk, self.dir.path(), &name)
+                .min(replica.partition.high_watermark())
+                .get(),
         );
         if safe <= start {
             return false;
@@ -98,6 +108,8 @@ impl ReplicaHost {
             return;
         }
         let (start, end, leads) = (log.start(), log.end(), partition.is_leader());
+        // Its leader has deleted what lies below its start. On a full disk a follower has yet to follow it there.
+        let deleted = if leads { start } else { hosted.replica.leader_start };
         if start > hosted.seen_start {
             self.news.push_back(News::Started { key, start });
         }
@@ -115,11 +127,11 @@ impl ReplicaHost {
             self.news.push_back(News::Durable { key, batches });
         }
         if high > seen.1 {
-            let batches = self.batches(key, seen.1, high);
+            let batches = self.batches(key, seen.1.max(deleted), high);
             self.news.push_back(News::HighWatermark { key, to: high, leads, read: batches });
         }
         if stable > seen.2
-            && let Some(read) = self.read_committed(key, seen.2, stable)
+            && let Some(read) = self.read_committed(key, seen.2.max(deleted), stable)
         {
             self.news.push_back(News::LastStable { key, to: stable, read });
         }
@@ -164,4 +176,14 @@ impl ReplicaHost {
         }
         Some(read)
     }
+}
+
+/// The recovery point of the checkpoint file. On a full disk it lags behind what is synced, and a start takes damage
+/// past it for a torn tail, as Kafka's does.
+fn noted_recovery_point(disk: &MemoryDisk, root: &Path, name: &TopicPartition) -> Offset {
+    let text = disk.contents(&root.join("recovery-point-offset-checkpoint")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let prefix = format!("{} {} ", name.topic, name.partition);
+    let noted = text.lines().find_map(|line| line.strip_prefix(&prefix)?.parse().ok());
+    Offset(noted.unwrap_or(0))
 }

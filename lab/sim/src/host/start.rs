@@ -16,7 +16,7 @@ use barnabas_metadata::Image;
 use barnabas_partition::ReplicaKey;
 use barnabas_replica::{
     BatchLists, Checkpointed, Checkpoints, Found, Leaving, OpenError, OpenVerdict, Opening, Outbox, Replica,
-    Standing, has_left, is_checkpointed, read_journal, replay_log,
+    Standing, forget_left, has_left, is_checkpointed, read_journal, replay_log,
 };
 use barnabas_storage::journal::{JournalError, JournalPartition, PartitionReplay, Recovered};
 use barnabas_storage::{
@@ -169,6 +169,7 @@ impl ReplicaHost {
                 left.insert(Arc::clone(&replay.partition));
             }
         }
+        forget_left(&mut self.dir, left.iter().map(|partition| &partition.topic_partition))?;
         recovered.note_left(|replay| left.contains(&replay.partition));
         Ok(())
     }

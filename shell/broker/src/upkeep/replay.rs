@@ -29,7 +29,8 @@ use crate::upkeep::placement::locate::{exchanged, foreign, is_deleted, owner};
 use barnabas_base::{Offset, Set, TopicId, TopicPartition};
 use barnabas_log_dirs::lost::is_reserved;
 use barnabas_replica::{
-    Found, OpenError, Standing, has_left, is_checkpointed, read_journal, replay_log, waits_for_opening,
+    Found, OpenError, Standing, forget_left, has_left, is_checkpointed, read_journal, replay_log,
+    waits_for_opening,
 };
 use barnabas_storage::journal::{JournalConfig, JournalPartition, PartitionReplay, Recovered, slot_files};
 use barnabas_storage::placement::locate::Owner;
@@ -227,6 +228,7 @@ fn note_left(node: &Node, index: usize, recovered: &mut Recovered) -> Result<(),
             left.insert(Arc::clone(&replay.partition));
         }
     }
+    forget_left(&mut directory.lock(), left.iter().map(|partition| &partition.topic_partition))?;
     recovered.note_left(|replay| left.contains(&replay.partition));
     Ok(())
 }

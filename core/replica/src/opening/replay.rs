@@ -101,8 +101,15 @@ pub fn replay_log(
     from.recovery_point = from.recovery_point.max(replay.synced_below());
     // Before anything rests on it the file system is synced, once for all.
     from.is_unsettled &= !is_synced_after;
-    let opened = match Log::open(files, place, config, from, now) {
+    let opened = match Log::open(files, place.clone(), Arc::clone(&config), from, now) {
         Ok((log, _)) => replay.steps(log.end()).map(|steps| (log, steps)).map_err(OpenError::from),
+        // Nothing of it counts: what comes first empties it.
+        Err(StorageError::Damaged { .. } | StorageError::BadFile { .. }) if replay.starts_afresh() => {
+            checkpoints.with(|log_dir| log_dir.remove(&place.dir()))?;
+            files.disk().sync_dir(&place.root)?;
+            let log = Log::create(place, config, Offset::ZERO);
+            replay.steps(log.end()).map(|steps| (log, steps)).map_err(OpenError::from)
+        }
         Err(error @ (StorageError::Damaged { .. } | StorageError::BadFile { .. })) => Err(error.into()),
         Err(error) => return Err(error),
     };

@@ -205,7 +205,8 @@ impl Replica {
             return Ok(RepairStep::Wait);
         }
         let start = self.partition.log_start().max(self.repair.start);
-        self.repair.damages.keep(start, self.partition.log_end());
+        let first = self.first_read(start, files);
+        self.repair.damages.keep(first, self.partition.log_end());
         let Some(from) = self.repair.damaged_from() else { return self.is_repaired(files) };
         let Some((_, epoch)) = self.following else { return Ok(RepairStep::Wait) };
         let is_current = view.row.leader_epoch == epoch && self.partition.leader_epoch() == epoch;
@@ -218,7 +219,7 @@ impl Replica {
             // It is not to catch up while the log is checked.
             return Ok(self.begin_asking(from, view));
         }
-        let looked = self.repair.damages.look(&self.log, files, view.has_no_holes, start);
+        let looked = self.repair.damages.look(&self.log, files, view.has_no_holes, first);
         match looked {
             Look::Goes => return Ok(RepairStep::Check),
             Look::Later => return Ok(RepairStep::Wait),
@@ -234,6 +235,17 @@ impl Replica {
             _ => self.swept_to(from, start),
         };
         Ok(self.ask(from, looked == Look::Done, view))
+    }
+
+    /// Where the batches begin that are looked at: the one that holds the start of the log may begin before it.
+    fn first_read(&mut self, start: Offset, files: &mut FilePool) -> Offset {
+        if self.repair.damaged_from().is_none_or(|damaged| damaged > start) {
+            return start;
+        }
+        match self.log.read(files, start, 1, self.log.end(), true) {
+            Err(StorageError::Damaged { offset, .. }) => offset.min(start),
+            _ => start,
+        }
     }
 
     /// From where what would be given up is to be fetched.

@@ -348,6 +348,27 @@ fn damage_that_was_deleted_is_repaired() {
     assert_eq!(step(&mut bench, &view(&row)), RepairStep::Wait);
 }
 
+/// The scrub names the batch's base, which lies below the start (found by lab/sim).
+#[test]
+fn damaged_batch_that_holds_the_start_is_mended() {
+    let (mut bench, row) = (damaged(), row(&[2, 3], &[]));
+    bench.replica.forget_damage();
+    let Bench { replica, outbox, .. } = &mut bench;
+    replica.partition.advance_log_start(Offset(14), &mut outbox.decisions);
+    bench.effects();
+    assert!(bench.replica.log.advance_start(Offset(14)) || bench.replica.log.start() == Offset(14));
+    bench.replica.log.forget_below(Offset(30));
+    bench.replica.log.forget_sound();
+    assert_eq!(bench.replica.note_damage(Offset(10), true), Some(Offset(14)));
+    assert_eq!(step(&mut bench, &view(&row)), RepairStep::Refetch { from: Offset(14) });
+    assert!(matches!(step(&mut bench, &view(&row)), RepairStep::Ask | RepairStep::Wait));
+    assert_eq!(answer(&mut bench, 14, leaders(&[10])), None);
+    let mended = Some((Offset(10), Offset(20)));
+    assert_eq!(step(&mut bench, &view(&row)), RepairStep::Repaired { mended });
+    let read = bench.replica.log.read(&mut bench.files, Offset(14), 1, Offset(30), true).unwrap();
+    assert_eq!(read.records, batch(10, 10, None));
+}
+
 #[test]
 fn replica_out_of_sync_never_looks_caught_up() {
     let (mut bench, out, all) = (damaged(), row(&[2, 3], &[]), row(&[1, 2, 3], &[]));

@@ -5,6 +5,7 @@
 //! | `settings` | the `ssl.*` keys of one listener or client, judged one by one and together |
 //! | `stores` | the keys and certificates of a JKS, PKCS#12 or PEM file |
 //! | `certificate` | whose a certificate is, for which hosts, until when; which user name that makes |
+//! | `java_regex` | Java's regular expressions, for rules that make user names |
 //! | `error` | which key is wrong, why, and an example |
 //!
 //! It does not know files, connections, rustls or trust: shell/tls reads the files, verifies chains and encrypts. It
@@ -16,10 +17,12 @@
 
 mod certificate;
 mod error;
+mod java_regex;
 mod settings;
 mod stores;
 
 pub use certificate::{Expiring, Expiry, Facts, MappingRules, check_replacement, rfc2253};
 pub use error::TlsError;
+pub use java_regex::{JavaRegex, Repeat, UnknownGroup};
 pub use settings::{ClientAuth, KEY_STORE, Source, StoreKeys, TRUST_STORE, TlsSettings};
 pub use stores::{KeyEntry, Store, private_key};

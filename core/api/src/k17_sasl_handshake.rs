@@ -8,9 +8,6 @@
 //! | 0 | the mechanism; the tokens follow without a header (KIP-43) |
 //! | 1 | the tokens follow in SaslAuthenticate (KIP-152) |
 //!
-//! ## Left out
-//! - GSSAPI.
-//!
 //! Source: Kafka 4.4 `KafkaApis.handleSaslHandshakeRequest`.
 
 use barnabas_base::ErrorCode;

@@ -9,9 +9,6 @@
 //! | 1 | how long the session lasts, in the answer (KIP-368) |
 //! | 2 | flexible (KIP-482) |
 //!
-//! ## Left out
-//! - GSSAPI.
-//!
 //! Source: Kafka 4.4 `KafkaApis.handleSaslAuthenticateRequest`.
 
 use barnabas_base::ErrorCode;

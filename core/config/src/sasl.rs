@@ -9,9 +9,13 @@
 //!
 //! The JAAS file, the options of Kafka's JVM and the stores that keys name are handed in or asked for ([`Given`]).
 //!
-//! Neighbour: shell/broker/src/config/sasl.rs, which reads them.
+//! Neighbours: shell/broker/src/config/sasl.rs, which reads them; core/config/src/sasl/kerberos.rs, for GSSAPI.
 //!
 //! Source: Kafka `SaslChannelBuilder`, `ChannelBuilders`, `JaasContext`, `KafkaConfig.validateValues`.
+
+mod kerberos;
+
+pub use kerberos::{KRB5_CONF, KerberosListener};
 
 use crate::{ConfigError, Listener, ListenerName, Listeners};
 use barnabas_certificates::TlsSettings;
@@ -34,7 +38,7 @@ const JAAS: &str = "sasl.jaas.config";
 const BROKERS: &str = "sasl.mechanism.inter.broker.protocol";
 const CONTROLLERS: &str = "sasl.mechanism.controller.protocol";
 
-const KNOWN: &str = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER";
+const KNOWN: &str = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI";
 
 /// Classes of Kafka's that do what this node does anyway.
 const OWN_CLASSES: &[&str] = &[
@@ -42,6 +46,9 @@ const OWN_CLASSES: &[&str] = &[
     "org.apache.kafka.common.security.scram.internals.ScramServerCallbackHandler",
     "org.apache.kafka.common.security.authenticator.SaslClientCallbackHandler",
     "org.apache.kafka.common.security.authenticator.AbstractLogin.DefaultLoginCallbackHandler",
+    "org.apache.kafka.common.security.authenticator.SaslServerCallbackHandler",
+    "org.apache.kafka.common.security.kerberos.KerberosClientCallbackHandler",
+    "org.apache.kafka.common.security.kerberos.KerberosLogin",
     "org.apache.kafka.common.security.authenticator.DefaultLogin",
     "org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerSaslClientCallbackHandler",
     "org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerRefreshingLogin",
@@ -61,6 +68,8 @@ pub struct SaslListener {
     pub plain: PlainUsers,
     /// How tokens of OAUTHBEARER are judged, where that is offered.
     pub tokens: Option<Validator>,
+    /// How tickets of GSSAPI are judged, where that is offered.
+    pub kerberos: Option<KerberosListener>,
     /// Most bytes of a frame before the client has authenticated.
     pub receive_bytes_max: usize,
     pub failure_delay: Duration,
@@ -92,6 +101,10 @@ pub struct Given<'a> {
     pub jvm_options: Option<&'a str>,
     /// Whether the stores that these settings name can be read.
     pub check_stores: &'a dyn Fn(&TlsSettings) -> Result<(), OAuthError>,
+    /// The text of krb5.conf, where there is one.
+    pub krb5_conf: Option<&'a str>,
+    /// Whether the keytab of this listener can be read and has its keys.
+    pub check_keytab: &'a dyn Fn(&KerberosListener) -> Result<(), String>,
 }
 
 impl std::fmt::Debug for Given<'_> {
@@ -104,6 +117,11 @@ impl std::fmt::Debug for Given<'_> {
 /// Where the JAAS file is, if there is to be one.
 pub fn jaas_path(config: &BrokerConfig, jvm_options: Option<&str>) -> Option<PathBuf> {
     set_for_jvm(config, JAAS_FILE, jvm_options).map(PathBuf::from)
+}
+
+/// Where krb5.conf is, if the settings say so.
+pub fn krb5_conf_path(config: &BrokerConfig, jvm_options: Option<&str>) -> Option<PathBuf> {
+    set_for_jvm(config, KRB5_CONF, jvm_options).map(PathBuf::from)
 }
 
 /// The sections of the JAAS file.
@@ -183,7 +201,7 @@ struct Of<'a> {
 impl Of<'_> {
     fn listener(&self, is_local: bool) -> Result<SaslListener, ConfigError> {
         let mut offers: Vec<Offer> = Vec::new();
-        let (mut plain, mut tokens) = (PlainUsers::default(), None);
+        let (mut plain, mut tokens, mut kerberos) = (PlainUsers::default(), None, None);
         let (key, text) = self.named(None, ENABLED);
         for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             let mechanism = mechanism(&key, name)?;
@@ -194,6 +212,7 @@ impl Of<'_> {
             match mechanism {
                 SaslMechanism::Plain => plain = self.plain_users()?,
                 SaslMechanism::OAuthBearer => tokens = Some(self.validator(is_local)?),
+                SaslMechanism::Gssapi => kerberos = Some(self.kerberos()?),
                 SaslMechanism::Scram(_) => {}
             }
             let (reauth_key, most) = self.named(Some(mechanism), "connections.max.reauth.ms");
@@ -213,13 +232,18 @@ impl Of<'_> {
         let number = |key: &str| self.named(None, key).1.trim().parse::<u64>().unwrap_or(0);
         let receive_bytes_max = usize::try_from(number("sasl.server.max.receive.size")).unwrap_or(0);
         let failure_delay = Duration::from_millis(number("connection.failed.authentication.delay.ms"));
-        Ok(SaslListener { offers, plain, tokens, receive_bytes_max, failure_delay })
+        Ok(SaslListener { offers, plain, tokens, kerberos, receive_bytes_max, failure_delay })
     }
 
     /// What this node logs in with, by the mechanism under `key`.
     fn client(&self, key: &str) -> Result<OwnLogin, ConfigError> {
         let (named, text) = self.named(None, key);
         let mechanism = mechanism(&named, text.trim())?;
+        if mechanism == SaslMechanism::Gssapi {
+            let problem = "this node cannot log in with GSSAPI: it accepts tickets of clients, and asks for none itself yet. \
+                           Brokers and controllers log in to each other with another mechanism";
+            return Err(ConfigError::value(&named, problem, format!("{named}=SCRAM-SHA-512")));
+        }
         self.check_classes(mechanism)?;
         let (enabled_key, enabled) = self.named(None, ENABLED);
         if !enabled.split(',').any(|name| name.trim() == mechanism.name()) {
@@ -365,6 +389,10 @@ impl Of<'_> {
             SaslMechanism::OAuthBearer => {
                 "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
             }
+            SaslMechanism::Gssapi => {
+                "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true \
+                 keyTab=\"/etc/security/kafka.keytab\" principal=\"kafka/broker1.example.com@EXAMPLE.COM\";"
+            }
         };
         format!("{}={module}", self.jaas_key(mechanism))
     }
@@ -392,10 +420,6 @@ fn mechanism(key: &str, name: &str) -> Result<SaslMechanism, ConfigError> {
     let example = format!("{key}=SCRAM-SHA-512");
     match SaslMechanism::from_name(name) {
         Some(mechanism) => Ok(mechanism),
-        None if name == "GSSAPI" => {
-            let problem = format!("this version does not speak {name} yet; it speaks {KNOWN}");
-            Err(ConfigError::value(key, problem, example))
-        }
         None => {
             let problem = format!("'{name}' is no SASL mechanism of this version: expected {KNOWN}");
             Err(ConfigError::value(key, problem, example))
@@ -409,6 +433,7 @@ fn fits(mechanism: SaslMechanism, module: &LoginModule) -> bool {
         (SaslMechanism::Plain, LoginModule::Plain(_))
             | (SaslMechanism::Scram(_), LoginModule::Scram(_))
             | (SaslMechanism::OAuthBearer, LoginModule::OAuthBearer(_))
+            | (SaslMechanism::Gssapi, LoginModule::Krb5(_))
     )
 }
 

@@ -12,6 +12,7 @@
 //! | `jaas` | the login modules of `sasl.jaas.config` and of JAAS files |
 //! | `plain` | PLAIN, both sides (RFC 4616) |
 //! | `scram` | SCRAM-SHA-256 and SCRAM-SHA-512, both sides (RFC 5802, RFC 7677) |
+//! | `kerberos` | GSSAPI: Kerberos tickets, the side that accepts them (RFC 4121, RFC 4752) |
 //! | `oauth` | OAUTHBEARER: its messages (RFC 7628) |
 //! | `refusal` | why a login failed, and how much of that the client may read |
 //!
@@ -27,6 +28,7 @@ pub mod client;
 pub mod delay;
 pub mod exchange;
 pub mod jaas;
+pub mod kerberos;
 pub mod oauth;
 pub mod plain;
 mod refusal;

@@ -13,6 +13,7 @@ use barnabas_sasl::client::{ClientExchange, ClientLogin};
 use barnabas_sasl::exchange::{
     Authenticated, Exchange, Offer, Reply, SaslMechanism, Step, Surroundings, TokenCredential,
 };
+use barnabas_sasl::kerberos;
 use barnabas_sasl::oauth::Bearer;
 use barnabas_sasl::plain::PlainUsers;
 use barnabas_sasl::scram::{Decoy, Mechanism, ScramCredential};
@@ -77,6 +78,18 @@ impl Surroundings for Around {
     fn bearer(&self, token: &str, _: TimestampMs) -> Result<Bearer, String> {
         let bearer = Bearer { principal: "carol".to_owned(), expires: TimestampMs(30_000) };
         if token == "good" { Ok(bearer) } else { Err("the signature is wrong".to_owned()) }
+    }
+
+    fn kerberos(&self) -> Option<&kerberos::Acceptor> {
+        None
+    }
+
+    fn note(&self, _: [u8; 16], _: TimestampMs, _: TimestampMs) -> kerberos::Seen {
+        kerberos::Seen::New
+    }
+
+    fn secrets(&self) -> kerberos::Secrets {
+        kerberos::Secrets([7; kerberos::Secrets::BYTES])
     }
 
     fn nonce(&self) -> String {

@@ -168,7 +168,8 @@ fn protocol(given: Option<&str>) -> Result<Protocol, ClientError> {
 fn login<'a>(get: &dyn Fn(&str) -> Option<&'a str>) -> Result<Login, ClientError> {
     let mechanism = get("sasl.mechanism").ok_or_else(|| {
         ClientError::Invalid(format!(
-            "sasl.mechanism is missing: expected {MECHANISMS}. Kafka's default, GSSAPI, is not here"
+            "sasl.mechanism is missing: expected {MECHANISMS}. Kafka's default, GSSAPI, is not here: brokers accept tickets, \
+             and this client asks for none"
         ))
     })?;
     let mechanism = match (mechanism, Mechanism::from_name(mechanism)) {

@@ -5,6 +5,7 @@ use barnabas_sasl::Secret;
 use barnabas_sasl::client::{ClientExchange, ClientLogin};
 use barnabas_sasl::exchange::{Exchange, Offer, SaslMechanism, Step, Surroundings, TokenCredential};
 use barnabas_sasl::jaas;
+use barnabas_sasl::kerberos;
 use barnabas_sasl::oauth::{
     Algorithm, Bearer, FirstMessage, Jwks, PublicKey, Rules, Signatures, UnsecuredRules, end_of,
 };
@@ -53,6 +54,18 @@ impl Surroundings for NoUsers {
 
     fn bearer(&self, _: &str, _: TimestampMs) -> Result<Bearer, String> {
         Err("none is known".to_owned())
+    }
+
+    fn kerberos(&self) -> Option<&kerberos::Acceptor> {
+        None
+    }
+
+    fn note(&self, _: [u8; 16], _: TimestampMs, _: TimestampMs) -> kerberos::Seen {
+        kerberos::Seen::New
+    }
+
+    fn secrets(&self) -> kerberos::Secrets {
+        kerberos::Secrets([7; kerberos::Secrets::BYTES])
     }
 
     fn nonce(&self) -> String {
@@ -151,5 +164,37 @@ pub fn jaas(data: &[u8]) {
     if let Ok(sections) = jaas::parse_file(text) {
         let own = jaas::section_of_listener(&sections, "LISTENER");
         assert!(own.is_none_or(|section| section.name.ends_with("KafkaServer")));
+    }
+}
+
+/// A token of GSSAPI's client, and what stands within it encrypted. Without the service's key no one is let in.
+pub fn kerberos_token(data: &[u8]) {
+    let service = kerberos::Principal::parse("kafka/host@R").expect("a principal");
+    let key = kerberos::Key::new(kerberos::Enctype::Aes128Sha1, &[7; 16]).expect("a key");
+    let keys = vec![kerberos::Entry { principal: service.clone(), version: 1, key }];
+    let rules = kerberos::Rules::parse("DEFAULT", "R").expect("rules");
+    let acceptor = kerberos::Acceptor { service, keys, rules, clock_skew_ms: i64::MAX };
+    let secrets = kerberos::Secrets([7; kerberos::Secrets::BYTES]);
+    assert!(acceptor.accept(data, TimestampMs(0), &secrets, |_, _| kerberos::Seen::New).is_err());
+    kerberos::read_decrypted(data);
+}
+
+/// A keytab.
+pub fn keytab(data: &[u8]) {
+    if let Ok(keytab) = kerberos::Keytab::parse(data) {
+        let first = keytab.entries.first().map(|entry| entry.principal.clone());
+        assert!(first.is_none_or(|first| !keytab.keys_of(&first).is_empty()));
+    }
+}
+
+/// Rules, up to a line's end, and a principal after it.
+pub fn kerberos_rules(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let (rules, name) = text.split_once('\n').unwrap_or((text, "alice@R"));
+    if let (Ok(rules), Some(principal)) =
+        (kerberos::Rules::parse(rules, "R"), kerberos::Principal::parse(name))
+        && let Ok(user) = rules.user_of(&principal)
+    {
+        assert!(!user.contains(['/', '@']));
     }
 }

@@ -81,6 +81,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// What of other people's the core may use: data and arithmetic, nothing that touches the machine.
 const CORE_MAY_USE: &[&str] = &[
+    "aes",
     "base64",
     "bytes",
     "crc-fast",

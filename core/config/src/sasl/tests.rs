@@ -24,7 +24,13 @@ fn read_with(pairs: &[(&str, &str)], file: &str) -> Result<SaslConfig, ConfigErr
     let node = NodeConfig::read(settings)?;
     let (config, _) = check_values(&node.settings).expect("each value is sound");
     let file = jaas::parse_file(file).expect("a file");
-    read(&config, &node.listeners, &Given { file: &file, jvm_options: None, check_stores: &|_| Ok(()) })
+    read(&config, &node.listeners, &given(&file, None))
+}
+
+/// krb5.conf of EXAMPLE.COM, and a keytab that has every key.
+fn given<'a>(file: &'a [Section], jvm_options: Option<&'a str>) -> Given<'a> {
+    let krb5_conf = Some("[libdefaults]\n default_realm = EXAMPLE.COM\n");
+    Given { file, jvm_options, check_stores: &|_| Ok(()), krb5_conf, check_keytab: &|_| Ok(()) }
 }
 
 fn refused(pairs: &[(&str, &str)]) -> String {
@@ -62,7 +68,11 @@ fn listeners_have_their_own_mechanisms_and_sessions() {
 #[test]
 fn missing_and_foreign_things_stop_the_start_with_an_example() {
     let said = refused(&[]);
-    assert!(said.starts_with("sasl.enabled.mechanisms: this version does not speak GSSAPI"), "{said}");
+    assert!(
+        said.starts_with("listener.name.out.gssapi.sasl.jaas.config: is not set"),
+        "GSSAPI is the default: {said}"
+    );
+    assert!(said.contains("Krb5LoginModule required useKeyTab=true"), "{said}");
     let plain = ("sasl.enabled.mechanisms", "PLAIN");
     let said = refused(&[plain]);
     assert!(said.starts_with(&format!("{OUT_PLAIN}: is not set")) && said.contains("user_alice"), "{said}");
@@ -199,4 +209,69 @@ fn node_logs_in_with_tokens_of_a_file() {
     pairs.push(("listener.name.in.oauthbearer.sasl.login.callback.handler.class", handler));
     let read = read_with(&pairs, "").expect("sound");
     assert!(matches!(read.to_brokers, Some(OwnLogin::Tokens(_))));
+}
+
+const OUT_GSSAPI: &str = "listener.name.out.gssapi.sasl.jaas.config";
+const SERVICE: (&str, &str) = ("sasl.kerberos.service.name", "kafka");
+
+fn krb5(options: &str) -> String {
+    format!("com.sun.security.auth.module.Krb5LoginModule required {options};")
+}
+
+#[test]
+fn gssapi_needs_a_keytab_a_principal_and_a_service_name() {
+    let keytab = "useKeyTab=true keyTab=\"/k\" storeKey=true";
+    let whole = format!("{keytab} principal=\"kafka/b\"");
+    for (options, problem) in [
+        ("useTicketCache=true", "a ticket cache holds none of its keys"),
+        ("principal=\"kafka/b\"", "useKeyTab is not true"),
+        ("useKeyTab=true keyTab=\"/k\" principal=\"kafka/b\"", "storeKey is not true"),
+        (keytab, "names no principal"),
+        (&format!("{keytab} principal=\"*\""), "names no principal"),
+        (&format!("{keytab} principal=\"a/b/c\""), "is no name of the form service/host@REALM"),
+    ] {
+        let said = refused(&[SERVICE, (OUT_GSSAPI, &krb5(options))]);
+        assert!(said.starts_with(OUT_GSSAPI) && said.contains(problem), "{options}: {said}");
+        assert!(said.contains("principal=\"kafka/broker1.example.com@EXAMPLE.COM\""), "{said}");
+    }
+    let said = refused(&[(OUT_GSSAPI, &krb5(&whole))]);
+    assert!(said.contains("No serviceName defined in either JAAS or Kafka config"), "{said}");
+    let said = refused(&[SERVICE, (OUT_GSSAPI, &krb5(&format!("{whole} serviceName=\"other\"")))]);
+    assert!(said.contains("Conflicting serviceName values"), "{said}");
+    let rules = ("sasl.kerberos.principal.to.local.rules", "nonsense");
+    let said = refused(&[SERVICE, rules, (OUT_GSSAPI, &krb5(&whole))]);
+    assert!(said.starts_with(rules.0) && said.contains("Invalid rule: nonsense"), "{said}");
+
+    let read = read_with(&[SERVICE, (OUT_GSSAPI, &krb5(&whole))], "").expect("sound");
+    let out = read.listeners[1].as_ref().expect("SASL").kerberos.as_ref().expect("GSSAPI");
+    assert_eq!((out.service.to_string().as_str(), out.keytab.to_str()), ("kafka/b@EXAMPLE.COM", Some("/k")));
+    let file = format!("KafkaServer {{ {SCRAM} {} }};", krb5(&format!("{whole} serviceName=\"kafka\"")));
+    assert!(read_with(&[], &file).expect("sound").listeners[1].as_ref().expect("SASL").kerberos.is_some());
+}
+
+#[test]
+fn keytab_without_a_key_of_the_service_is_refused() {
+    let whole = "useKeyTab=true keyTab=\"/k\" storeKey=true principal=\"kafka/b\"";
+    let read = read_with(&[SERVICE, (OUT_GSSAPI, &krb5(whole))], "").expect("sound");
+    let out = read.listeners[1].as_ref().expect("SASL").kerberos.clone().expect("GSSAPI");
+    let said = out.acceptor(&[5, 2]).expect_err("refused");
+    assert!(said.starts_with("/k has no key of kafka/b@EXAMPLE.COM"), "{said}");
+    assert!(out.acceptor(b"no keytab").expect_err("refused").contains("its first bytes are not 05 02"));
+}
+
+#[test]
+fn node_does_not_log_in_with_gssapi() {
+    let pairs = [
+        ("listener.security.protocol.map", "IN:SASL_PLAINTEXT,OUT:PLAINTEXT,CONTROLLER:PLAINTEXT"),
+        SERVICE,
+        (
+            "listener.name.in.gssapi.sasl.jaas.config",
+            &krb5("useKeyTab=true keyTab=\"/k\" storeKey=true principal=\"kafka/b\""),
+        ),
+    ];
+    let said = refused(&pairs);
+    assert!(
+        said.starts_with("sasl.mechanism.inter.broker.protocol: this node cannot log in with GSSAPI"),
+        "{said}"
+    );
 }

@@ -10,7 +10,8 @@ use super::key::Status::{self, Applied, Emulated, Ignored, NotAvailable, Refused
 use super::{ConfigKey, Resource};
 
 const NO_JVM: Status = NotAvailable("Barnabas has no Java virtual machine and cannot load a class");
-const KERBEROS: Status = NotAvailable("GSSAPI (Kerberos) is not implemented yet");
+const TICKETS: Status =
+    Ignored("a broker accepts tickets by its keytab and asks for none, so none is renewed");
 const TOKEN_RENEWAL: Status =
     Emulated("a token is replaced at the first login after this time, not by a thread in the background");
 const TLS_OF_JVM: Status = Ignored("it chooses a part of a Java virtual machine, and TLS is built in");
@@ -145,7 +146,7 @@ const BROKER: &[(&str, Status)] = &[
     ("inter.broker.listener.name", Applied),
     ("internal.metadata.*", Ignored("a switch of Kafka's own tests")),
     ("kafka.metrics.*", METRICS),
-    ("java.security.auth.login.config", Applied),
+    ("java.security.*", Applied),
     ("leader.imbalance.check.interval.seconds", Applied),
     ("listener.security.protocol.map", Applied),
     ("listeners", Applied),
@@ -274,7 +275,10 @@ const BROKER: &[(&str, Status)] = &[
     ("replication.quota.*", Applied),
     ("request.timeout.ms", Emulated("the broker looks for the active controller for 20 s")),
     ("sasl.*", Applied),
-    ("sasl.kerberos.*", KERBEROS),
+    ("sasl.kerberos.*", Applied),
+    ("sasl.kerberos.kinit.cmd", TICKETS),
+    ("sasl.kerberos.min.time.before.relogin", TICKETS),
+    ("sasl.kerberos.ticket.*", TICKETS),
     ("sasl.login.*", Applied),
     ("sasl.login.refresh.*", TOKEN_RENEWAL),
     ("sasl.oauthbearer.*", Applied),

@@ -216,11 +216,7 @@ fn policies_that_would_be_ignored_refuse_the_start() {
 
 #[test]
 fn settings_that_protect_nothing_here_are_warned_of() {
-    let given = [
-        ("allow.everyone.if.no.acl.found", "false"),
-        ("listener.name.plaintext.sasl.kerberos.service.name", "kafka"),
-        ("super.users", "User:admin"),
-    ];
+    let given = [("allow.everyone.if.no.acl.found", "false"), ("super.users", "User:admin")];
     for (key, value) in given {
         let (_, warnings) = StaticConfig::check(properties(&[(key, value)])).expect("no refusal");
         assert!(
@@ -235,6 +231,7 @@ fn settings_that_protect_nothing_here_are_warned_of() {
         ("listener.name.plaintext.ssl.keystore.location", "/keys"),
         ("ssl.client.auth", "required"),
         ("sasl.enabled.mechanisms", "SCRAM-SHA-512"),
+        ("listener.name.plaintext.sasl.kerberos.service.name", "kafka"),
         ("listener.name.plaintext.plain.sasl.jaas.config", "x"),
         ("listener.name.plaintext.plain.connections.max.reauth.ms", "60000"),
         ("config.providers.file.class", "X"),

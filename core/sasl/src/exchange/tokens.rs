@@ -6,6 +6,7 @@
 use barnabas_base::TimestampMs;
 
 use super::{SaslMechanism, Surroundings};
+use crate::kerberos::{self, Fault};
 use crate::oauth::{CONFIRMATION, FirstMessage, INVALID_TOKEN};
 use crate::scram::{self, Challenged, Identity, Received};
 use crate::{Login, Refusal, plain};
@@ -22,6 +23,9 @@ pub(super) enum Tokens {
     Bearer,
     /// The client has read that its bearer token is refused, and confirms it. With the reason, for the log.
     BearerRefused(String),
+    Ticket,
+    /// The client's ticket is right; the layer is agreed on.
+    TicketAccepted(Box<kerberos::Layer>, Login),
 }
 
 /// What comes of a token.
@@ -40,11 +44,13 @@ pub(super) struct Refused {
     pub user: Option<String>,
     /// Instead of the refusal's own text.
     pub log: Option<String>,
+    /// The connection is closed without an answer, so that the client tries again.
+    pub is_temporary: bool,
 }
 
 impl Refused {
     pub fn new(refusal: Refusal, user: Option<String>) -> Self {
-        Self { refusal, user, log: None }
+        Self { refusal, user, log: None, is_temporary: false }
     }
 
     /// For the log.
@@ -59,11 +65,12 @@ impl Tokens {
             SaslMechanism::Plain => Self::Plain,
             SaslMechanism::Scram(mechanism) => Self::ScramFirst(mechanism),
             SaslMechanism::OAuthBearer => Self::Bearer,
+            SaslMechanism::Gssapi => Self::Ticket,
         }
     }
 
     pub fn is_first(&self) -> bool {
-        matches!(self, Self::Plain | Self::ScramFirst(_) | Self::Bearer)
+        matches!(self, Self::Plain | Self::ScramFirst(_) | Self::Bearer | Self::Ticket)
     }
 
     pub fn take(self, token: &[u8], now: TimestampMs, around: &dyn Surroundings) -> Token {
@@ -80,11 +87,19 @@ impl Tokens {
             Self::Bearer => bearer(token, now, around),
             Self::BearerRefused(why) if token == CONFIRMATION => {
                 let refusal = Refusal::told(INVALID_TOKEN);
-                Token::Refused(Refused { refusal, user: None, log: Some(why) })
+                Token::Refused(Refused { refusal, user: None, log: Some(why), is_temporary: false })
             }
             Self::BearerRefused(why) => {
                 refused(Refusal::hidden(format!("{why}; and the client did not confirm the refusal")), None)
             }
+            Self::Ticket => ticket(token, now, around),
+            Self::TicketAccepted(layer, login) => match layer.take(token) {
+                Ok((answer, Some(layer))) => {
+                    Token::Next(answer, Self::TicketAccepted(Box::new(layer), login))
+                }
+                Ok((answer, None)) => Token::Done(answer, login),
+                Err(fault) => ticket_refused(&fault, Some(shortened(&login.name))),
+            },
         }
     }
 }
@@ -140,6 +155,34 @@ fn bearer(token: &[u8], now: TimestampMs, around: &dyn Surroundings) -> Token {
             }
         },
     }
+}
+
+/// Kafka names the user after the exchange, and closes the connection where no rule fits. Here the client reads that it
+/// is refused. The session is not bound to the ticket's end: Java does not show it, so Kafka does not know it
+/// (KIP-368).
+fn ticket(token: &[u8], now: TimestampMs, around: &dyn Surroundings) -> Token {
+    let Some(acceptor) = around.kerberos() else {
+        return refused(Refusal::hidden("this listener has no keys of Kerberos"), None);
+    };
+    let note = |digest, until| around.note(digest, until, now);
+    let accepted = match acceptor.accept(token, now, &around.secrets(), note) {
+        Ok(accepted) => accepted,
+        Err((client, fault)) => {
+            return ticket_refused(&fault, client.as_deref().map(shortened));
+        }
+    };
+    match acceptor.rules.user_of(&accepted.client) {
+        Ok(name) => {
+            let next = Tokens::TicketAccepted(Box::new(accepted.next), Login::of(name));
+            Token::Next(accepted.answer, next)
+        }
+        Err(why) => ticket_refused(&Fault::NoUser(why), Some(shortened(&accepted.client.to_string()))),
+    }
+}
+
+fn ticket_refused(fault: &Fault, user: Option<String>) -> Token {
+    let is_temporary = fault.is_temporary();
+    Token::Refused(Refused { is_temporary, ..Refused::new(Refusal::hidden(fault.to_string()), user) })
 }
 
 fn refused(refusal: Refusal, user: Option<String>) -> Token {

@@ -4,7 +4,11 @@
 //! Listeners' settings are swapped as a whole when dynamic configurations change: a new password of PLAIN's users, or
 //! of this node itself, takes effect with the next login. SCRAM credentials are the image's.
 //!
+//! `keytabs` holds the keys of GSSAPI.
+//!
 //! Neighbours: requests/connection/login.rs, which authenticates clients; shell/net's links, which log in.
+
+pub mod keytabs;
 
 use crate::config::sasl;
 use arc_swap::ArcSwap;
@@ -48,6 +52,8 @@ pub struct Logins {
     /// What the links have their tokens from: to brokers, to controllers.
     sources: Mutex<[Option<Arc<TokenSource>>; 2]>,
     delays: Mutex<Delays>,
+    /// Of the listeners with GSSAPI.
+    pub keytabs: keytabs::Keytabs,
     /// With the credentials that it was made from.
     decoy: Mutex<Option<(Scram, Decoy)>>,
     /// `delegation.token.secret.key`; `None`: there are no delegation tokens.
@@ -102,6 +108,7 @@ impl Logins {
             tracing::warn!("OAUTHBEARER: {warning}");
         }
         logins.issuers = ArcSwap::from_pointee(issuers);
+        logins.keytabs.configure(&config);
         logins.listeners = ArcSwap::from_pointee(config.listeners);
         let mut links = [config.to_brokers, config.to_controllers].into_iter().enumerate();
         let mut link = || {
@@ -127,6 +134,7 @@ impl Logins {
                 // A listener's issuer is there before the listener.
                 let before = self.issuers.load_full();
                 self.issuers.store(Arc::new(before.iter().chain(&issuers).cloned().collect()));
+                self.keytabs.configure(&read);
                 self.listeners.store(Arc::new(read.listeners));
                 self.issuers.store(Arc::new(issuers));
                 for (place, (link, own)) in
@@ -196,6 +204,11 @@ impl Logins {
         };
         let checked = check_token(validator, token, now, issuer.map(Arc::as_ref));
         checked.map_err(|fault| fault.to_string())
+    }
+
+    /// Whether a listener uses SASL.
+    pub fn is_used(&self) -> bool {
+        self.listeners.load().iter().any(Option::is_some)
     }
 
     /// How the listener at this place authenticates; `None`: it does not use SASL.

@@ -161,7 +161,7 @@ fn run(
     let quorum = quorum_worker::start(member.quorum, member.files, member.requests, node.clone())?;
     peer_addresses::watch(&node, node.workers.connection_places.gate().clone());
     let handshakes = node.peers.tls.is_used().then(Handshakes::start).transpose()?;
-    if handshakes.is_some() {
+    if handshakes.is_some() || node.logins.is_used() {
         handshakes::watch(&node, node.peers.tls.clone())?;
     }
     let (accepting, acceptors) = accept_early(&node, acceptors, handshakes.as_ref());

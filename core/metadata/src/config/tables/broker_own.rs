@@ -96,6 +96,13 @@ pub(crate) const KEYS: &[ConfigKey] = &[
         .doc("The JAAS file: login modules of listeners that have none in `sasl.jaas.config`, in its sections \
               `NAME.KafkaServer` and `KafkaServer`. Unset: the file that `-Djava.security.auth.login.config=…` names in \
               the environment variable KAFKA_OPTS, as Kafka's scripts pass it to the JVM; else none."),
+    string("java.security.krb5.conf", "").null().valid(Valid::NonEmpty)
+        .doc("krb5.conf, of which a broker with GSSAPI takes `default_realm` and `clockskew`. Unset: the file that \
+              `-Djava.security.krb5.conf=…` names in the environment variable KAFKA_OPTS, as Kafka's scripts pass it to \
+              the JVM; else that of the environment variable KRB5_CONFIG; else /etc/krb5.conf, where it exists."),
+    string("java.security.krb5.realm", "").null().valid(Valid::NonEmpty)
+        .doc("The default realm of Kerberos, instead of that of krb5.conf. Unset: `-Djava.security.krb5.realm=…` in the \
+              environment variable KAFKA_OPTS; else krb5.conf's; else the realm of the broker's own principal."),
     string("log.ack.durability", "synced").one_of(&["synced", "written"]).high()
         .doc("When the broker acknowledges a batch. `synced`: when it is on disk, with `acks=all` on every in-sync \
               replica. `written`: when it is in the page cache, as in Kafka. `written` saves the journal and its \

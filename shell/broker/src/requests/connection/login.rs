@@ -28,6 +28,7 @@ use barnabas_metrics::Stamp;
 use barnabas_net::links;
 use barnabas_net::{Claim, FrameError, FrameReader, FrameWriter, ReadHalf, Stream};
 use barnabas_sasl::exchange::{Exchange, Failure, Offer, Reply, Step, Surroundings, TokenCredential};
+use barnabas_sasl::kerberos;
 use barnabas_sasl::oauth::Bearer;
 use barnabas_sasl::plain::PlainUsers;
 use barnabas_sasl::scram::{Decoy, Mechanism, ScramCredential};
@@ -271,11 +272,14 @@ struct Around<'a> {
     session: &'a Rc<Session>,
     listener: &'a SaslListener,
     image: Arc<Image>,
+    kerberos: Option<Arc<kerberos::Acceptor>>,
 }
 
 impl<'a> Around<'a> {
     fn of(session: &'a Rc<Session>, listener: &'a SaslListener) -> Self {
-        Self { session, listener, image: session.node.cluster.image.load_full() }
+        let kerberos =
+            listener.kerberos.as_ref().and_then(|listener| session.node.logins.keytabs.acceptor(listener));
+        Self { session, listener, image: session.node.cluster.image.load_full(), kerberos }
     }
 }
 
@@ -307,6 +311,18 @@ impl Surroundings for Around<'_> {
 
     fn bearer(&self, token: &str, now: TimestampMs) -> Result<Bearer, String> {
         self.session.node.logins.bearer(self.listener, token, now)
+    }
+
+    fn kerberos(&self) -> Option<&kerberos::Acceptor> {
+        self.kerberos.as_deref()
+    }
+
+    fn note(&self, digest: [u8; 16], until: TimestampMs, now: TimestampMs) -> kerberos::Seen {
+        self.session.node.logins.keytabs.note(digest, until, now)
+    }
+
+    fn secrets(&self) -> kerberos::Secrets {
+        logins::keytabs::secrets()
     }
 
     fn nonce(&self) -> String {

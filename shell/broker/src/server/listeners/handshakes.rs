@@ -1,7 +1,8 @@
 //! TLS handshakes, on threads of their own and below the workers in priority: a signature takes as long as a hundred
 //! small requests, and a storm of new connections must not be felt by those that are open.
 //!
-//! The same page reads key stores again, and says when certificates end.
+//! The same page reads key stores and keytabs (shell/broker/src/node/logins/keytabs.rs) again, and says when
+//! certificates end.
 //!
 //! Always true: at most [`HANDSHAKES_MAX`] connections are in a handshake or before it; each ends within the deadlines
 //! of shell/net.
@@ -103,7 +104,7 @@ fn wall_s(node: &Node) -> i64 {
     node.clock.wall().0 / 1000
 }
 
-/// Reads key stores again as long as the node runs, and says what comes of it.
+/// Reads key stores and keytabs again as long as the node runs, and says what comes of it.
 ///
 /// # Errors
 /// The system gives no thread.
@@ -115,6 +116,7 @@ pub fn watch(node: &Arc<Node>, tls: NodeTls) -> std::io::Result<()> {
         while !node.shutdown.is_wanted() {
             std::thread::sleep(RELOAD_EVERY);
             watched.reload(&node);
+            node.logins.keytabs.reload();
             watched.say_ends(&node);
         }
     })?;

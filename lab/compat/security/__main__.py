@@ -3,6 +3,7 @@
     matrix   API × operation × resource × pattern × permission, request by request (matrix.py)
     logins   mechanism × client × right password, wrong password, unknown user; over TLS, and by certificate alone (logins.py, tls.py)
     oauth    OAUTHBEARER: right, expired, foreign tokens × client, and re-authentication (oauth.py)
+    kerberos GSSAPI: tickets of a KDC × client, and forged tokens (kerberos.py, forge.py)
     tokens   delegation tokens: Java's Admin makes, renews and ends them, Java's producer logs in by them (tokens.py)
     tools    kafka-acls, kafka-delegation-tokens, kafka-configs for users, and ours of these names (tools.py)
 
@@ -20,11 +21,11 @@ from pathlib import Path
 from compat import fetch
 from compat.cli import find_binary, in_scratch
 
-from . import apaches, logins, matrix, oauth, tokens, tools
+from . import apaches, kerberos, logins, matrix, oauth, tokens, tools
 from .nodes import GuardedApache, GuardedBarnabas
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("matrix", "logins", "oauth", "tokens", "tools")
+PARTS = ("matrix", "logins", "oauth", "kerberos", "tokens", "tools")
 
 
 def arguments(words):
@@ -115,6 +116,27 @@ def play_oauth(peers, options):
     return same, excused, wrong + len(unseen)
 
 
+def play_kerberos(peers, options):
+    try:
+        kdc = kerberos.Kdc(peers.scratch / "kdc")
+    except fetch.Missing as missing:
+        print(f"  kerberos: {missing}")
+        return 0, 1, 0
+    try:
+        servers = list(peers.each("kerberos", [logins.USER, "admin"], mechanisms=("GSSAPI",)))
+        for server in servers:
+            kerberos.take_tickets(server, kdc)
+        played = at_once(lambda server: kerberos.play(server, kdc), servers)
+    finally:
+        kdc.close()
+    if len(played) == 1:
+        for (client, attempt), outcome in played[0].items():
+            print(f"{client:24} {attempt:50} {outcome}")
+        wrong = len(logins.judge(played[0]))
+        return len(played[0]) - wrong, 0, wrong
+    return logins.compare(*played, explained("kerberos"))
+
+
 def play_tokens(peers, options):
     played = [tokens.play(server) for server in peers.each("tokens", tokens.USERS)]
     if len(played) == 1:
@@ -140,7 +162,7 @@ def run(options, scratch):
     begun = time.monotonic()
     peers = Peers(options, scratch)
     total = [0, 0, 0]
-    for part, play in (("matrix", play_matrix), ("logins", play_logins), ("oauth", play_oauth), ("tokens", play_tokens), ("tools", play_tools)):
+    for part, play in (("matrix", play_matrix), ("logins", play_logins), ("oauth", play_oauth), ("kerberos", play_kerberos), ("tokens", play_tokens), ("tools", play_tools)):
         if options.only in (None, part):
             done = play(peers, options)
             total = [one + other for one, other in zip(total, done)]

@@ -45,6 +45,8 @@ class _Guarded:
     ready_within = 90
 
     sasl_port = None
+    # The host in its advertised address.
+    sasl_name = HOST
     # Ports by protocol.
     tls_ports = {}
 
@@ -70,8 +72,8 @@ class _Guarded:
         found = super().properties()
         if self.sasl_port is None:
             return found
-        for key in ("listeners", "advertised.listeners"):
-            found[key] += f",SASL://{self.sasl_address}"
+        found["listeners"] += f",SASL://{self.sasl_address}"
+        found["advertised.listeners"] += f",SASL://{self.sasl_name}:{self.sasl_port}"
         found["listener.security.protocol.map"] += ",SASL:SASL_PLAINTEXT"
         for name, protocol in (("SECURE", "SASL_SSL"), ("SSL", "SSL")):
             if protocol in self.tls_ports:

@@ -52,6 +52,10 @@ public class Login {
             properties.put("sasl.login.callback.handler.class", FileToken.class.getName());
             // The refreshing thread may take the next token at once: these live for seconds.
             properties.putAll(Map.of("sasl.login.refresh.min.period.seconds", "0", "sasl.login.refresh.buffer.seconds", "0"));
+        } else if (mechanism.equals("GSSAPI")) {
+            // The password is the path of a keytab, the authority the service's name.
+            properties.put("sasl.kerberos.service.name", asked[5]);
+            properties.put("sasl.jaas.config", "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true keyTab=\"" + password + "\" principal=\"" + user + "\";");
         } else if (!mechanism.isEmpty()) properties.put("sasl.jaas.config",
             "org.apache.kafka.common.security." + module + " required username=\"" + user + "\" password=\"" + password + "\";");
         try (KafkaProducer<String, String> producer = new KafkaProducer<>(properties, new StringSerializer(), new StringSerializer())) {

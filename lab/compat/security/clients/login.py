@@ -4,6 +4,7 @@ The first argument is the library: confluent, kafka-python or aiokafka.
 """
 
 import asyncio
+import os
 import ssl
 import sys
 import time
@@ -43,9 +44,14 @@ def confluent(mechanism, user, password, port, protocol, authority, certificate,
     if is_token(mechanism):
         # Errors of librdkafka after this do not change what the server finds.
         login = {"sasl.mechanism": mechanism, "oauth_cb": lambda _: (token_in(password), time.time() + HELD_S / 2)}
+    if mechanism == "GSSAPI":
+        # The password is the path of a keytab, the authority the service's name. Each principal has its own cache of tickets.
+        os.environ["KRB5CCNAME"] = f"{password}.cache"
+        login = {"sasl.mechanism": mechanism, "sasl.kerberos.principal": user, "sasl.kerberos.keytab": password, "sasl.kerberos.service.name": authority}
     files = {"ssl.ca.location": authority, "ssl.certificate.location": certificate, "ssl.key.location": key} if protocol.endswith("SSL") else {}
     producer = confluent_kafka.Producer({
-        "bootstrap.servers": f"127.0.0.1:{port}", "security.protocol": protocol, **login, **{name: path for name, path in files.items() if path},
+        # Tickets are for names.
+        "bootstrap.servers": f"{'localhost' if mechanism == 'GSSAPI' else '127.0.0.1'}:{port}", "broker.address.family": "v4", "security.protocol": protocol, **login, **{name: path for name, path in files.items() if path},
         "message.timeout.ms": 15_000, "error_cb": seen.append}, logger=None)
     producer.produce("logins", user, callback=lambda error, _: done.append(error))
     for _ in range(160):
@@ -65,7 +71,9 @@ def confluent(mechanism, user, password, port, protocol, authority, certificate,
         return "TLS refused"
     if refused:
         return "login refused"
-    other = str((done or seen or ["no answer"])[0])
+    other = (done or seen or ["no answer"])[0]
+    # Debian's release cannot print its own errors.
+    other = other if isinstance(other, str) else other.str()
     # Java sends bad_certificate where RFC 8446 has certificate_required: the words of the alert differ.
     return "TLS refused" if "SSL alert number" in other else f"other: {other}"
 

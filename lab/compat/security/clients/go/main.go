@@ -12,9 +12,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/kerberos"
 	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
@@ -36,6 +40,20 @@ func mechanism(name, user, password string) sasl.Mechanism {
 	return plain.Auth{User: user, Pass: password}.AsMechanism()
 }
 
+// The file at `path` is a keytab.
+func tickets(principal, path, service string) (sasl.Mechanism, error) {
+	conf, err := config.Load(os.Getenv("KRB5_CONFIG"))
+	if err != nil {
+		return nil, err
+	}
+	keys, err := keytab.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	user, realm, _ := strings.Cut(principal, "@")
+	return kerberos.Auth{Client: client.NewWithKeytab(user, realm, keys, conf, client.DisablePAFXFAST(true)), Service: service, PersistAfterAuth: true}.AsMechanism(), nil
+}
+
 // PEM files; an empty certificate is none.
 func secure(authority, certificate, key string) *tls.Config {
 	config := &tls.Config{RootCAs: x509.NewCertPool()}
@@ -51,7 +69,14 @@ func secure(authority, certificate, key string) *tls.Config {
 func attempt(asked []string) string {
 	name, user, password, port, protocol := asked[0], asked[1], asked[2], asked[3], asked[4]
 	options := []kgo.Opt{kgo.SeedBrokers("127.0.0.1:" + port), kgo.DefaultProduceTopic("logins"), kgo.RetryTimeout(8 * time.Second), kgo.RecordDeliveryTimeout(10 * time.Second)}
-	if name != "" {
+	if name == "GSSAPI" {
+		tickets, err := tickets(user, password, asked[5])
+		if err != nil {
+			return "other: " + err.Error()
+		}
+		// Tickets are for names.
+		options = append(options, kgo.SASL(tickets), kgo.SeedBrokers("localhost:"+port))
+	} else if name != "" {
 		options = append(options, kgo.SASL(mechanism(name, user, password)))
 	}
 	if strings.HasSuffix(protocol, "SSL") {

@@ -23,6 +23,7 @@ use barnabas_metadata::config::BrokerConfig;
 use barnabas_sasl::client::ClientLogin;
 use barnabas_sasl::exchange::{Offer, SaslMechanism};
 use barnabas_sasl::jaas::{self, LoginModule, Section};
+use barnabas_sasl::kerberos::TicketSettings;
 use barnabas_sasl::oauth::settings::{Allowed, OAuthError, Validator};
 use barnabas_sasl::oauth::tokens::{TokenSettings, Way};
 use barnabas_sasl::plain::PlainUsers;
@@ -90,6 +91,8 @@ pub enum OwnLogin {
     Fixed(ClientLogin),
     /// By tokens of OAUTHBEARER.
     Tokens(Box<TokenSettings>),
+    /// By tickets of GSSAPI.
+    Tickets(Box<TicketSettings>),
 }
 
 /// What the machine has to say, beside the settings.
@@ -239,17 +242,15 @@ impl Of<'_> {
     fn client(&self, key: &str) -> Result<OwnLogin, ConfigError> {
         let (named, text) = self.named(None, key);
         let mechanism = mechanism(&named, text.trim())?;
-        if mechanism == SaslMechanism::Gssapi {
-            let problem = "this node cannot log in with GSSAPI: it accepts tickets of clients, and asks for none itself yet. \
-                           Brokers and controllers log in to each other with another mechanism";
-            return Err(ConfigError::value(&named, problem, format!("{named}=SCRAM-SHA-512")));
-        }
         self.check_classes(mechanism)?;
         let (enabled_key, enabled) = self.named(None, ENABLED);
         if !enabled.split(',').any(|name| name.trim() == mechanism.name()) {
             let problem = format!("{key}={} is not in it ({enabled})", mechanism.name());
             let example = format!("{enabled_key}={},SCRAM-SHA-512", mechanism.name());
             return Err(ConfigError::value(&enabled_key, problem, example));
+        }
+        if mechanism == SaslMechanism::Gssapi {
+            return Ok(OwnLogin::Tickets(Box::new(self.tickets()?)));
         }
         let module = self.module(mechanism)?;
         if let (SaslMechanism::OAuthBearer, Some(LoginModule::OAuthBearer(login))) = (mechanism, &module) {

@@ -27,7 +27,7 @@ by itself, in Kafka either, is a WARN that names the key.
 | key | here | why |
 |---|---|---|
 | `security.inter.broker.protocol` | refused, if the map gives the listener of that name another protocol | Kafka takes the protocol from here; the two must agree |
-| `sasl.enabled.mechanisms`, `sasl.mechanism.inter.broker.protocol`, `sasl.mechanism.controller.protocol` | refused, if a listener with SASL names another mechanism than PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER and GSSAPI; the two of this node's own logins also if they name GSSAPI | the others are not implemented; a node accepts tickets of Kerberos and asks for none itself yet |
+| `sasl.enabled.mechanisms`, `sasl.mechanism.inter.broker.protocol`, `sasl.mechanism.controller.protocol` | refused, if a listener with SASL names another mechanism than PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER and GSSAPI | the others are not implemented |
 | `sasl.server.callback.handler.class`, `sasl.client.callback.handler.class`, `sasl.login.callback.handler.class`, `sasl.login.class` | refused on a listener with SASL, unless it is Kafka's own class for PLAIN, SCRAM or OAUTHBEARER; for OAUTHBEARER the first must be set, and Kafka's default of it is accepted on loopback alone | Barnabas has no Java virtual machine and cannot load a class |
 ";
 

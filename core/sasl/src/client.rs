@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::exchange::SaslMechanism;
 use crate::jaas::LoginModule;
+use crate::kerberos::{Distrust, Initiator, Secrets, Ticket};
 use crate::scram::{self, ClientChallenged, ClientFault};
 use crate::{Secret, oauth, plain};
 
@@ -19,6 +20,17 @@ pub enum ClientLogin {
     Plain { user: String, password: Secret },
     Scram { mechanism: scram::Mechanism, user: String, password: Secret, is_token: bool },
     Bearer { token: Secret, extensions: Vec<(String, String)> },
+    Ticket(Box<TicketLogin>),
+}
+
+/// A ticket for the service on the other side, and what no other login has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TicketLogin {
+    pub ticket: Ticket,
+    /// Microseconds since 1970.
+    pub at_us: i64,
+    /// [`Secrets::BYTES`] random bytes.
+    pub secrets: Secret,
 }
 
 /// Why there is no login.
@@ -26,6 +38,8 @@ pub enum ClientLogin {
 pub enum LoginError {
     #[error(transparent)]
     Scram(#[from] ClientFault),
+    #[error(transparent)]
+    Ticket(#[from] Distrust),
     #[error("the server refuses the token: {0}")]
     Bearer(String),
     #[error("{mechanism}: the server answers with {bytes} bytes where it should have finished")]
@@ -42,6 +56,7 @@ enum State {
     ScramFirst(scram::Client, Secret),
     ScramFinal(ClientChallenged),
     Bearer,
+    Ticket(Box<Initiator>),
 }
 
 /// A token of the client.
@@ -69,6 +84,7 @@ impl ClientLogin {
             Self::Plain { .. } => SaslMechanism::Plain.name(),
             Self::Scram { mechanism, .. } => mechanism.name(),
             Self::Bearer { .. } => SaslMechanism::OAuthBearer.name(),
+            Self::Ticket(_) => SaslMechanism::Gssapi.name(),
         }
     }
 }
@@ -86,6 +102,12 @@ impl ClientExchange {
             }
             ClientLogin::Bearer { token, extensions } => {
                 (oauth::client_message(token, extensions), Self(State::Bearer))
+            }
+            ClientLogin::Ticket(login) => {
+                let mut secrets = Secrets([0; Secrets::BYTES]);
+                secrets.0.iter_mut().zip(login.secrets.bytes()).for_each(|(into, byte)| *into = *byte);
+                let (token, initiator) = Initiator::begin(&login.ticket, login.at_us, &secrets);
+                (Zeroizing::new(token), Self(State::Ticket(Box::new(initiator))))
             }
         }
     }
@@ -106,6 +128,10 @@ impl ClientExchange {
             State::ScramFinal(challenged) => {
                 challenged.verify(challenge)?;
                 Ok(None)
+            }
+            State::Ticket(initiator) => {
+                let next = initiator.answer(challenge)?;
+                Ok(next.map(|(token, rest)| (Zeroizing::new(token), Self(State::Ticket(Box::new(rest))))))
             }
             State::Bearer if challenge.is_empty() => Ok(None),
             State::Bearer => {

@@ -9,7 +9,10 @@
 //! `sasl.login.*` as shell/oauth reads them, without a list of allowed URLs: the author of a tool's file may read what
 //! the tool may.
 //!
-//! Not here: GSSAPI, JAAS files of the JVM, callback handler classes other than Kafka's own. Each is refused by name.
+//! GSSAPI takes Krb5LoginModule with a keytab, `sasl.kerberos.service.name`, and krb5.conf: `java.security.krb5.conf` in
+//! the environment variable KAFKA_OPTS, KRB5_CONFIG, /etc/krb5.conf.
+//!
+//! Not here: ticket caches, JAAS files of the JVM, callback handler classes other than Kafka's own. Each is refused by name.
 //!
 //! # Source
 //! Kafka 4 `CommonClientConfigs`, `SaslConfigs`, `SslConfigs`, `JaasContext`; KIP-43, KIP-84, KIP-85.
@@ -20,16 +23,18 @@ mod tests;
 pub(crate) mod tls;
 
 use crate::ClientError;
+use barnabas_net::tickets::{TicketSource, read_krb5_conf};
 use barnabas_oauth::{TokenSource, read_tokens};
 use barnabas_sasl::Secret;
 use barnabas_sasl::jaas::{Entry, LoginModule, parse_one};
+use barnabas_sasl::kerberos::{Krb5Conf, TicketSettings};
 use barnabas_sasl::oauth::settings::Allowed;
 use barnabas_sasl::scram::Mechanism;
 use barnabas_tls::ClientTls;
 use std::sync::Arc;
 
 /// The mechanisms that this client speaks.
-const MECHANISMS: &str = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER";
+const MECHANISMS: &str = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI";
 /// How an error of `sasl.jaas.config` shows what is expected.
 const EXAMPLE: &str = "Example: sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \
                        username=\"alice\" password=\"…\";";
@@ -80,6 +85,8 @@ pub(crate) enum Login {
     Password(Credentials),
     /// All connections share it: a token serves until most of its life is over.
     Tokens(Arc<TokenSource>),
+    /// All connections share it, too.
+    Tickets(Arc<TicketSource>),
 }
 
 impl PartialEq for Login {
@@ -87,6 +94,7 @@ impl PartialEq for Login {
         match (self, other) {
             (Self::Password(one), Self::Password(other)) => one == other,
             (Self::Tokens(one), Self::Tokens(other)) => one.settings() == other.settings(),
+            (Self::Tickets(one), Self::Tickets(other)) => one.settings() == other.settings(),
             _ => false,
         }
     }
@@ -166,21 +174,17 @@ fn protocol(given: Option<&str>) -> Result<Protocol, ClientError> {
 }
 
 fn login<'a>(get: &dyn Fn(&str) -> Option<&'a str>) -> Result<Login, ClientError> {
-    let mechanism = get("sasl.mechanism").ok_or_else(|| {
-        ClientError::Invalid(format!(
-            "sasl.mechanism is missing: expected {MECHANISMS}. Kafka's default, GSSAPI, is not here: brokers accept tickets, \
-             and this client asks for none"
-        ))
-    })?;
-    let mechanism = match (mechanism, Mechanism::from_name(mechanism)) {
+    let mechanism = get("sasl.mechanism").unwrap_or("GSSAPI");
+    let by_password = match (mechanism, Mechanism::from_name(mechanism)) {
         ("PLAIN", _) => Some(ByPassword::Plain),
-        ("OAUTHBEARER", _) => None,
+        ("OAUTHBEARER" | "GSSAPI", _) => None,
         (_, Some(mechanism)) => Some(ByPassword::Scram { mechanism, is_token: false }),
         (other, None) => return Err(invalid("sasl.mechanism", other, MECHANISMS)),
     };
     let (entry, module) = module(get("sasl.jaas.config"))?;
-    match mechanism {
+    match by_password {
         Some(mechanism) => credentials(mechanism, &entry, module).map(Login::Password),
+        None if mechanism == "GSSAPI" => tickets(get, &entry, &module),
         None => tokens(get, &entry, &module),
     }
 }
@@ -196,6 +200,29 @@ fn module(jaas: Option<&str>) -> Result<(Entry, LoginModule), ClientError> {
 
 fn wrong(why: &str) -> ClientError {
     ClientError::Invalid(format!("sasl.jaas.config: {why}"))
+}
+
+fn tickets<'a>(
+    get: &dyn Fn(&str) -> Option<&'a str>,
+    entry: &Entry,
+    module: &LoginModule,
+) -> Result<Login, ClientError> {
+    let LoginModule::Krb5(module) = module else {
+        return Err(wrong(&format!(
+            "{} does not log in by GSSAPI: expected com.sun.security.auth.module.Krb5LoginModule required \
+             useKeyTab=true keyTab=\"/etc/alice.keytab\" principal=\"alice@EXAMPLE.COM\";",
+            entry.class
+        )));
+    };
+    let options = std::env::var("KAFKA_OPTS").unwrap_or_default();
+    let named = options.split_whitespace().find_map(|word| word.strip_prefix("-Djava.security.krb5.conf="));
+    let conf = read_krb5_conf(named.map(Into::into)).map_err(|(path, error)| {
+        ClientError::Invalid(format!("krb5.conf: {} cannot be read: {error}", path.display()))
+    })?;
+    let conf = conf.as_deref().map(Krb5Conf::parse).unwrap_or_default();
+    let service_name = get("sasl.kerberos.service.name").unwrap_or_default();
+    let settings = TicketSettings::read(module, service_name, conf).map_err(|why| wrong(&why))?;
+    Ok(Login::Tickets(Arc::new(TicketSource::new(settings))))
 }
 
 fn tokens<'a>(

@@ -23,6 +23,7 @@ pub mod links;
 mod pace;
 mod spare_buffers;
 mod stream;
+pub mod tickets;
 
 pub use accept::{Acceptor, BindError, CreationQuotas, OverQuota, SocketOptions, Unlimited};
 pub use budget::{Account, Budget, Claim, Press, Standing};

@@ -1,7 +1,6 @@
 //! GSSAPI on a listener: the login module's service and keytab, and the rules that make user names.
 //!
-//! What cannot work stops the start: a broker has no ticket cache, and a keytab must hold a key of the module's
-//! principal.
+//! What cannot work stops the start: ticket caches are not read, and a keytab must hold a key of the module's principal.
 //!
 //! Neighbours: core/config/src/sasl.rs; shell/broker/src/node/logins/keytabs.rs, which reads the keytab.
 //!
@@ -11,7 +10,9 @@ use super::Of;
 use crate::ConfigError;
 use barnabas_sasl::exchange::SaslMechanism;
 use barnabas_sasl::jaas::{Krb5Login, LoginModule};
-use barnabas_sasl::kerberos::{Acceptor, KEYTAB_BYTES_MAX, Keytab, Krb5Conf, Principal, Rules};
+use barnabas_sasl::kerberos::{
+    Acceptor, Keytab, Krb5Conf, Principal, Rules, TicketSettings, keytab_of, principal_of, service_name_of,
+};
 use std::path::PathBuf;
 
 /// Where the JVM's own property stands for krb5.conf.
@@ -37,9 +38,6 @@ impl KerberosListener {
     /// Why they cannot be used, as a sentence about the file.
     pub fn acceptor(&self, keytab: &[u8]) -> Result<Acceptor, String> {
         let path = self.keytab.display();
-        if keytab.len() > KEYTAB_BYTES_MAX {
-            return Err(format!("{path} has more than {KEYTAB_BYTES_MAX} bytes"));
-        }
         let keytab = Keytab::parse(keytab).map_err(|fault| format!("{path} {fault}"))?;
         let keys = keytab.keys_of(&self.service);
         if keys.is_empty() {
@@ -73,19 +71,14 @@ impl Of<'_> {
                 "is not set, and there is no JAAS file with a section KafkaServer: GSSAPI has no keytab";
             return Err(refused(problem.to_owned()));
         };
-        self.check_service_name(&login)?;
-        let (keytab, name) = usable(&login).map_err(&refused)?;
-        let conf = self.given.krb5_conf.map(Krb5Conf::parse).unwrap_or_default();
-        let realm = super::set_for_jvm(self.config, REALM, self.given.jvm_options).or(conf.default_realm);
-        let service = match (Principal::parse(&name), &realm) {
-            (Some(service), _) => Some(service),
-            (None, Some(realm)) => Principal::parse(&format!("{name}@{realm}")),
-            (None, None) => None,
-        };
-        let service = service.ok_or_else(|| {
-            refused(format!("principal=\"{name}\" is no name of the form service/host@REALM"))
-        })?;
-        let realm = realm.unwrap_or_else(|| service.realm.clone());
+        let conf = self.krb5_conf();
+        self.service_name(&login)?;
+        let keytab = keytab_of(&login).map_err(&refused)?;
+        if !login.store_key {
+            return Err(refused("storeKey is not true: with Java too, no client could log in".to_owned()));
+        }
+        let service = principal_of(&login, conf.default_realm.as_deref()).map_err(&refused)?;
+        let realm = conf.default_realm.unwrap_or_else(|| service.realm.clone());
         let (rules_key, rules) = self.named(Some(mechanism), RULES);
         let rules = Rules::parse(&rules, &realm).map_err(|problem| {
             ConfigError::value(&rules_key, problem, format!("{RULES}=RULE:[2:$1],DEFAULT"))
@@ -95,44 +88,28 @@ impl Of<'_> {
         Ok(listener)
     }
 
-    /// Kafka refuses a start without a service name, and one with two.
-    fn check_service_name(&self, login: &Krb5Login) -> Result<(), ConfigError> {
-        let (key, name) = self.named(Some(SaslMechanism::Gssapi), SERVICE);
-        let example = format!("{SERVICE}=kafka");
-        match &login.service_name {
-            None if name.is_empty() => {
-                let problem = "No serviceName defined in either JAAS or Kafka config";
-                Err(ConfigError::value(&key, problem, example))
-            }
-            Some(of_module) if !name.is_empty() && *of_module != name => {
-                let problem = format!(
-                    "Conflicting serviceName values found in JAAS and Kafka configs value in JAAS file {of_module}, value in Kafka config {name}"
-                );
-                Err(ConfigError::value(&key, problem, example))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// The keytab and the principal of a module that a broker can accept tickets with, or why it cannot.
-fn usable(login: &Krb5Login) -> Result<(PathBuf, String), String> {
-    if !login.use_key_tab {
-        let why = match login.use_ticket_cache {
-            true => {
-                "useTicketCache=true: a broker accepts tickets with a keytab, and a ticket cache holds none of its keys"
-            }
-            false => "useKeyTab is not true: a broker cannot ask for a password",
+    /// What this node asks for tickets with, to log in to others.
+    pub(super) fn tickets(&self) -> Result<TicketSettings, ConfigError> {
+        let mechanism = SaslMechanism::Gssapi;
+        let key = self.jaas_key(mechanism);
+        let refused = |problem: String| ConfigError::value(&key, problem, self.jaas_example(mechanism));
+        let Some(LoginModule::Krb5(login)) = self.module(mechanism)? else {
+            return Err(refused("has no login module, which this node logs in with".to_owned()));
         };
-        return Err(why.to_owned());
+        let service_name = self.service_name(&login)?;
+        TicketSettings::read(&login, &service_name, self.krb5_conf()).map_err(refused)
     }
-    if !login.store_key {
-        return Err("storeKey is not true: with Java too, no client could log in".to_owned());
+
+    fn krb5_conf(&self) -> Krb5Conf {
+        let mut conf = self.given.krb5_conf.map(Krb5Conf::parse).unwrap_or_default();
+        let realm = super::set_for_jvm(self.config, REALM, self.given.jvm_options);
+        conf.default_realm = realm.or(conf.default_realm);
+        conf
     }
-    let Some(name) = login.principal.as_ref().filter(|name| !name.is_empty() && *name != "*") else {
-        return Err("it names no principal, and a keytab may hold several".to_owned());
-    };
-    let keytab = login.key_tab.as_deref().unwrap_or_default();
-    let keytab = keytab.strip_prefix("FILE:").unwrap_or(keytab);
-    Ok((PathBuf::from(keytab), name.clone()))
+
+    fn service_name(&self, login: &Krb5Login) -> Result<String, ConfigError> {
+        let (key, name) = self.named(Some(SaslMechanism::Gssapi), SERVICE);
+        service_name_of(login, &name)
+            .map_err(|problem| ConfigError::value(&key, problem, format!("{SERVICE}=kafka")))
+    }
 }

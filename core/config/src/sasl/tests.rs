@@ -29,7 +29,9 @@ fn read_with(pairs: &[(&str, &str)], file: &str) -> Result<SaslConfig, ConfigErr
 
 /// krb5.conf of EXAMPLE.COM, and a keytab that has every key.
 fn given<'a>(file: &'a [Section], jvm_options: Option<&'a str>) -> Given<'a> {
-    let krb5_conf = Some("[libdefaults]\n default_realm = EXAMPLE.COM\n");
+    let krb5_conf = Some(
+        "[libdefaults]\n default_realm = EXAMPLE.COM\n[realms]\n EXAMPLE.COM = {\n  kdc = kdc.example.com\n }\n",
+    );
     Given { file, jvm_options, check_stores: &|_| Ok(()), krb5_conf, check_keytab: &|_| Ok(()) }
 }
 
@@ -223,7 +225,7 @@ fn gssapi_needs_a_keytab_a_principal_and_a_service_name() {
     let keytab = "useKeyTab=true keyTab=\"/k\" storeKey=true";
     let whole = format!("{keytab} principal=\"kafka/b\"");
     for (options, problem) in [
-        ("useTicketCache=true", "a ticket cache holds none of its keys"),
+        ("useTicketCache=true", "ticket caches are not read here"),
         ("principal=\"kafka/b\"", "useKeyTab is not true"),
         ("useKeyTab=true keyTab=\"/k\" principal=\"kafka/b\"", "storeKey is not true"),
         (keytab, "names no principal"),
@@ -260,18 +262,21 @@ fn keytab_without_a_key_of_the_service_is_refused() {
 }
 
 #[test]
-fn node_does_not_log_in_with_gssapi() {
-    let pairs = [
-        ("listener.security.protocol.map", "IN:SASL_PLAINTEXT,OUT:PLAINTEXT,CONTROLLER:PLAINTEXT"),
-        SERVICE,
-        (
-            "listener.name.in.gssapi.sasl.jaas.config",
-            &krb5("useKeyTab=true keyTab=\"/k\" storeKey=true principal=\"kafka/b\""),
-        ),
-    ];
-    let said = refused(&pairs);
+fn node_logs_in_with_tickets_of_its_own_listener() {
+    let keytab = "useKeyTab=true keyTab=\"/k\" storeKey=true principal=\"kafka/b\"";
+    let key = "listener.name.in.gssapi.sasl.jaas.config";
+    let pairs =
+        [("listener.security.protocol.map", "IN:SASL_PLAINTEXT,OUT:PLAINTEXT,CONTROLLER:PLAINTEXT"), SERVICE];
+    let module = krb5(keytab);
+    let read =
+        read_with(&[&pairs[..], &[(key, module.as_str())]].concat(), "").expect("GSSAPI is the default");
+    let Some(OwnLogin::Tickets(settings)) = read.to_brokers else { panic!("{:?}", read.to_brokers) };
+    assert_eq!(settings.client.to_string(), "kafka/b@EXAMPLE.COM");
+    assert_eq!(settings.service("a").to_string(), "kafka/a@EXAMPLE.COM");
+    let module = krb5(&keytab.replace("kafka/b", "kafka/b@OTHER.COM"));
+    let said = refused(&[&pairs[..], &[(key, module.as_str())]].concat());
     assert!(
-        said.starts_with("sasl.mechanism.inter.broker.protocol: this node cannot log in with GSSAPI"),
+        said.starts_with(key) && said.contains("krb5.conf names no kdc of the realm OTHER.COM"),
         "{said}"
     );
 }

@@ -10,8 +10,9 @@ use super::key::Status::{self, Applied, Emulated, Ignored, NotAvailable, Refused
 use super::{ConfigKey, Resource};
 
 const NO_JVM: Status = NotAvailable("Barnabas has no Java virtual machine and cannot load a class");
-const TICKETS: Status =
-    Ignored("a broker accepts tickets by its keytab and asks for none, so none is renewed");
+const TICKETS: Status = Ignored(
+    "no ticket is renewed: a new one is asked for by keytab at the first login after 80 % of its life",
+);
 const TOKEN_RENEWAL: Status =
     Emulated("a token is replaced at the first login after this time, not by a thread in the background");
 const TLS_OF_JVM: Status = Ignored("it chooses a part of a Java virtual machine, and TLS is built in");

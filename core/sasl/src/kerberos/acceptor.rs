@@ -22,26 +22,21 @@ use super::enctype::{CONFOUNDER_BYTES, Enctype, Key, Usage};
 use super::keytab::Entry;
 use super::messages::{self, ApRequest, Authenticator, Encrypted, TicketPart};
 use super::replays::Seen;
+use super::wrap::{ACCEPTOR_SUBKEY, SENT_BY_ACCEPTOR, unwrap, wrap};
 use super::{Principal, Rules, der};
 
 /// 1.2.840.113554.1.2.2 with its tag and length.
 const KRB5: &[u8] = &[0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 0x01, 0x02, 0x02];
-const AP_REQ: [u8; 2] = [1, 0];
-const AP_REP: [u8; 2] = [2, 0];
-const WRAP: [u8; 2] = [5, 4];
-const WRAP_HEADER_BYTES: usize = 16;
-
-const SENT_BY_ACCEPTOR: u8 = 1;
-const SEALED: u8 = 2;
-const ACCEPTOR_SUBKEY: u8 = 4;
+pub(super) const AP_REQ: [u8; 2] = [1, 0];
+pub(super) const AP_REP: [u8; 2] = [2, 0];
 
 /// The type of an authenticator's checksum that carries GSS-API's flags.
-const GSS_CHECKSUM: i64 = 0x8003;
-const MUTUAL: u32 = 2;
+pub(super) const GSS_CHECKSUM: i64 = 0x8003;
+pub(super) const MUTUAL: u32 = 2;
 
 /// No security layer, and as many bytes as Java's server says for messages that never come.
 const OFFER: [u8; 4] = [1, 1, 0, 0];
-const NO_LAYER: u8 = 1;
+pub(super) const NO_LAYER: u8 = 1;
 
 /// What a listener checks its clients with.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +54,24 @@ pub struct Secrets(pub [u8; Secrets::BYTES]);
 
 impl Secrets {
     pub const BYTES: usize = CONFOUNDER_BYTES + 32 + 4;
+
+    /// A confounder, the bytes of a key, and a number of 30 bits: no peer reads it as a negative one.
+    pub(super) fn split(&self) -> (&[u8; CONFOUNDER_BYTES], &[u8], u32) {
+        let (confounder, rest) = self.0.split_first_chunk().expect("invariant: the array's own length");
+        let (key, number) = rest.split_at(32);
+        let number = number.iter().fold(0, |number: u32, byte| number << 8 | u32::from(*byte)) & 0x3fff_ffff;
+        (confounder, key, number)
+    }
+
+    /// A confounder alone.
+    pub fn confounder(&self) -> &[u8; CONFOUNDER_BYTES] {
+        self.split().0
+    }
+
+    /// A number alone.
+    pub fn number(&self) -> u32 {
+        self.split().2
+    }
 }
 
 impl Drop for Secrets {
@@ -147,7 +160,7 @@ impl Acceptor {
         note: impl FnOnce([u8; 16], TimestampMs) -> Seen,
     ) -> Result<Accepted, (Option<String>, Fault)> {
         let nameless = |fault| (None, fault);
-        let request = unframe(token).map_err(nameless)?;
+        let request = unframe(token, AP_REQ).map_err(|why| nameless(Fault::Token(why)))?;
         let request =
             ApRequest::parse(request).map_err(|_| nameless(Fault::Token("what it holds is no AP-REQ")))?;
         if request.uses_session_key {
@@ -252,10 +265,7 @@ fn established(
     is_mutual: bool,
     secrets: &Secrets,
 ) -> Accepted {
-    let (confounder, rest) = secrets.0.split_at(CONFOUNDER_BYTES);
-    let (fresh, number) = rest.split_at(32);
-    // 30 bits, as Java: no peer reads it as a negative number.
-    let sequence = number.iter().fold(0, |number: u32, byte| number << 8 | u32::from(*byte)) & 0x3fff_ffff;
+    let (confounder, fresh, sequence) = secrets.split();
     let base = authenticator.subkey.as_ref().unwrap_or(&ticket.key);
     let client = ticket.client.clone();
     if !is_mutual {
@@ -268,9 +278,7 @@ fn established(
     let subkey =
         Key::new(enctype, &fresh[..enctype.key_bytes()]).expect("invariant: cut to the type's length");
     let plain = messages::reply_part(authenticator, &subkey, sequence);
-    let mut random = [0; CONFOUNDER_BYTES];
-    random.copy_from_slice(confounder);
-    let cipher = ticket.key.encrypt(Usage::ApReply, &random, &plain);
+    let cipher = ticket.key.encrypt(Usage::ApReply, confounder, &plain);
     let cipher = cipher.expect("invariant: the key's type has a cipher");
     let reply = messages::reply(ticket.key.enctype(), &cipher);
     let answer = frame(AP_REP, &reply);
@@ -299,52 +307,14 @@ impl Layer {
 
     fn offer(&mut self) -> Vec<u8> {
         self.is_offered = true;
-        let flags = self.flags | SENT_BY_ACCEPTOR;
-        let header = |checksum_bytes: u16| {
-            let mut header = [0; WRAP_HEADER_BYTES];
-            header[..2].copy_from_slice(&WRAP);
-            header[2] = flags;
-            header[3] = 0xff;
-            header[4..6].copy_from_slice(&checksum_bytes.to_be_bytes());
-            header[8..].copy_from_slice(&u64::from(self.sequence).to_be_bytes());
-            header
-        };
-        let checksum = self.key.checksum(Usage::AcceptorSeal, &[&OFFER, &header(0)]);
-        [&header(checksum.len() as u16)[..], &OFFER, &checksum].concat()
+        wrap(&self.key, self.flags | SENT_BY_ACCEPTOR, self.sequence, &OFFER)
     }
 
     /// Checks the signature, and that no security layer is asked for. The authorization id is ignored, as by Kafka's
     /// `SaslServerCallbackHandler`.
     fn taken(&self, token: &[u8]) -> Result<(), Fault> {
-        let (header, body) =
-            token.split_first_chunk::<WRAP_HEADER_BYTES>().ok_or(Fault::Layer("it is too short"))?;
-        let [kind @ .., flags, filler, c1, c2, r1, r2, _, _, _, _, _, _, _, _] = header;
-        if *kind != WRAP || *filler != 0xff {
-            return Err(Fault::Layer("it is no wrap token of RFC 4121"));
-        }
-        if flags & SEALED != 0 {
-            return Err(Fault::Layer("it is encrypted, and only signed tokens are taken here"));
-        }
-        if flags & SENT_BY_ACCEPTOR != 0 || flags & ACCEPTOR_SUBKEY != self.flags & ACCEPTOR_SUBKEY {
-            return Err(Fault::Layer(
-                "it was not signed by the client, or with another key than this exchange's",
-            ));
-        }
-        let checksum_bytes = usize::from(u16::from_be_bytes([*c1, *c2]));
-        let rotated = usize::from(u16::from_be_bytes([*r1, *r2]));
-        if checksum_bytes != self.key.enctype().mac_bytes() || body.len() <= checksum_bytes {
-            return Err(Fault::Layer("its checksum has another length"));
-        }
-        let mut body = body.to_vec();
-        let places = rotated % body.len();
-        body.rotate_left(places);
-        let (data, checksum) = body.split_at(body.len() - checksum_bytes);
-        let mut signed = *header;
-        signed[4..8].fill(0);
-        if !self.key.verifies(Usage::InitiatorSeal, &[data, &signed], checksum) {
-            return Err(Fault::Layer("its signature is wrong"));
-        }
-        match data {
+        let data = unwrap(&self.key, self.flags, token).map_err(Fault::Layer)?;
+        match data[..] {
             [layer, _, _, _, ..] if layer & NO_LAYER != 0 => Ok(()),
             [_, _, _, _, ..] => {
                 Err(Fault::Layer("the client selected a security layer, and none is offered"))
@@ -369,16 +339,17 @@ fn gss_flags(authenticator: &Authenticator<'_>) -> Result<u32, Fault> {
 }
 
 /// `[APPLICATION 0]`: the mechanism, the token's kind, its content.
-fn frame(kind: [u8; 2], content: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: [u8; 2], content: &[u8]) -> Vec<u8> {
     der::element(der::application(0), &[KRB5, &kind, content].concat())
 }
 
-fn unframe(token: &[u8]) -> Result<&[u8], Fault> {
+/// The content of a token that must hold this kind.
+pub(super) fn unframe(token: &[u8], kind: [u8; 2]) -> Result<&[u8], &'static str> {
     let mut outer = der::Reader::new(token);
-    let inner = outer.take(der::application(0)).map_err(|_| Fault::Token("it does not begin with 60"))?;
+    let inner = outer.take(der::application(0)).map_err(|_| "it does not begin with 60")?;
     if !outer.is_empty() {
-        return Err(Fault::Token("bytes follow it"));
+        return Err("bytes follow it");
     }
-    let rest = inner.bytes().strip_prefix(KRB5).ok_or(Fault::Token("its mechanism is not Kerberos"))?;
-    rest.strip_prefix(&AP_REQ).ok_or(Fault::Token("it does not hold an AP-REQ"))
+    let rest = inner.bytes().strip_prefix(KRB5).ok_or("its mechanism is not Kerberos")?;
+    rest.strip_prefix(&kind).ok_or("it holds another message")
 }

@@ -187,12 +187,10 @@ pub(super) fn time(at: TimestampMs) -> Vec<u8> {
     element(GENERALIZED_TIME, date(at.0.div_euclid(1000)).as_bytes())
 }
 
-#[cfg(test)]
 pub(super) fn string(text: &str) -> Vec<u8> {
     element(GENERAL_STRING, text.as_bytes())
 }
 
-#[cfg(test)]
 pub(super) fn flags(word: u32) -> Vec<u8> {
     element(BIT_STRING, &[&[0][..], &word.to_be_bytes()].concat())
 }

@@ -52,6 +52,16 @@ impl Enctype {
         }
     }
 
+    /// The number of this type's checksums.
+    pub(super) const fn checksum_number(self) -> i64 {
+        match self {
+            Self::Aes128Sha1 => 15,
+            Self::Aes256Sha1 => 16,
+            Self::Aes128Sha256 => 19,
+            Self::Aes256Sha384 => 20,
+        }
+    }
+
     pub const fn key_bytes(self) -> usize {
         match self {
             Self::Aes128Sha1 | Self::Aes128Sha256 => 16,
@@ -88,7 +98,12 @@ impl std::fmt::Display for Enctype {
 /// What a key is used for, so that one message cannot be taken for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Usage {
+    PreAuthentication = 1,
     Ticket = 2,
+    AsReply = 3,
+    TgsChecksum = 6,
+    TgsAuthenticator = 7,
+    TgsReply = 8,
     Authenticator = 11,
     ApReply = 12,
     /// Of wrap tokens, signed or encrypted (RFC 4121, 2).

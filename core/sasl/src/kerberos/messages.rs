@@ -1,5 +1,4 @@
-//! The messages of RFC 4120 that an acceptor reads, and the one that it writes: AP-REQ, Ticket, EncTicketPart,
-//! Authenticator; AP-REP.
+//! The messages of RFC 4120 between a client and a service: AP-REQ, Ticket, EncTicketPart, Authenticator; AP-REP.
 //!
 //! Names and texts are copied; ciphertexts are borrowed. Fields that nothing here judges are skipped.
 
@@ -7,12 +6,13 @@ use super::der::{self, Malformed, Reader, SEQUENCE, application};
 use super::{Enctype, Key, Principal};
 use barnabas_base::TimestampMs;
 
-const VERSION: i64 = 5;
+pub(super) const VERSION: i64 = 5;
 const AP_REQ: i64 = 14;
 const AP_REP: i64 = 15;
 
 /// Bits of AP-REQ's options.
 const USE_SESSION_KEY: u32 = 1 << 30;
+const MUTUAL_REQUIRED: u32 = 1 << 29;
 /// Bits of a ticket's flags.
 const INVALID: u32 = 1 << (31 - 7);
 
@@ -142,32 +142,113 @@ pub fn read_decrypted(bytes: &[u8]) -> bool {
 
 /// The plaintext of AP-REP: what the authenticator said, and the acceptor's own key and number.
 pub(super) fn reply_part(authenticator: &Authenticator<'_>, subkey: &Key, sequence: u32) -> Vec<u8> {
-    let key = der::sequence(&[
-        der::field(0, &der::integer(subkey.enctype().number())),
-        der::field(1, &der::octets(subkey.bytes())),
-    ]);
     let fields = [
         der::field(0, &der::time(authenticator.seconds)),
         der::field(1, &der::integer(authenticator.micros)),
-        der::field(2, &key),
+        der::field(2, &key_of(subkey)),
         der::field(3, &der::integer(sequence.into())),
     ];
     der::element(application(27), &der::sequence(&fields))
 }
 
+/// What AP-REP says, as the client reads it.
+#[derive(Debug)]
+pub(super) struct ReplyPart {
+    pub seconds: TimestampMs,
+    pub micros: i64,
+    pub subkey: Option<Key>,
+}
+
+impl ReplyPart {
+    /// `Ok(None)`: the sub-key has an encryption type that is not spoken here.
+    pub fn parse(bytes: &[u8]) -> Result<Option<Self>, Malformed> {
+        let mut fields = Reader::new(bytes).take(application(27))?.take(SEQUENCE)?;
+        let seconds = fields.field(0)?.time()?;
+        let micros = fields.field(1)?.integer()?;
+        let subkey = match fields.optional_field(2)? {
+            None => None,
+            Some(mut subkey) => match key(&mut subkey)? {
+                None => return Ok(None),
+                known => known,
+            },
+        };
+        Ok(Some(Self { seconds, micros, subkey }))
+    }
+}
+
+/// The ciphertext of AP-REP.
+pub(super) fn parse_reply(bytes: &[u8]) -> Result<Encrypted<'_>, Malformed> {
+    let mut fields = Reader::new(bytes).take(application(AP_REP as u8))?.take(SEQUENCE)?;
+    if fields.field(0)?.integer()? != VERSION || fields.field(1)?.integer()? != AP_REP {
+        return Err(Malformed);
+    }
+    encrypted(&mut fields.field(2)?)
+}
+
+/// AP-REQ, of a ticket's own bytes and an encrypted authenticator.
+pub(super) fn request(is_mutual: bool, ticket: &[u8], enctype: Enctype, authenticator: &[u8]) -> Vec<u8> {
+    let options = if is_mutual { MUTUAL_REQUIRED } else { 0 };
+    let fields = [
+        der::field(0, &der::integer(VERSION)),
+        der::field(1, &der::integer(AP_REQ)),
+        der::field(2, &der::flags(options)),
+        der::field(3, ticket),
+        der::field(4, &encrypted_data(enctype, authenticator)),
+    ];
+    der::element(application(AP_REQ as u8), &der::sequence(&fields))
+}
+
+/// The plaintext of an authenticator. `at_us`: microseconds since 1970.
+pub(super) fn authenticator(
+    client: &Principal,
+    checksum: (i64, &[u8]),
+    at_us: i64,
+    own: Option<(&Key, u32)>,
+) -> Vec<u8> {
+    let (kind, value) = checksum;
+    let checksum = der::sequence(&[der::field(0, &der::integer(kind)), der::field(1, &der::octets(value))]);
+    let mut fields = vec![
+        der::field(0, &der::integer(VERSION)),
+        der::field(1, &der::string(&client.realm)),
+        der::field(2, &name_of(client)),
+        der::field(3, &checksum),
+        der::field(4, &der::integer(at_us.rem_euclid(1_000_000))),
+        der::field(5, &der::time(TimestampMs(at_us.div_euclid(1000)))),
+    ];
+    if let Some((subkey, sequence)) = own {
+        fields.extend([der::field(6, &key_of(subkey)), der::field(7, &der::integer(sequence.into()))]);
+    }
+    der::element(application(2), &der::sequence(&fields))
+}
+
+/// A name of type 1, a user's; KDCs take it for a service too.
+pub(super) fn name_of(principal: &Principal) -> Vec<u8> {
+    let texts: Vec<Vec<u8>> = principal.components.iter().map(|text| der::string(text)).collect();
+    der::sequence(&[der::field(0, &der::integer(1)), der::field(1, &der::sequence(&texts))])
+}
+
+fn key_of(key: &Key) -> Vec<u8> {
+    der::sequence(&[
+        der::field(0, &der::integer(key.enctype().number())),
+        der::field(1, &der::octets(key.bytes())),
+    ])
+}
+
+pub(super) fn encrypted_data(enctype: Enctype, cipher: &[u8]) -> Vec<u8> {
+    der::sequence(&[der::field(0, &der::integer(enctype.number())), der::field(2, &der::octets(cipher))])
+}
+
 /// AP-REP.
 pub(super) fn reply(enctype: Enctype, cipher: &[u8]) -> Vec<u8> {
-    let encrypted =
-        der::sequence(&[der::field(0, &der::integer(enctype.number())), der::field(2, &der::octets(cipher))]);
     let fields = [
         der::field(0, &der::integer(VERSION)),
         der::field(1, &der::integer(AP_REP)),
-        der::field(2, &encrypted),
+        der::field(2, &encrypted_data(enctype, cipher)),
     ];
     der::element(application(AP_REP as u8), &der::sequence(&fields))
 }
 
-fn encrypted<'a>(field: &mut Reader<'a>) -> Result<Encrypted<'a>, Malformed> {
+pub(super) fn encrypted<'a>(field: &mut Reader<'a>) -> Result<Encrypted<'a>, Malformed> {
     let mut parts = field.take(SEQUENCE)?;
     let enctype = parts.field(0)?.integer()?;
     // MIT writes versions above 2^31 as negative numbers.
@@ -176,7 +257,7 @@ fn encrypted<'a>(field: &mut Reader<'a>) -> Result<Encrypted<'a>, Malformed> {
     Ok(Encrypted { enctype, version, cipher: parts.field(2)?.octets()? })
 }
 
-fn name(field: &mut Reader<'_>) -> Result<Vec<String>, Malformed> {
+pub(super) fn name(field: &mut Reader<'_>) -> Result<Vec<String>, Malformed> {
     let mut parts = field.take(SEQUENCE)?;
     parts.field(0)?.integer()?;
     let mut texts = parts.field(1)?.take(SEQUENCE)?;
@@ -187,7 +268,7 @@ fn name(field: &mut Reader<'_>) -> Result<Vec<String>, Malformed> {
     if components.is_empty() { Err(Malformed) } else { Ok(components) }
 }
 
-fn key(field: &mut Reader<'_>) -> Result<Option<Key>, Malformed> {
+pub(super) fn key(field: &mut Reader<'_>) -> Result<Option<Key>, Malformed> {
     let mut parts = field.take(SEQUENCE)?;
     let enctype = Enctype::from_number(parts.field(0)?.integer()?);
     let bytes = parts.field(1)?.octets()?;

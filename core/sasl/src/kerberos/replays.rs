@@ -1,8 +1,8 @@
 //! Authenticators that were taken lately. One that comes a second time is a replay.
 //!
 //! An authenticator is taken while its time is within the clock skew, so it is remembered until it is out of that:
-//! twice the skew at most. The memory is bounded: where it is full of authenticators that count, no further client is taken
-//! until the oldest of them is over. A client without a ticket cannot fill it, since only valid messages are noted.
+//! twice the skew at most. The memory is bounded: where it is full of authenticators that count, no further client is
+//! taken until the oldest of them is over. A client without a ticket cannot fill it: only valid messages are noted.
 
 use barnabas_base::{Map, TimestampMs};
 use std::collections::VecDeque;

@@ -2,9 +2,10 @@
 
 use super::acceptor::{Acceptor, Fault, Secrets};
 use super::enctype::{Enctype, Key, Usage};
+use super::initiator::{Distrust, Initiator};
 use super::keytab::{Entry, Keytab, tests::file};
 use super::replays::{REMEMBERED_MAX, Replays, Seen};
-use super::{Principal, Rules, der};
+use super::{Principal, Rules, Ticket, der};
 use crate::exchange::{Exchange, Offer, SaslMechanism, Step, Surroundings, TokenCredential};
 use crate::oauth::Bearer;
 use crate::plain::PlainUsers;
@@ -90,7 +91,8 @@ impl Request {
         }
     }
 
-    fn token(&self) -> Vec<u8> {
+    /// The ticket as the KDC writes it.
+    fn ticket(&self) -> Vec<u8> {
         let mut part = vec![
             der::field(0, &der::flags(self.ticket_flags)),
             key(1, &self.session),
@@ -109,7 +111,11 @@ impl Request {
             named(2, &self.service),
             encrypted(3, self.version, self.service_key.enctype().number(), &part),
         ];
-        let ticket = der::element(der::application(1), &der::sequence(&ticket));
+        der::element(der::application(1), &der::sequence(&ticket))
+    }
+
+    fn token(&self) -> Vec<u8> {
+        let ticket = self.ticket();
         let mut said = vec![
             der::field(0, &der::integer(5)),
             realm(1, &self.in_authenticator),
@@ -528,4 +534,53 @@ fn client_that_logs_in_again_keeps_its_principal() {
         panic!("taken")
     };
     assert!(failure.why.starts_with("Cannot change principals during re-authentication"), "{}", failure.why);
+}
+
+/// The client's side of this crate, with the ticket of a request.
+fn initiated(request: &Request) -> (Vec<u8>, Initiator) {
+    let ticket = Ticket {
+        client: request.client.clone(),
+        service: request.service.clone(),
+        key: request.session.clone(),
+        bytes: request.ticket(),
+        starts: NOW,
+        ends: request.ends,
+    };
+    Initiator::begin(&ticket, NOW.0 * 1000 + 123, &Secrets([9; Secrets::BYTES]))
+}
+
+#[test]
+fn initiator_and_acceptor_agree_with_each_encryption_type() {
+    for number in 17..=20 {
+        let request = Request::new(Enctype::from_number(number).expect("known"));
+        let (token, initiator) = initiated(&request);
+        let accepted = acceptor().accept(&token, NOW, &secrets(), |_, _| Seen::New).expect("accepted");
+        assert_eq!(accepted.client, principal("alice@EXAMPLE.COM"));
+        let (token, initiator) = initiator.answer(&accepted.answer).expect("trusted").expect("one more");
+        let (offer, next) = accepted.next.take(&token).expect("an offer");
+        let (choice, initiator) = initiator.answer(&offer).expect("trusted").expect("one more");
+        let (last, next) = next.expect("one more").take(&choice).expect("known");
+        assert!(next.is_none());
+        assert!(initiator.answer(&last).expect("trusted").is_none());
+    }
+}
+
+#[test]
+fn service_that_cannot_read_the_ticket_is_not_trusted() {
+    let request = Request::new(Enctype::Aes256Sha1);
+    let reply = |request: &Request| {
+        let (token, initiator) = initiated(request);
+        let accepted = acceptor().accept(&token, NOW, &secrets(), |_, _| Seen::New).expect("accepted");
+        (accepted, initiator)
+    };
+    let (_, initiator) = reply(&request);
+    assert!(matches!(initiator.answer(&[]), Err(Distrust::Reply(_))), "no proof");
+    let mut other = request.clone();
+    other.session = Key::new(Enctype::Aes256Sha1, &[77; 32]).expect("a key");
+    let ((accepted, _), (_, initiator)) = (reply(&other), initiated(&request));
+    assert!(matches!(initiator.answer(&accepted.answer), Err(Distrust::Reply(_))), "of another ticket");
+    let (accepted, initiator) = reply(&request);
+    let (_, initiator) = initiator.answer(&accepted.answer).expect("trusted").expect("one more");
+    let forged = choice(&request.session, 5, &[1, 0, 0, 0], 0);
+    assert!(matches!(initiator.answer(&forged), Err(Distrust::Offer(_))), "an offer of another key");
 }

@@ -9,8 +9,9 @@ use super::Connection;
 use crate::ClientError;
 use crate::security::{ByPassword, Credentials, Login};
 use barnabas_base::ErrorCode;
+use barnabas_net::tickets::TicketSource;
 use barnabas_oauth::TokenSource;
-use barnabas_sasl::client::ClientLogin;
+use barnabas_sasl::client::{ClientExchange, ClientLogin};
 use barnabas_sasl::{oauth, plain, scram};
 use barnabas_wire::messages::{SaslAuthenticateRequest, SaslHandshakeRequest, SaslHandshakeResponse};
 use barnabas_wire::{ApiKey, VersionRange};
@@ -30,6 +31,7 @@ impl Connection {
         let lifetime = match login {
             Login::Password(who) => self.log_in_by_password(who).await?,
             Login::Tokens(source) => self.log_in_by_token(source.clone()).await?,
+            Login::Tickets(source) => self.log_in_by_ticket(source.clone()).await?,
         };
         Ok(u64::try_from(lifetime).ok().filter(|ms| *ms > 0).map(Duration::from_millis))
     }
@@ -75,6 +77,25 @@ impl Connection {
         // The server refuses, and does so once more when the client has confirmed that it has read why.
         self.authenticate(as_whom, oauth::CONFIRMATION.to_vec()).await?;
         Err(self.failed(as_whom, &String::from_utf8_lossy(&challenge)))
+    }
+
+    async fn log_in_by_ticket(&mut self, source: Arc<TicketSource>) -> Result<i64, ClientError> {
+        let as_whom = &format!("{} by GSSAPI", source.settings().client);
+        let host = host_of(self.address()).to_owned();
+        // The KDC may be slow: not on the runtime's own thread.
+        let login = tokio::task::spawn_blocking(move || source.login(&host)).await;
+        let login = login.map_err(|error| error.to_string()).and_then(|login| login);
+        let login = login.map_err(|why| self.failed(as_whom, &why))?;
+        self.shake_hands("GSSAPI").await?;
+        let (mut token, mut exchange) = ClientExchange::begin(&login, "");
+        loop {
+            let (challenge, lifetime) = self.authenticate(as_whom, token.to_vec()).await?;
+            let next = exchange.challenged(&challenge);
+            match next.map_err(|error| self.failed(as_whom, &error.to_string()))? {
+                Some((answer, rest)) => (token, exchange) = (answer, rest),
+                None => return Ok(lifetime),
+            }
+        }
     }
 
     async fn shake_hands(&mut self, mechanism: &str) -> Result<(), ClientError> {
@@ -132,4 +153,10 @@ fn nonce() -> Result<String, ClientError> {
     let mut bytes = [0; NONCE_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| ClientError::Invalid(format!("no random nonce: {error}")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// `host:port` without the port, and without the brackets of an IPv6 address.
+fn host_of(address: &str) -> &str {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
 }

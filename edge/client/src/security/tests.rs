@@ -219,10 +219,23 @@ fn what_cannot_be_done_is_refused_with_what_can() {
         refusal(&[("security.protocol", "TLS")])
             .contains("PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; not 'TLS'")
     );
-    assert!(refusal(&[sasl]).starts_with(
-        "sasl.mechanism is missing: expected PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"
-    ));
-    assert!(refusal(&[sasl, ("sasl.mechanism", "GSSAPI")]).contains("not 'GSSAPI'"));
+    assert!(refusal(&[sasl]).starts_with("security.protocol has SASL and sasl.jaas.config is missing"));
+    assert!(refusal(&[sasl, ("sasl.mechanism", "DIGEST-MD5")]).contains("not 'DIGEST-MD5'"));
+    let gssapi = ("sasl.mechanism", "GSSAPI");
+    let with = |module: &str| refusal(&[sasl, gssapi, ("sasl.jaas.config", module)]);
+    let scram =
+        "org.apache.kafka.common.security.scram.ScramLoginModule required username=\"a\" password=\"b\";";
+    assert!(
+        with(scram)
+            .contains("does not log in by GSSAPI: expected com.sun.security.auth.module.Krb5LoginModule")
+    );
+    let krb5 = "com.sun.security.auth.module.Krb5LoginModule required";
+    let keytab = format!("{krb5} useKeyTab=true keyTab=\"/k\" principal=\"alice@NO.REALM\";");
+    assert!(with(&keytab).contains("No serviceName defined in either JAAS or Kafka config"));
+    let cache = format!("{krb5} useTicketCache=true serviceName=\"kafka\";");
+    assert!(with(&cache).contains("ticket caches are not read here"));
+    let unknown = keytab.replace(';', " serviceName=\"kafka\";");
+    assert!(with(&unknown).contains("names no kdc of the realm NO.REALM"));
     let plain = ("sasl.mechanism", "PLAIN");
     assert!(
         refusal(&[sasl, plain]).contains("sasl.jaas.config is missing. Example: sasl.jaas.config=org.apache")

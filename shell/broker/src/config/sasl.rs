@@ -7,11 +7,9 @@ use barnabas_config::sasl::{
 };
 use barnabas_config::{ConfigError, Listeners};
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_sasl::Secret;
+use barnabas_net::tickets;
 use barnabas_sasl::jaas::Section;
-use barnabas_sasl::kerberos::{Acceptor, KEYTAB_BYTES_MAX};
-use std::fs::File;
-use std::io::Read as _;
+use barnabas_sasl::kerberos::Acceptor;
 
 fn jvm_options() -> Option<String> {
     std::env::var("KAFKA_OPTS").ok()
@@ -28,26 +26,17 @@ pub fn jaas_file(config: &BrokerConfig) -> Result<Vec<Section>, ConfigError> {
     parse_jaas_file(&path, &text)
 }
 
-/// krb5.conf: the settings', else that of `KRB5_CONFIG`, else the system's, which need not be there.
+/// krb5.conf, where there is one.
 fn krb5_conf(config: &BrokerConfig, jvm_options: Option<&str>) -> Result<Option<String>, ConfigError> {
-    let (path, is_named) = match krb5_conf_path(config, jvm_options) {
-        Some(path) => (path, true),
-        None => match std::env::var_os("KRB5_CONFIG").filter(|paths| !paths.is_empty()) {
-            // MIT takes several, parted by colons; the first one decides.
-            Some(paths) => (std::env::split_paths(&paths).next().unwrap_or_default(), false),
-            None => ("/etc/krb5.conf".into(), false),
-        },
-    };
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if !is_named && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) if is_named => Err(ConfigError::value(
-            KRB5_CONF,
-            format!("{} cannot be read: {error}", path.display()),
-            format!("{KRB5_CONF}=/etc/krb5.conf"),
-        )),
-        Err(source) => Err(ConfigError::Unreadable { path, source }),
-    }
+    let named = krb5_conf_path(config, jvm_options);
+    let is_named = named.is_some();
+    tickets::read_krb5_conf(named).map_err(|(path, error)| match is_named {
+        true => {
+            let problem = format!("{} cannot be read: {error}", path.display());
+            ConfigError::value(KRB5_CONF, problem, format!("{KRB5_CONF}=/etc/krb5.conf"))
+        }
+        false => ConfigError::Unreadable { path, source: error },
+    })
 }
 
 /// # Errors
@@ -74,12 +63,5 @@ pub fn read(
 /// # Errors
 /// Why there are none, as a sentence about the file.
 pub fn read_keytab(listener: &KerberosListener) -> Result<Acceptor, String> {
-    let path = &listener.keytab;
-    let mut bytes = Vec::new();
-    // One byte more, by which a file that is too long is known.
-    let whole =
-        File::open(path).and_then(|file| file.take(KEYTAB_BYTES_MAX as u64 + 1).read_to_end(&mut bytes));
-    let bytes = Secret::from(bytes);
-    whole.map_err(|error| format!("the keytab {} cannot be read: {error}", path.display()))?;
-    listener.acceptor(bytes.bytes())
+    listener.acceptor(tickets::read_keytab(&listener.keytab)?.bytes())
 }

@@ -19,6 +19,7 @@ use barnabas_metadata::Image;
 use barnabas_metadata::access::{Scram, ScramMechanism};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::links::{LinkLogin, LoginSource, LoginWith};
+use barnabas_net::tickets::TicketSource;
 use barnabas_oauth::{IssuerKeys, TokenSource, check_token};
 use barnabas_sasl::Secret;
 use barnabas_sasl::client::ClientLogin;
@@ -49,8 +50,8 @@ pub struct Logins {
     pub to_controllers: Option<LinkLogin>,
     /// Of the listeners with OAUTHBEARER: one for all that name the same issuer alike.
     issuers: ArcSwap<Vec<Arc<IssuerKeys>>>,
-    /// What the links have their tokens from: to brokers, to controllers.
-    sources: Mutex<[Option<Arc<TokenSource>>; 2]>,
+    /// What the links have their tokens and tickets from: to brokers, to controllers.
+    sources: Mutex<[Option<Own>; 2]>,
     delays: Mutex<Delays>,
     /// Of the listeners with GSSAPI.
     pub keytabs: keytabs::Keytabs,
@@ -87,9 +88,26 @@ impl Source {
 struct Tokens(Arc<TokenSource>);
 
 impl LoginSource for Tokens {
-    fn login(&self) -> Result<ClientLogin, String> {
+    fn login(&self, _: &str) -> Result<ClientLogin, String> {
         self.0.login()
     }
+}
+
+/// A source of tickets, as links ask it.
+#[derive(Debug)]
+struct Tickets(Arc<TicketSource>);
+
+impl LoginSource for Tickets {
+    fn login(&self, host: &str) -> Result<ClientLogin, String> {
+        self.0.login(host)
+    }
+}
+
+/// What a link's credentials come from.
+#[derive(Debug)]
+enum Own {
+    Tokens(Arc<TokenSource>),
+    Tickets(Arc<TicketSource>),
 }
 
 impl Logins {
@@ -174,19 +192,29 @@ impl Logins {
         Ok(issuers)
     }
 
-    /// A source of tokens whose settings have not changed keeps its token.
+    /// A source whose settings have not changed keeps its token, or its tickets.
     fn login_with(&self, place: usize, own: OwnLogin) -> LoginWith {
-        let settings = match own {
-            OwnLogin::Fixed(login) => return LoginWith::Fixed(login),
-            OwnLogin::Tokens(settings) => *settings,
-        };
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        let source = match sources[place].take().filter(|source| *source.settings() == settings) {
-            Some(source) => source,
-            None => Arc::new(TokenSource::new(settings)),
+        let before = sources[place].take();
+        let (own, with): (Own, Arc<dyn LoginSource>) = match (own, before) {
+            (OwnLogin::Fixed(login), _) => return LoginWith::Fixed(login),
+            (OwnLogin::Tokens(settings), before) => {
+                let source = match before {
+                    Some(Own::Tokens(source)) if *source.settings() == *settings => source,
+                    _ => Arc::new(TokenSource::new(*settings)),
+                };
+                (Own::Tokens(source.clone()), Arc::new(Tokens(source)))
+            }
+            (OwnLogin::Tickets(settings), before) => {
+                let source = match before {
+                    Some(Own::Tickets(source)) if *source.settings() == *settings => source,
+                    _ => Arc::new(TicketSource::new(*settings)),
+                };
+                (Own::Tickets(source.clone()), Arc::new(Tickets(source)))
+            }
         };
-        sources[place] = Some(source.clone());
-        LoginWith::Source(Arc::new(Tokens(source)))
+        sources[place] = Some(own);
+        LoginWith::Source(with)
     }
 
     /// Judges a token of OAUTHBEARER on a listener. Does not wait.

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// The version whose tokens are in SaslAuthenticate.
 const HANDSHAKE: i16 = 1;
-/// Rounds of a mechanism: SCRAM has two.
+/// Rounds of a mechanism: SCRAM has two, GSSAPI three.
 const ROUNDS_MAX: usize = 4;
 /// Random bytes of a nonce.
 const NONCE_BYTES: usize = 24;
@@ -36,13 +36,13 @@ pub enum LoginWith {
     Source(Arc<dyn LoginSource>),
 }
 
-/// Where a login comes from whose credential ends: a token of an issuer.
+/// Where a login comes from whose credential ends: a token of an issuer, a ticket of a KDC.
 pub trait LoginSource: std::fmt::Debug + Send + Sync {
-    /// Called on a thread that may wait.
+    /// For the peer on this host. Called on a thread that may wait.
     ///
     /// # Errors
     /// There is none, and why.
-    fn login(&self) -> Result<ClientLogin, String>;
+    fn login(&self, host: &str) -> Result<ClientLogin, String>;
 }
 
 impl LinkLogin {
@@ -54,12 +54,13 @@ impl LinkLogin {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = login;
     }
 
-    async fn get(&self) -> io::Result<ClientLogin> {
+    async fn get(&self, host: &str) -> io::Result<ClientLogin> {
         let with = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match with {
             LoginWith::Fixed(login) => Ok(login),
             LoginWith::Source(source) => {
-                let work = tokio::task::spawn_blocking(move || source.login());
+                let host = host.to_owned();
+                let work = tokio::task::spawn_blocking(move || source.login(&host));
                 work.await.map_err(|error| denied(error.to_string()))?.map_err(denied)
             }
         }
@@ -94,9 +95,9 @@ pub(super) struct Idle<'a, 'b> {
 pub(super) async fn log_in(
     mut connection: Idle<'_, '_>,
     versions: &Map<i16, VersionRange>,
-    login: &LinkLogin,
+    (host, login): (&str, &LinkLogin),
 ) -> io::Result<Option<Duration>> {
-    let login = login.get().await?;
+    let login = login.get(host).await?;
     let theirs = |api: ApiKey| versions.get(&api.number());
     let newest = |api: ApiKey| theirs(api).map(|range| range.max.min(api.stable_versions().max));
     let Some(version) = newest(ApiKey::SaslAuthenticate) else {

@@ -231,6 +231,7 @@ impl Task {
             correlation_id: &mut self.correlation_id,
         };
         if let Some(login) = &self.settings.login {
+            let login = (&*self.address.host, login);
             connected.login_at = again_at(login::log_in(idle, &connected.versions, login).await?);
         }
         Ok(connected)
@@ -319,6 +320,7 @@ impl Task {
         let patience = self.settings.timeout.min(SETUP);
         let (client_id, correlation_id) = (&self.settings.client_id, &mut self.correlation_id);
         let idle = Idle { reader, read, write, client_id, correlation_id };
+        let login = (&*self.address.host, login);
         let lifetime = timeout(patience, login::log_in(idle, versions, login)).await;
         lifetime.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?.map(again_at)
     }

@@ -97,7 +97,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               `NAME.KafkaServer` and `KafkaServer`. Unset: the file that `-Djava.security.auth.login.config=…` names in \
               the environment variable KAFKA_OPTS, as Kafka's scripts pass it to the JVM; else none."),
     string("java.security.krb5.conf", "").null().valid(Valid::NonEmpty)
-        .doc("krb5.conf, of which a broker with GSSAPI takes `default_realm` and `clockskew`. Unset: the file that \
+        .doc("krb5.conf, of which a broker with GSSAPI takes `default_realm`, `clockskew`, `domain_realm` and KDCs. Unset: the file that \
               `-Djava.security.krb5.conf=…` names in the environment variable KAFKA_OPTS, as Kafka's scripts pass it to \
               the JVM; else that of the environment variable KRB5_CONFIG; else /etc/krb5.conf, where it exists."),
     string("java.security.krb5.realm", "").null().valid(Valid::NonEmpty)

@@ -10,7 +10,7 @@ use crate::config::sasl::read_keytab;
 use arc_swap::ArcSwap;
 use barnabas_base::TimestampMs;
 use barnabas_config::sasl::{KerberosListener, SaslConfig};
-use barnabas_sasl::kerberos::{Acceptor, Replays, Secrets, Seen};
+use barnabas_sasl::kerberos::{Acceptor, Replays, Seen};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A listener's keys, or why there are none.
@@ -21,13 +21,6 @@ type Known = (KerberosListener, Result<Arc<Acceptor>, String>);
 pub struct Keytabs {
     known: ArcSwap<Vec<Known>>,
     replays: Mutex<Replays>,
-}
-
-/// Random bytes for one login.
-pub fn secrets() -> Secrets {
-    let mut secrets = Secrets([0; Secrets::BYTES]);
-    getrandom::fill(&mut secrets.0).expect("invariant: Linux always has random bytes for a running process");
-    secrets
 }
 
 impl Keytabs {

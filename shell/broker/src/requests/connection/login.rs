@@ -26,6 +26,7 @@ use barnabas_config::sasl::SaslListener;
 use barnabas_metadata::Image;
 use barnabas_metrics::Stamp;
 use barnabas_net::links;
+use barnabas_net::tickets;
 use barnabas_net::{Claim, FrameError, FrameReader, FrameWriter, ReadHalf, Stream};
 use barnabas_sasl::exchange::{Exchange, Failure, Offer, Reply, Step, Surroundings, TokenCredential};
 use barnabas_sasl::kerberos;
@@ -322,7 +323,7 @@ impl Surroundings for Around<'_> {
     }
 
     fn secrets(&self) -> kerberos::Secrets {
-        logins::keytabs::secrets()
+        tickets::secrets()
     }
 
     fn nonce(&self) -> String {

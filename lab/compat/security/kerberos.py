@@ -1,4 +1,5 @@
-"""GSSAPI: a KDC of MIT on loopback, keytabs, clients with tickets, and forged tokens (forge.py), the same on Barnabas and on Apache Kafka.
+"""GSSAPI: a KDC of MIT on loopback, keytabs, clients with tickets, our tools among them, and forged tokens (forge.py), the same on Barnabas and on
+Apache Kafka. Then three nodes, one of them Apache's, that log in to each other by tickets, as brokers and as controllers.
 
 The KDC is Debian's, unpacked beside the other clients; nothing is installed. Realm EXAMPLE.COM; alice, bob and carol have keytabs, kafka/localhost is the
 broker. Rules make user names of `alice`, `bob` and `batch/…` alone. Topic `logins` may be written by alice and batch.
@@ -9,6 +10,7 @@ import subprocess
 import time
 
 from compat import fetch
+from harness.cluster import start
 from harness.ports import free_port
 from harness.process import spawn
 from harness.server import HOST, Apache
@@ -96,8 +98,7 @@ def take_tickets(server, kdc):
     server.sasl_name, prefix = "localhost", "listener.name.sasl.gssapi."
     server.overrides = {
         **server.overrides,
-        f"{prefix}sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true "
-                                     f'keyTab="{kdc.keytabs[SERVICE]}" principal="{SERVICE}@{REALM}";',
+        f"{prefix}sasl.jaas.config": module(kdc, SERVICE),
         "sasl.kerberos.service.name": "kafka",
         "sasl.kerberos.principal.to.local.rules": RULES,
     }
@@ -145,7 +146,30 @@ def _allow(server, *users):
         raise RuntimeError(f"kafka-acls: {printed.strip()[-300:]}")
 
 
-def play(server, kdc):
+def module(kdc, principal):
+    return ("com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true "
+            f'keyTab="{kdc.keytabs[principal]}" principal="{principal}@{REALM}";')
+
+
+def _our_tool(binary, server, kdc, attempt):
+    """What `barnabas console-producer` makes of an attempt: `ok`, or the last line that it prints."""
+    file = kdc.directory / "tool.properties"
+    principal = attempt.user.split("@")[0]
+    file.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name={attempt.ca}\nsasl.jaas.config={module(kdc, principal)}\n"
+                    "max.block.ms=8000\ndelivery.timeout.ms=8000\nrequest.timeout.ms=4000\n")
+    done = subprocess.run([str(binary), "console-producer", "--bootstrap-server", f"localhost:{server.sasl_port}", "--topic", "logins", "--command-config", str(file)],
+                          input="one\n", capture_output=True, text=True, timeout=60, env={**os.environ, "KRB5_CONFIG": str(kdc.conf)})
+    printed = (done.stdout + done.stderr).strip().splitlines()
+    said = printed[-1] if printed else "nothing"
+    if done.returncode == 0 and not printed:
+        return "ok"
+    for words, short in (("authentication failed", "login refused"), ("no Kerberos ticket", "no ticket"), ("TOPIC_AUTHORIZATION_FAILED", "not authorized")):
+        if words in said:
+            return short
+    return said.replace(str(server.sasl_port), "PORT")
+
+
+def play(server, kdc, binary):
     """{(client, attempt): what came of it}"""
     begun = time.monotonic()
     server.start()
@@ -161,9 +185,58 @@ def play(server, kdc):
                 print(f"  {client}: {missing}")
                 continue
             results.update({(f"{client} {version}", label): outcome for label, outcome in logins._talk(command, server, found)})
+        results.update({("barnabas tool", attempt.label): _our_tool(binary, server, kdc, attempt) for attempt in found})
         key, foreign = (forge.keys(kdc.keytabs[principal])[f"{principal}@{REALM}"] for principal in (SERVICE, "other/localhost"))
         results.update({("forged", label): outcome for label, outcome in forge.play(server.sasl_port, key, foreign).items()})
     finally:
         server.kill()
     print(f"  {server.label}: {len(results)} logins by ticket; {time.monotonic() - begun:.0f} s", flush=True)
+    return results
+
+
+def links(nodes, kdc, binary):
+    """{(what, label): what came of it} of three nodes that log in to each other by tickets."""
+    begun, ports = time.monotonic(), {}
+    voters = ",".join(f"{number}@localhost:{node.controller_port}" for number, node in nodes.items())
+    for number, node in nodes.items():
+        take_tickets(node, kdc)
+        node.proxied, ports[number] = [], free_port()
+        node.sasl_port = None
+        node.overrides |= {
+            "node.id": str(number), "controller.quorum.voters": voters,
+            "listeners": f"PLAINTEXT://{HOST}:{node.port},SASL://{HOST}:{ports[number]},CONTROLLER://{HOST}:{node.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{node.port},SASL://localhost:{ports[number]}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+            "inter.broker.listener.name": "SASL", "sasl.enabled.mechanisms": "GSSAPI",
+            "sasl.mechanism.inter.broker.protocol": "GSSAPI", "sasl.mechanism.controller.protocol": "GSSAPI",
+            "listener.name.controller.gssapi.sasl.jaas.config": module(kdc, SERVICE),
+            # The brokers are kafka/localhost.
+            "sasl.kerberos.principal.to.local.rules": "RULE:[2:$1](kafka)," + RULES,
+        }
+    try:
+        start(list(nodes.values()))
+        address = next(iter(nodes.values())).address
+        results, until = {}, time.monotonic() + 60
+        made = 1, "not asked"
+        while made[0] and time.monotonic() < until:
+            made = apaches.tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", address, "--create", "--if-not-exists", "--topic", "linked", "--partitions", "6",
+                                "--replication-factor", "3")
+        results["links", "right tickets: controllers and brokers make a topic"] = "ok" if made[0] == 0 else made[1].strip()[-200:]
+        done = subprocess.run([str(binary), "producer-perf-test", "--bootstrap-server", address, "--topic", "linked", "--num-records", "2000", "--record-size", "100",
+                               "--throughput", "-1", "--producer-props", "acks=all"], capture_output=True, text=True, timeout=120)
+        results["links", "right tickets: records on three replicas"] = "ok" if done.returncode == 0 else done.stderr.strip()[-200:]
+        # By a ticket as well: there is no authorizer.
+        file, behind = kdc.directory / "links.properties", "not asked"
+        file.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\nsasl.jaas.config={module(kdc, 'alice')}\n")
+        while behind and time.monotonic() < until + 30:
+            done = subprocess.run([str(binary), "topics", "--bootstrap-server", f"localhost:{ports[1]}", "--command-config", str(file), "--describe", "--under-replicated-partitions"],
+                                  capture_output=True, text=True, timeout=60, env={**os.environ, "KRB5_CONFIG": str(kdc.conf)})
+            behind = (done.stdout + done.stderr).strip()
+        results["links", "right tickets: every replica is in sync"] = behind[:200] or "ok"
+        found = [line for node in nodes.values() if not isinstance(node, Apache) for line in open(node.log, errors="replace") if " ERROR " in line]
+        results["links", "right tickets: no node of ours has logged an error"] = found[0].strip() if found else "ok"
+    finally:
+        for node in nodes.values():
+            node.kill()
+    print(f"  three nodes: {len(results)} questions; {time.monotonic() - begun:.0f} s", flush=True)
     return results

@@ -18,6 +18,7 @@ from compat.fetch import REPOSITORY
 from harness.ask import accepts, question
 from harness.ports import free_port
 from harness.server import HOST, Barnabas
+from security import kerberos
 from security.oauth import AUDIENCE, ISSUER
 from security.oauth import MODULE as OAUTH
 from security.tls import Authority
@@ -98,7 +99,7 @@ class Node(Barnabas):
         return {
             "ssl.keystore.type": "PEM", "ssl.keystore.location": str(self.store), "ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.authorities),
             "listener.name.secure_controller.ssl.client.auth": "required",
-            "sasl.enabled.mechanisms": f"{FIRST},{NEXT},OAUTHBEARER",
+            "sasl.enabled.mechanisms": f"{FIRST},{NEXT},OAUTHBEARER" + (",GSSAPI" if self.own["kdc"] else ""),
             "sasl.mechanism.inter.broker.protocol": self.mechanism,
             **{f"{prefix}{name.lower()}.sasl.jaas.config": jaas("broker", self.own["broker"]) for name in (FIRST, NEXT)},
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -110,7 +111,15 @@ class Node(Barnabas):
             "sasl.oauthbearer.expected.audience": AUDIENCE,
             "sasl.oauthbearer.expected.issuer": ISSUER,
             f"{ALLOWED}urls": self.own["jwks"],
+            **self.tickets(),
         }
+
+    def tickets(self):
+        """For GSSAPI, where there is a KDC."""
+        kdc = self.own["kdc"]
+        if kdc is None:
+            return {}
+        return {"sasl.kerberos.service.name": "kafka", "java.security.krb5.conf": str(kdc.conf), "listener.name.secure.gssapi.sasl.jaas.config": kerberos.module(kdc, kerberos.SERVICE)}
 
     def dialled_controller_port(self, stage):
         return self.secure_controller_port if stage >= Stage.SWITCHED else self.controller_port
@@ -220,6 +229,10 @@ class Clients:
         known = self.passwords[user]
         settings = {**self._secure(), "sasl.mechanism": mechanism or known[0], "sasl.jaas.config": jaas(user, password or known[1])}
         return self._write(user, settings | ({"ssl.truststore.location": trusted} if trusted else {}))
+
+    def ticket(self, user, service="kafka"):
+        kdc = self.nodes[0].own["kdc"]
+        return self._write(user, {**self._secure(), "sasl.mechanism": "GSSAPI", "sasl.kerberos.service.name": service, "sasl.jaas.config": kerberos.module(kdc, user)})
 
     def token(self, name, path):
         return self._write(name, {

@@ -3,7 +3,7 @@
 //!
 //! Patterns run in time linear in the text. What needs backtracking (look-around, back references) cannot be had here.
 //!
-//! Neighbours: core/certificates/src/certificate/mapping_rules.rs, core/sasl/src/kerberos/rules.rs.
+//! Neighbours: core/certificates/src/certificate/mapping_rules.rs, core/sasl/src/kerberos/names/rules.rs.
 //!
 //! Source: Java's `Pattern`, `Matcher.replaceAll`, `Matcher.replaceFirst`.
 

@@ -9,10 +9,11 @@
 //! `sasl.login.*` as shell/oauth reads them, without a list of allowed URLs: the author of a tool's file may read what
 //! the tool may.
 //!
-//! GSSAPI takes Krb5LoginModule with a keytab, `sasl.kerberos.service.name`, and krb5.conf: `java.security.krb5.conf` in
-//! the environment variable KAFKA_OPTS, KRB5_CONFIG, /etc/krb5.conf.
+//! GSSAPI takes Krb5LoginModule with a keytab, `sasl.kerberos.service.name`, and krb5.conf: the file that
+//! `-Djava.security.krb5.conf=…` names in the environment variable KAFKA_OPTS, that of KRB5_CONFIG, /etc/krb5.conf.
 //!
-//! Not here: ticket caches, JAAS files of the JVM, callback handler classes other than Kafka's own. Each is refused by name.
+//! Not here: ticket caches, JAAS files of the JVM, callback handler classes other than Kafka's own. Each is refused by
+//! name.
 //!
 //! # Source
 //! Kafka 4 `CommonClientConfigs`, `SaslConfigs`, `SslConfigs`, `JaasContext`; KIP-43, KIP-84, KIP-85.

@@ -87,6 +87,10 @@ class Kdc:
         self._run("kadmin.local", "-q", f"ktadd -norandkey -k {path} {principal}")
         return path
 
+    def renew(self, principal):
+        """The next version of its keys, in its keytab beside the ones before."""
+        self._run("kadmin.local", "-q", f"ktadd -k {self.keytabs[principal]} {principal}")
+
     def close(self):
         self.process.kill()
         self.process.wait()
@@ -228,11 +232,19 @@ def links(nodes, kdc, binary):
         # By a ticket as well: there is no authorizer.
         file, behind = kdc.directory / "links.properties", "not asked"
         file.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\nsasl.jaas.config={module(kdc, 'alice')}\n")
-        while behind and time.monotonic() < until + 30:
-            done = subprocess.run([str(binary), "topics", "--bootstrap-server", f"localhost:{ports[1]}", "--command-config", str(file), "--describe", "--under-replicated-partitions"],
+
+        def topics(*words):
+            done = subprocess.run([str(binary), "topics", "--bootstrap-server", f"localhost:{ports[1]}", "--command-config", str(file), *words],
                                   capture_output=True, text=True, timeout=60, env={**os.environ, "KRB5_CONFIG": str(kdc.conf)})
-            behind = (done.stdout + done.stderr).strip()
+            return (done.stdout + done.stderr).strip()
+        while behind and time.monotonic() < until + 30:
+            behind = topics("--describe", "--under-replicated-partitions")
         results["links", "right tickets: every replica is in sync"] = behind[:200] or "ok"
+        kdc.renew(SERVICE)
+        said, until = "not asked", time.monotonic() + 40
+        while said != "linked" and time.monotonic() < until:
+            said = topics("--list")
+        results["links", "right tickets: of a new key, without a restart"] = "ok" if said == "linked" else said[:200]
         found = [line for node in nodes.values() if not isinstance(node, Apache) for line in open(node.log, errors="replace") if " ERROR " in line]
         results["links", "right tickets: no node of ours has logged an error"] = found[0].strip() if found else "ok"
     finally:

@@ -99,7 +99,7 @@ impl TicketSource {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Clock::start().wall();
         let is_due = |ticket: &Ticket| kerberos::is_due(ticket.starts, ticket.ends, now);
-        if !held.services.get(host).is_some_and(|ticket| !is_due(ticket)) {
+        if held.services.get(host).is_none_or(is_due) {
             match self.ask_for(&mut held, host, now) {
                 Ok(ticket) => {
                     if held.services.len() >= SERVICES_MAX {

@@ -1,6 +1,7 @@
 //! GSSAPI on a listener: the login module's service and keytab, and the rules that make user names.
 //!
-//! What cannot work stops the start: ticket caches are not read, and a keytab must hold a key of the module's principal.
+//! What cannot work stops the start: ticket caches are not read, and a keytab must hold a key of the module's
+//! principal.
 //!
 //! Neighbours: core/config/src/sasl.rs; shell/broker/src/node/logins/keytabs.rs, which reads the keytab.
 //!

@@ -8,8 +8,7 @@
 //! | `tickets` | who asks for tickets, for which services, when again |
 //! | `wrap` | the signed tokens of both sides |
 //! | `keytab` | which keys does this service have |
-//! | `rules` | which user is a principal |
-//! | `principal` | which name does a text make |
+//! | `names` | which name does a text make; which user is a principal |
 //! | `replays` | was this request seen before |
 //! | `krb5_conf` | which realm is the default one, how far may clocks differ, where is a KDC |
 //! | `messages` | the messages of RFC 4120 |
@@ -31,9 +30,8 @@ mod kdc;
 mod keytab;
 mod krb5_conf;
 mod messages;
-mod principal;
+mod names;
 mod replays;
-mod rules;
 #[cfg(test)]
 mod tests;
 mod tickets;
@@ -46,7 +44,6 @@ pub use kdc::{KdcFault, Proof, REPLY_BYTES_MAX, Ticket, as_reply, as_request, tg
 pub use keytab::{Entry, KEYTAB_BYTES_MAX, Keytab, KeytabFault};
 pub use krb5_conf::Krb5Conf;
 pub use messages::read_decrypted;
-pub use principal::Principal;
+pub use names::{Principal, Rules};
 pub use replays::{REMEMBERED_MAX, Replays, Seen};
-pub use rules::Rules;
 pub use tickets::{TicketSettings, is_due, keytab_of, principal_of, service_name_of};

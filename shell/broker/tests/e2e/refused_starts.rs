@@ -243,3 +243,25 @@ fn setting_that_protects_nothing_is_warned_of() {
         assert!(node.log().contains(&wanted), "{}", node.log());
     }
 }
+
+#[test]
+fn keytab_that_has_no_key_of_the_broker_is_refused() {
+    let root = TempDir::new();
+    let keytab = root.path().join("kafka.keytab");
+    let module = format!(
+        "listener.name.plaintext.gssapi.sasl.jaas.config=com.sun.security.auth.module.Krb5LoginModule required \
+         useKeyTab=true storeKey=true keyTab=\"{}\" principal=\"kafka/localhost@EXAMPLE.COM\";",
+        keytab.display()
+    );
+    let data = root.path().join("data").display().to_string();
+    let start = || {
+        let map = "listener.security.protocol.map=PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT";
+        refused(&data, &[map, "sasl.enabled.mechanisms=GSSAPI", "sasl.kerberos.service.name=kafka", &module])
+    };
+    let said = start();
+    assert!(said.contains("kafka.keytab cannot be read: No such file"), "{said}");
+    std::fs::write(&keytab, [5, 2]).expect("written");
+    let said = start();
+    assert!(said.contains("has no key of kafka/localhost@EXAMPLE.COM"), "{said}");
+    assert!(!root.path().join("data").exists());
+}

@@ -138,7 +138,8 @@ def play_kerberos(peers, options):
         binary = find_binary(options.binary)
         # First: Apache's tools end with the thread that they were started by.
         linked = kerberos.links(peers.three("links"), kdc, binary)
-        played = at_once(lambda server: kerberos.play(server, kdc, binary), servers)
+        clients = () if options.quick else kerberos.CLIENTS
+        played = at_once(lambda server: kerberos.play(server, kdc, binary, clients), servers)
     finally:
         kdc.close()
     for (client, attempt), outcome in [*linked.items(), *(played[0].items() if len(played) == 1 else [])]:

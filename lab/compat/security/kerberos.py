@@ -173,7 +173,7 @@ def _our_tool(binary, server, kdc, attempt):
     return said.replace(str(server.sasl_port), "PORT")
 
 
-def play(server, kdc, binary):
+def play(server, kdc, binary, clients=CLIENTS):
     """{(client, attempt): what came of it}"""
     begun = time.monotonic()
     server.start()
@@ -182,7 +182,7 @@ def play(server, kdc, binary):
         make_topic(server, "logins")
         _allow(server, "alice", "batch")
         found = attempts(kdc)
-        for client, get in CLIENTS:
+        for client, get in clients:
             try:
                 version, command = get(kdc)
             except fetch.Missing as missing:

@@ -24,6 +24,8 @@ use std::time::Duration;
 /// For a connection to a KDC, and for each read and write.
 const PATIENCE: Duration = Duration::from_secs(5);
 const SERVICES_MAX: usize = 1000;
+/// A service's ticket is asked for again after so long: a service whose keytab was replaced reads no older one.
+const SERVICE_MS: i64 = 600_000;
 
 /// See the file's header.
 #[derive(Debug)]
@@ -35,8 +37,8 @@ pub struct TicketSource {
 #[derive(Debug, Default)]
 struct Held {
     first: Option<Ticket>,
-    /// By the services' hosts.
-    services: Map<String, Ticket>,
+    /// By the services' hosts; with the time at which they were asked for.
+    services: Map<String, (Ticket, TimestampMs)>,
 }
 
 /// Random bytes for one login.
@@ -98,23 +100,25 @@ impl TicketSource {
     pub fn login(&self, host: &str) -> Result<ClientLogin, String> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Clock::start().wall();
-        let is_due = |ticket: &Ticket| kerberos::is_due(ticket.starts, ticket.ends, now);
+        let is_due = |(ticket, asked): &(Ticket, TimestampMs)| {
+            kerberos::is_due(ticket.starts, ticket.ends, now) || now.0.saturating_sub(asked.0) >= SERVICE_MS
+        };
         if held.services.get(host).is_none_or(is_due) {
             match self.ask_for(&mut held, host, now) {
                 Ok(ticket) => {
                     if held.services.len() >= SERVICES_MAX {
                         held.services.clear();
                     }
-                    held.services.insert(host.to_owned(), ticket);
+                    held.services.insert(host.to_owned(), (ticket, now));
                 }
                 // One that has not ended serves while no KDC answers.
-                Err(why) if held.services.get(host).is_some_and(|ticket| ticket.ends > now) => {
+                Err(why) if held.services.get(host).is_some_and(|(ticket, _)| ticket.ends > now) => {
                     tracing::warn!(why, host, "no new Kerberos ticket; the one before serves until its end");
                 }
                 Err(why) => return Err(format!("there is no Kerberos ticket to log in with: {why}")),
             }
         }
-        let ticket = held.services.get(host).ok_or("there is no ticket")?.clone();
+        let (ticket, _) = held.services.get(host).ok_or("there is no ticket")?.clone();
         let secrets = secrets();
         // A time that no other login of this client has.
         let at_us = now.0 * 1000 + i64::from(secrets.number() % 1000);
@@ -146,8 +150,11 @@ impl TicketSource {
         let at_us = now.0 * 1000 + i64::from(nonce % 1000);
         let request = kerberos::tgs_request(&first, &service, nonce, at_us, secrets.confounder());
         let reply = self.ask(&request)?;
-        let ticket = kerberos::tgs_reply(&reply, &first, &service, nonce);
-        ticket.map_err(|fault| format!("{service}: {fault}"))
+        kerberos::tgs_reply(&reply, &first, &service, nonce).map_err(|fault| {
+            // The KDC may read the first ticket no more: the next login gets another one.
+            held.first = None;
+            format!("{service}: {fault}")
+        })
     }
 
     /// The ticket for tickets.

@@ -93,7 +93,7 @@ fn refusals(taken: u16) -> Vec<(Vec<String>, &'static str)> {
         (one("create.topic.policy.class.name=org.example.TwoReplicas"), "create.topic.policy.class.name"),
         (
             one("listener.security.protocol.map=PLAINTEXT:SASL_SSL,CONTROLLER:PLAINTEXT"),
-            "sasl.enabled.mechanisms",
+            "listener.name.plaintext.gssapi.sasl.jaas.config: is not set",
         ),
         // A listener with TLS that has no key.
         (one("listener.security.protocol.map=PLAINTEXT:SSL,CONTROLLER:PLAINTEXT"), "ssl.keystore"),

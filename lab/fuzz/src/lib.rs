@@ -44,6 +44,8 @@ const INFLATED: Bound = Bound::new(2 * inflated_limit(0) + (8 << 20), 200);
 const REBUILT: Bound = Bound::new(5 * inflated_limit(0) + (8 << 20), 500);
 /// The input, a copy of it, and what is understood of it.
 const SMALL: Bound = Bound::new(64 << 10, 64);
+/// A message, and the expression by which a listener's rules are read.
+const TICKET: Bound = Bound::new(8 << 20, 700);
 /// A value takes 40 bytes in memory for one on the wire, in a vector that doubles; and it is there twice.
 const VALUE: Bound = Bound::new(64 << 10, 300);
 /// What the client holds of one frame, of what it sent without an answer, and of events.
@@ -77,7 +79,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("sasl_challenge", logins::sasl_challenge, SMALL),
     Target::new("sasl_bearer", logins::sasl_bearer, SMALL),
     Target::new("sasl_jwt", logins::sasl_jwt, MESSAGE),
-    Target::new("kerberos_token", logins::kerberos_token, MESSAGE),
+    Target::new("kerberos_token", logins::kerberos_token, TICKET),
     Target::new("keytab", logins::keytab, MESSAGE),
     Target::new("kerberos_rules", logins::kerberos_rules, INFLATED),
     Target::new("jaas", logins::jaas, MESSAGE),

@@ -5,6 +5,10 @@
 //! that find it. What Kafka has no word for begins with `barnabas_`, in seconds and bytes; `process_` is as
 //! Prometheus's own clients name it.
 
+mod on_request;
+
+pub use on_request::ON_REQUEST;
+
 /// What a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -48,27 +52,37 @@ const fn row(
     Family { name, kind, labels, kafka, help }
 }
 
+/// All that a page may have.
+pub fn every() -> impl Iterator<Item = &'static Family> {
+    FAMILIES.iter().chain(ON_REQUEST.iter().map(|(_, family)| family))
+}
+
 use Kind::{Counter, Gauge, Histogram, Summary};
 
 /// In the order in which they are written.
 #[rustfmt::skip]
 pub const FAMILIES: &[Family] = &[
-    row("kafka_server_brokertopicmetrics_messagesin_total", Counter, "", "kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec",
-        "Records of batches that were given offsets, the node's own topics included"),
-    row("kafka_server_brokertopicmetrics_bytesin_total", Counter, "", "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec",
+    row("kafka_server_brokertopicmetrics_messagesin_total", Counter, "topic", "kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec",
+        "Records of batches that were given offsets, the node's own topics included; without a label of all topics"),
+    row("kafka_server_brokertopicmetrics_bytesin_total", Counter, "topic", "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec",
         "Bytes of these batches, as they came"),
-    row("kafka_server_brokertopicmetrics_bytesout_total", Counter, "", "kafka.server:type=BrokerTopicMetrics,name=BytesOutPerSec",
+    row("kafka_server_brokertopicmetrics_bytesout_total", Counter, "topic", "kafka.server:type=BrokerTopicMetrics,name=BytesOutPerSec",
         "Bytes of records sent to consumers"),
-    row("kafka_server_brokertopicmetrics_totalproducerequests_total", Counter, "", "kafka.server:type=BrokerTopicMetrics,name=TotalProduceRequestsPerSec",
-        "Produce requests answered; Kafka counts one for each partition"),
-    row("kafka_server_brokertopicmetrics_totalfetchrequests_total", Counter, "", "kafka.server:type=BrokerTopicMetrics,name=TotalFetchRequestsPerSec",
-        "Fetch requests answered; Kafka counts one for each partition"),
-    row("kafka_server_brokertopicmetrics_failedproducerequests_total", Counter, "", "kafka.server:type=BrokerTopicMetrics,name=FailedProduceRequestsPerSec",
-        "Batches refused, for any reason"),
+    row("kafka_server_brokertopicmetrics_bytesrejected_total", Counter, "topic", "kafka.server:type=BrokerTopicMetrics,name=BytesRejectedPerSec",
+        "Bytes of batches refused because they exceed max.message.bytes"),
+    row("kafka_server_brokertopicmetrics_totalproducerequests_total", Counter, "topic", "kafka.server:type=BrokerTopicMetrics,name=TotalProduceRequestsPerSec",
+        "Partitions of Produce requests"),
+    row("kafka_server_brokertopicmetrics_totalfetchrequests_total", Counter, "topic", "kafka.server:type=BrokerTopicMetrics,name=TotalFetchRequestsPerSec",
+        "Partitions of Fetch requests answered, of consumers and followers; a request that waited for data counts once"),
+    row("kafka_server_brokertopicmetrics_failedproducerequests_total", Counter, "topic", "kafka.server:type=BrokerTopicMetrics,name=FailedProduceRequestsPerSec",
+        "Batches refused, for any reason; Kafka counts unexpected errors only"),
+    row("kafka_server_brokertopicmetrics_failedfetchrequests_total", Counter, "topic", "kafka.server:type=BrokerTopicMetrics,name=FailedFetchRequestsPerSec",
+        "Partitions of Fetch requests answered with an error, for any reason; Kafka counts unexpected errors only"),
     row("kafka_server_brokertopicmetrics_replicationbytesin_total", Counter, "", "kafka.server:type=BrokerTopicMetrics,name=ReplicationBytesInPerSec",
         "Bytes of records fetched from leaders by this node's followers"),
     row("kafka_server_brokertopicmetrics_replicationbytesout_total", Counter, "", "kafka.server:type=BrokerTopicMetrics,name=ReplicationBytesOutPerSec",
         "Bytes of records that other brokers' followers fetched from this node"),
+    row("barnabas_topics_unlisted", Gauge, "", "", "Topics of the cluster whose traffic on this node is counted as topic (others), because metrics.topics.max topics have series of their own; 0 while there is room"),
     row("kafka_server_fetchsessioncache_numincrementalfetchsessions", Gauge, "", "kafka.server:type=FetchSessionCache,name=NumIncrementalFetchSessions",
         "Incremental fetch sessions"),
     row("kafka_server_fetchsessioncache_numincrementalfetchpartitionscached", Gauge, "", "kafka.server:type=FetchSessionCache,name=NumIncrementalFetchPartitionsCached",
@@ -144,6 +158,18 @@ pub const FAMILIES: &[Family] = &[
     row("kafka_server_raft_metrics_election_latency_avg", Gauge, "", "kafka.server:type=raft-metrics,name=election-latency-avg",
         "Milliseconds without a known quorum leader: average over the periods that ended in the last one to two minutes; 0 if there was none"),
     row("kafka_server_raft_metrics_election_latency_max", Gauge, "", "kafka.server:type=raft-metrics,name=election-latency-max", "The longest of them"),
+    row("kafka_server_raft_metrics_append_records_rate", Gauge, "", "kafka.server:type=raft-metrics,name=append-records-rate",
+        "Metadata records appended per second by this node as quorum leader, over the last one to two minutes; 0 where it does not lead"),
+    row("kafka_server_raft_metrics_fetch_records_rate", Gauge, "", "kafka.server:type=raft-metrics,name=fetch-records-rate",
+        "Metadata records fetched per second from the quorum leader; 0 where this node leads"),
+    row("kafka_server_raft_metrics_current_state", Gauge, "current_state", "kafka.server:type=raft-metrics,name=current-state",
+        "1 for the state in which this node is: leader, follower, observer, candidate, prospective, unattached, resigned"),
+    row("kafka_server_raft_metrics_current_vote", Gauge, "", "kafka.server:type=raft-metrics,name=current-vote", "The node that this one voted for in the epoch; -1 if there is none"),
+    row("kafka_server_raft_channel_metrics_incoming_byte_total", Counter, "", "kafka.server:type=raft-channel-metrics,name=incoming-byte-total",
+        "Bytes of answers from other members of the quorum, TLS left out"),
+    row("kafka_server_raft_channel_metrics_outgoing_byte_total", Counter, "", "kafka.server:type=raft-channel-metrics,name=outgoing-byte-total", "Bytes of requests to them"),
+    row("kafka_server_raft_channel_metrics_request_total", Counter, "", "kafka.server:type=raft-channel-metrics,name=request-total", "Requests to them"),
+    row("kafka_server_raft_channel_metrics_response_total", Counter, "", "kafka.server:type=raft-channel-metrics,name=response-total", "Answers from them"),
     row("kafka_coordinator_group_groupmetadatamanager_numgroups", Gauge, "", "kafka.coordinator.group:type=GroupMetadataManager,name=NumGroups",
         "Groups of the coordinators here that are loaded; a few seconds old"),
     row("kafka_coordinator_group_groupmetadatamanager_numoffsets", Gauge, "", "kafka.coordinator.group:type=GroupMetadataManager,name=NumOffsets",
@@ -233,8 +259,6 @@ pub const FAMILIES: &[Family] = &[
     row("kafka_log_logcleanermanager_uncleanable_bytes", Gauge, "", "kafka.log:type=LogCleanerManager,name=uncleanable-bytes", "Their bytes"),
     row("kafka_log_logcleanermanager_max_dirty_percent", Gauge, "", "kafka.log:type=LogCleanerManager,name=max-dirty-percent",
         "The largest dirty ratio of a partition, in percent"),
-    row("kafka_log_log_size", Gauge, "topic, partition", "kafka.log:type=Log,name=Size",
-        "Bytes of a partition's log. Only on request: /metrics?topic=NAME, up to 10,000 partitions"),
     row("barnabas_request_seconds", Histogram, "request", "", "From a whole frame to its answer at the socket"),
     row("barnabas_request_phase_seconds", Histogram, "request, phase", "",
         "Request time by phase. The phases of a request add up to its time; a skipped phase is not counted"),
@@ -313,6 +337,8 @@ pub const FAMILIES: &[Family] = &[
     row("barnabas_quota_throttle_seconds_total", Counter, "quota", "", "Time for which connections were muted"),
     row("barnabas_quota_accounts", Gauge, "", "", "Users and client ids with a quota whose use is counted"),
     row("barnabas_quota_clients_shared_total", Counter, "", "", "Clients that were charged to an account that their user's further clients share, because too many accounts were in use"),
+    row("kafka_server_socket_server_metrics_connection_count", Gauge, "listener", "kafka.server:type=socket-server-metrics,attribute=connection-count", "Open connections of a listener"),
+    row("kafka_server_socket_server_metrics_connection_creation_rate", Gauge, "listener", "kafka.server:type=socket-server-metrics,attribute=connection-creation-rate", "New connections per second of a listener"),
     row("kafka_server_socket_server_metrics_connection_accept_rate", Gauge, "listener, ip", "kafka.server:type=socket-server-metrics,attribute=connection-accept-rate", "New connections per second, of a listener; and of each address with a quota, the 100 with the most"),
     row("kafka_server_socket_server_metrics_broker_connection_accept_rate", Gauge, "", "kafka.server:type=socket-server-metrics,attribute=broker-connection-accept-rate", "New connections per second that count into the broker's rate"),
     row("kafka_server_socket_server_metrics_connection_accept_throttle_time", Gauge, "listener", "kafka.server:type=socket-server-metrics,attribute=connection-accept-throttle-time", "Average milliseconds for which connections waited that were over the rate of the listener or of the broker; 0 while there are none"),
@@ -321,6 +347,8 @@ pub const FAMILIES: &[Family] = &[
     row("barnabas_network_bytes_out_total", Counter, "", "", "Bytes of responses"),
     row("barnabas_log_files_open_max", Gauge, "", "", "Limit of open log files (log.open.files.max)"),
     row("barnabas_uptime_seconds", Gauge, "", "", "Time since the node's start"),
+    row("kafka_server_kafkaserver_brokerstate", Gauge, "", "kafka.server:type=KafkaServer,name=BrokerState",
+        "1 until the controller has unfenced this broker, 3 while it serves, 6 while it shuts down; absent on a controller without a broker"),
     row("kafka_server_kafkaserver_linux_disk_read_bytes", Gauge, "", "kafka.server:type=KafkaServer,name=linux-disk-read-bytes", "Bytes the process read from storage"),
     row("kafka_server_kafkaserver_linux_disk_write_bytes", Gauge, "", "kafka.server:type=KafkaServer,name=linux-disk-write-bytes", "Bytes the process wrote to storage"),
     row("process_cpu_seconds_total", Counter, "", "", "CPU time of the process, user and system"),

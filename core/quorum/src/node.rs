@@ -33,7 +33,7 @@ mod start;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use barnabas_base::{DirectoryId, DurationMs, LeaderEpoch, MonotonicMs, Offset};
+use barnabas_base::{BrokerId, DirectoryId, DurationMs, LeaderEpoch, MonotonicMs, Offset};
 use barnabas_metadata::{Changes, Delta, Image};
 use barnabas_wire::messages::NoOpRecord;
 use barnabas_wire::{MetadataRecord, ResponseBody};
@@ -44,7 +44,7 @@ use crate::batches::EncodedBatch;
 use crate::controller::ControllerSettings;
 use crate::now::Now;
 use crate::raft::message::{Request as PeerRequest, Response as PeerResponse};
-use crate::raft::{self, LeaderAndEpoch, Raft, Read};
+use crate::raft::{self, LeaderAndEpoch, Raft, Read, RoleName};
 use crate::snapshot::SnapshotTask;
 use crate::snapshot_id::SnapshotId;
 use crate::voters::{VoterEndpoint, Voters};
@@ -322,6 +322,15 @@ impl Node {
 
     pub fn voters(&self) -> &Voters {
         self.raft.voters()
+    }
+
+    pub fn role(&self) -> RoleName {
+        self.raft.role()
+    }
+
+    /// Whom this node voted for in its epoch.
+    pub fn voted(&self) -> Option<BrokerId> {
+        self.raft.voted().map(|voter| voter.id)
     }
 
     pub fn high_watermark(&self) -> Offset {

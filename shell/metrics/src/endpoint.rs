@@ -3,18 +3,19 @@
 //! Off unless `metrics.listener` names an address, as Kafka opens no JMX port by default: the page
 //! names client ids and paths, and has no access control. The address decides who can reach it:
 //! 127.0.0.1:9404 for an agent on the machine, a private address for a central Prometheus. A query
-//! `?topic=NAME` adds the sizes of that topic's logs, `?group=NAME` the lag of that group,
-//! partition by partition.
+//! adds to the page or takes from it; docs/METRICS.md lists what it may say.
 //!
 //! HTTP by hand: hyper with what it needs is ten crates for one path, one method and one answer that ends the
-//! connection. What is needed of HTTP/1.1 (RFC 9112) is a request line, headers that are read over, and an answer with
-//! its length.
+//! connection. What is needed of HTTP/1.1 (RFC 9112) is a request line, the header Accept, and an answer with its
+//! length.
 //!
 //! Bounded: [`CONNECTIONS_MAX`] at a time, [`HEAD_BYTES_MAX`] of a request within [`READ_WITHIN`], an answer within
 //! [`WRITE_WITHIN`]. Further connections wait in the listener's backlog.
 
 use crate::reader::{Detail, Handle};
 use barnabas_base::Text;
+use barnabas_exposition::names::Names;
+use barnabas_exposition::text::Form;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +32,8 @@ const HEAD_BYTES_MAX: usize = 8 * 1024;
 const READ_WITHIN: Duration = Duration::from_secs(5);
 const WRITE_WITHIN: Duration = Duration::from_secs(10);
 const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+const OPEN_METRICS: &str = "application/openmetrics-text";
+const OPEN_METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Why there is no listener: for the operator, beside the key.
 #[derive(Debug, thiserror::Error)]
@@ -94,11 +97,17 @@ async fn converse(reader: &Handle, mut stream: TcpStream) {
         Ok(Err(_)) => return,
     };
     let answer = match asked {
-        Ok(Asked { detail, wants_body }) => match reader.ask(detail).await {
-            Some(page) => answer("200 OK", &page, wants_body),
-            None => answer("503 Service Unavailable", "too many ask, or the node is stopping\n", wants_body),
-        },
-        Err(Refused { status, hint }) => answer(status, &format!("{status}\n{hint}"), true),
+        Ok(Asked { detail, wants_body }) => {
+            let shape = if detail.form.is_open_metrics { OPEN_METRICS_TYPE } else { TYPE };
+            match reader.ask(detail).await {
+                Some(page) => answer("200 OK", shape, &page, wants_body),
+                None => {
+                    let why = "too many ask, or the node is stopping\n";
+                    answer("503 Service Unavailable", TYPE, why, wants_body)
+                }
+            }
+        }
+        Err(Refused { status, hint }) => answer(status, TYPE, &format!("{status}\n{hint}"), true),
     };
     // A client that does not take its answer goes without.
     let _ = timeout(WRITE_WITHIN, async {
@@ -146,7 +155,7 @@ struct Refused {
     hint: &'static str,
 }
 
-/// The request line; headers say nothing that would change the answer.
+/// The request line, and which of the two formats the header Accept prefers.
 fn parse(head: &[u8]) -> Result<Asked, Refused> {
     let bad = Refused { status: "400 Bad Request", hint: "" };
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -173,7 +182,53 @@ fn parse(head: &[u8]) -> Result<Asked, Refused> {
         name.map(|name| unescaped(name).ok_or(bad)).transpose()
     };
     let (topic, group) = (named("topic")?, named("group")?);
-    Ok(Asked { detail: Detail { is_fine: false, topic, group }, wants_body: method == "GET" })
+    let form = Form {
+        names: match named("names")? {
+            Some(names) => Names::of(&names).ok_or(Refused { hint: NAMES, ..bad })?,
+            None => Names::default(),
+        },
+        families: named("families")?.map_or_else(Vec::new, |families| {
+            families.split(',').filter(|family| !family.is_empty()).map(str::to_owned).collect()
+        }),
+        has_all_bounds: match named("buckets")?.as_deref() {
+            None => false,
+            Some("all") => true,
+            Some(_) => return Err(Refused { hint: "buckets is all, or not there\n", ..bad }),
+        },
+        is_open_metrics: prefers_open_metrics(accepted(head)),
+    };
+    Ok(Asked { detail: Detail { is_fine: false, form, topic, group }, wants_body: method == "GET" })
+}
+
+const NAMES: &str = "names is one of jmx, strimzi, reporter, confluent, exporter, lag-exporter\n";
+
+/// The header Accept; empty where there is none, or where it is no text.
+fn accepted(head: &[u8]) -> &str {
+    let header = |line: &&[u8]| line.get(..7).is_some_and(|name| name.eq_ignore_ascii_case(b"accept:"));
+    let line = head.split(|byte| *byte == b'\n').find(header).unwrap_or_default();
+    std::str::from_utf8(line.get(7..).unwrap_or_default()).unwrap_or_default()
+}
+
+/// Whether OpenMetrics in the version that is written here is accepted, and the plain text not before it (RFC 9110,
+/// 12.5.1).
+fn prefers_open_metrics(accepted: &str) -> bool {
+    let (mut open, mut text) = (0.0, 0.0);
+    for range in accepted.split(',') {
+        let mut parts = range.split(';').map(str::trim);
+        let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let parameters: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('=')).collect();
+        let of = |name: &str| {
+            let found = parameters.iter().find(|(known, _)| known.trim().eq_ignore_ascii_case(name));
+            found.map(|(_, value)| value.trim().trim_matches('"'))
+        };
+        let weight: f32 = of("q").and_then(|weight| weight.parse().ok()).unwrap_or(1.0);
+        match kind.as_str() {
+            OPEN_METRICS if of("version").is_none_or(|version| version == "1.0.0") => open = weight.max(open),
+            "text/plain" => text = weight.max(text),
+            _ => {}
+        }
+    }
+    open > 0.0 && open >= text
 }
 
 /// A name out of a query, where anything may stand for itself or as `%` and two hexadecimal digits. `None`: it is no
@@ -201,10 +256,10 @@ fn unescaped(escaped: &str) -> Option<Text> {
     String::from_utf8(bytes).ok().map(Text::from)
 }
 
-fn answer(status: &str, body: &str, wants_body: bool) -> Vec<u8> {
+fn answer(status: &str, shape: &str, body: &str, wants_body: bool) -> Vec<u8> {
     let length = body.len();
     let mut answer = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {TYPE}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+        "HTTP/1.1 {status}\r\nContent-Type: {shape}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
     )
     .into_bytes();
     if wants_body {
@@ -214,65 +269,4 @@ fn answer(status: &str, body: &str, wants_body: bool) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn status(head: &str) -> &'static str {
-        parse(head.as_bytes()).err().map_or("200", |refused| &refused.status[..3])
-    }
-
-    #[test]
-    fn one_path_and_two_methods() {
-        for (head, expected) in [
-            ("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "200"),
-            ("HEAD /metrics HTTP/1.0\r\n\r\n", "200"),
-            ("GET /metrics HTTP/1.1\n\n", "200"),
-            ("GET /metrics?x=y HTTP/1.1\r\n\r\n", "200"),
-            ("GET / HTTP/1.1\r\n\r\n", "404"),
-            ("GET /metrics/ HTTP/1.1\r\n\r\n", "404"),
-            ("POST /metrics HTTP/1.1\r\n\r\n", "405"),
-            ("GET /metrics HTTP/2\r\n\r\n", "400"),
-            ("GET /metrics\r\n\r\n", "400"),
-            ("GET  /metrics HTTP/1.1\r\n\r\n", "400"),
-            ("\r\n\r\n", "400"),
-            ("", "400"),
-        ] {
-            assert_eq!(status(head), expected, "{head:?}");
-        }
-        assert_eq!(
-            parse(b"\xff\xfe /metrics HTTP/1.1\r\n\r\n").expect_err("no text").status,
-            "400 Bad Request"
-        );
-    }
-
-    #[test]
-    fn a_topic_may_be_named() {
-        let asked = parse(b"GET /metrics?a=b&topic=orders HTTP/1.1\r\n\r\n").expect("sound");
-        assert_eq!(asked.detail.topic.as_deref(), Some("orders"));
-        assert!(asked.wants_body && !asked.detail.is_fine);
-        let head = parse(b"HEAD /metrics?topic= HTTP/1.1\r\n\r\n").expect("sound");
-        assert!(head.detail.topic.is_none() && !head.wants_body);
-    }
-
-    #[test]
-    fn a_group_may_be_named_whatever_it_is_called() {
-        let group = |query: &str| {
-            let asked = parse(format!("GET /metrics?{query} HTTP/1.1\r\n\r\n").as_bytes());
-            asked.map(|asked| asked.detail.group.map(|group| group.to_string()))
-        };
-        assert_eq!(group("group=a-b&topic=t"), Ok(Some("a-b".to_owned())));
-        assert_eq!(group("group=a%20%26%c3%a9%25"), Ok(Some("a &é%".to_owned())));
-        assert_eq!(group("groups=a"), Ok(None));
-        for bad in ["group=%", "group=%2", "group=%zz", "group=%ff"] {
-            assert_eq!(group(bad).expect_err("no text").status, "400 Bad Request", "{bad}");
-        }
-    }
-
-    #[test]
-    fn no_address_is_no_listener_and_a_bad_one_is_named() {
-        assert!(bind(None).expect("off").is_none());
-        assert!(bind(Some("")).expect("off").is_none());
-        let error = bind(Some("nonsense")).expect_err("refused").to_string();
-        assert!(error.starts_with("'nonsense': "), "{error}");
-    }
-}
+mod tests;

@@ -13,10 +13,10 @@
 //! 1. one thread writes; a second one would lose counts, and nothing else
 //! 2. what was counted once is in every later reading
 
-use barnabas_exposition::buckets::{BUCKETS, Counted, bucket_of_value};
+use barnabas_exposition::buckets::{BUCKETS, bucket_of_value};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use barnabas_exposition::buckets::{Counts, Scale};
+pub use barnabas_exposition::buckets::{Counted, Counts, Scale};
 
 /// A number that one thread writes.
 #[derive(Debug, Default)]

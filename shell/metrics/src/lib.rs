@@ -6,6 +6,7 @@
 //! | `requests.rs` | into which phases is a request's latency cut |
 //! | `tracks.rs` | which of a connection's requests are under way, and since when |
 //! | `recorder.rs` | what does a worker count, and where |
+//! | `topics.rs` | which topics have figures of their own |
 //! | `storage.rs` | what do the journal's and the committer's threads count |
 //! | `counters.rs` | how often did rare things happen |
 //! | `clients.rs` | which client ids have figures of their own |
@@ -29,10 +30,11 @@ pub mod recorder;
 pub mod requests;
 pub mod storage;
 pub mod threads;
+pub mod topics;
 pub mod tracks;
 
 pub use barnabas_clock::Stamp;
-pub use barnabas_exposition::{families, text};
+pub use barnabas_exposition::{families, names, text};
 pub use counters::{Counter, Meter};
 pub use reader::Detail;
 pub use recorder::{Recorder, WorkerCells};
@@ -43,6 +45,7 @@ use barnabas_base::Text;
 use clients::Clients;
 use recorder::ClientCounts;
 use std::sync::Arc;
+use topics::{TopicPen, Topics};
 
 /// Replicas that a reassignment brings to this node, at a moment.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -58,18 +61,26 @@ pub struct Arriving {
 pub struct Metering {
     workers: Vec<Arc<WorkerCells>>,
     clients: Clients,
+    topics: Arc<Topics>,
     reader: Arc<reader::Handle>,
 }
 
 impl Metering {
-    pub fn new(workers: usize) -> Self {
+    /// `topics_max`: topics with figures of their own.
+    pub fn new(workers: usize, topics_max: usize) -> Self {
+        let topics = Arc::new(Topics::new(workers, topics_max));
         let workers = (0..workers).map(|_| Arc::new(WorkerCells::default())).collect();
-        Self { workers, clients: Clients::default(), reader: Arc::default() }
+        Self { workers, clients: Clients::default(), topics, reader: Arc::default() }
     }
 
     /// The pen of a worker; to be asked for once by each.
     pub fn recorder(&self, worker: usize) -> Recorder {
-        Recorder::new(self.workers[worker].clone())
+        Recorder::new(self.workers[worker].clone(), TopicPen::new(self.topics.clone(), worker))
+    }
+
+    /// What is counted by topic.
+    pub fn topics(&self) -> &Topics {
+        &self.topics
     }
 
     /// The place of a client id that a connection names, until [`Metering::client_left`].

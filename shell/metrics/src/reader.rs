@@ -2,6 +2,7 @@
 //! a time, so that no number of curious clients takes a worker's time.
 
 use barnabas_base::Text;
+use barnabas_exposition::text::Form;
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
@@ -14,6 +15,8 @@ const ASKS_MAX: usize = 16;
 pub struct Detail {
     /// Histograms with all their buckets, for `barnabas hotspots`.
     pub is_fine: bool,
+    /// How it is written, and which part.
+    pub form: Form,
     /// The sizes of this topic's logs.
     pub topic: Option<Text>,
     /// This group's lag, partition by partition.

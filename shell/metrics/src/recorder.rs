@@ -5,6 +5,8 @@
 
 use crate::histogram::{Cell, Counts, Histogram, Scale};
 use crate::requests::{PHASES, Phase, Track, spans};
+use crate::topics::{TopicCells, TopicPen};
+use barnabas_base::TopicId;
 use barnabas_clock::Stamp;
 use barnabas_coordinator::GroupCounts;
 use barnabas_wire::ApiKey;
@@ -190,6 +192,8 @@ pub struct WorkerCells {
     /// Records' bytes that consumers were given, for each request.
     pub fetched: Histogram,
     pub segments_deleted: Cell,
+    /// What of all topics no histogram above counts.
+    pub topics: TopicCells,
     /// Of the coordinators, as of a few seconds ago.
     pub groups: Cell,
     pub group_offsets: Cell,
@@ -229,6 +233,7 @@ impl Default for WorkerCells {
             batch_bytes: count(),
             fetched: count(),
             segments_deleted: Cell::default(),
+            topics: TopicCells::default(),
             groups: Cell::default(),
             group_offsets: Cell::default(),
             group_counts: Default::default(),
@@ -261,17 +266,28 @@ impl WorkerCells {
     }
 }
 
+/// What a Fetch was answered for one topic.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Fetched {
+    pub partitions: u64,
+    /// Of these, those with an error.
+    pub failed: u64,
+    /// To consumers.
+    pub bytes_out: u64,
+}
+
 /// The pen: one for each worker, and it stays on its thread.
 #[derive(Debug)]
 pub struct Recorder {
     cells: Arc<WorkerCells>,
+    topics: TopicPen,
     /// Cells have one writer.
     _stays: PhantomData<std::cell::Cell<()>>,
 }
 
 impl Recorder {
-    pub fn new(cells: Arc<WorkerCells>) -> Self {
-        Self { cells, _stays: PhantomData }
+    pub fn new(cells: Arc<WorkerCells>, topics: TopicPen) -> Self {
+        Self { cells, topics, _stays: PhantomData }
     }
 
     /// Its cells, for what is counted in one place only.
@@ -344,8 +360,45 @@ impl Recorder {
     }
 
     /// A batch was given its offsets.
-    pub fn batch(&self, records: u64, bytes: usize) {
+    pub fn batch(&self, topic: TopicId, records: u64, bytes: usize) {
         self.cells.batch_records.record(records);
         self.cells.batch_bytes.record(bytes as u64);
+        self.topics.count(topic, |cells| {
+            cells.messages_in.add(records);
+            cells.bytes_in.add(bytes as u64);
+        });
+    }
+
+    /// A Produce request names a partition of this topic.
+    pub fn produced(&self, topic: TopicId) {
+        self.topic(topic, |cells| cells.produces.add(1));
+    }
+
+    /// A batch of a Produce request was refused.
+    pub fn refused(&self, topic: TopicId) {
+        self.topic(topic, |cells| cells.produces_failed.add(1));
+    }
+
+    /// A batch of so many bytes exceeds `max.message.bytes`.
+    pub fn too_large(&self, topic: TopicId, bytes: u64) {
+        self.topic(topic, |cells| cells.bytes_rejected.add(bytes));
+    }
+
+    /// A Fetch was answered for partitions of this topic.
+    pub fn fetched(&self, topic: TopicId, read: &Fetched) {
+        self.topic(topic, |cells| {
+            cells.fetches.add(read.partitions);
+            cells.fetches_failed.add(read.failed);
+        });
+        // Of all topics, WorkerCells::fetched counts them.
+        if read.bytes_out > 0 {
+            self.topics.count(topic, |cells| cells.bytes_out.add(read.bytes_out));
+        }
+    }
+
+    /// Counts for the topic, and for all.
+    fn topic(&self, topic: TopicId, count: impl Fn(&TopicCells)) {
+        count(&self.cells.topics);
+        self.topics.count(topic, count);
     }
 }

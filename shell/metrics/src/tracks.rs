@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn each_request_is_counted_once_and_what_was_lost_is_not() {
-        let metering = Metering::new(1);
+        let metering = Metering::new(1, 1);
         let recorder = Rc::new(metering.recorder(0));
         let cells = || (recorder.cells().started.get(), recorder.cells().ended.get());
         let count = |api| recorder.cells().api(api).map_or(0, |cells| cells.total.counts().count());

@@ -300,6 +300,11 @@ impl Gate {
         self.counts().held.iter().sum()
     }
 
+    /// Connections by listener, as far as there were any.
+    pub fn on_listeners(&self) -> Vec<usize> {
+        self.counts().on_listener.clone()
+    }
+
     /// The addresses of the cluster's other nodes.
     pub fn set_peers(&self, peers: &[IpAddr]) {
         self.counts().peers = peers.iter().map(IpAddr::to_canonical).collect();

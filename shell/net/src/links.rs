@@ -37,6 +37,7 @@ use barnabas_wire::{
 use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -79,6 +80,47 @@ pub struct LinkSettings {
     pub login: Option<LinkLogin>,
     /// `None`: plain text.
     pub tls: Option<Arc<ClientTls>>,
+    /// What goes over the link is counted here, together with other links that name the same.
+    pub traffic: Arc<Traffic>,
+}
+
+/// Requests and answers of some links, and their bytes, without what TLS and SASL add.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    requests: AtomicU64,
+    bytes_out: AtomicU64,
+    answers: AtomicU64,
+    bytes_in: AtomicU64,
+}
+
+/// What [`Traffic`] has counted.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct TrafficCounts {
+    pub requests: u64,
+    pub bytes_out: u64,
+    pub answers: u64,
+    pub bytes_in: u64,
+}
+
+impl Traffic {
+    fn asked(&self, bytes: usize) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn answered(&self, bytes: usize) {
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        self.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub fn counts(&self) -> TrafficCounts {
+        TrafficCounts {
+            requests: self.requests.load(Ordering::Relaxed),
+            bytes_out: self.bytes_out.load(Ordering::Relaxed),
+            answers: self.answers.load(Ordering::Relaxed),
+            bytes_in: self.bytes_in.load(Ordering::Relaxed),
+        }
+    }
 }
 
 impl LinkSettings {
@@ -94,6 +136,7 @@ impl LinkSettings {
             is_cut_off: false,
             login: None,
             tls: None,
+            traffic: Arc::default(),
         }
     }
 }
@@ -142,6 +185,7 @@ pub struct Link {
     address: Address,
     client_id: Str,
     timeout: Duration,
+    traffic: Arc<Traffic>,
     sender: mpsc::Sender<Outgoing>,
     state: watch::Receiver<LinkState>,
 }
@@ -172,8 +216,9 @@ impl Link {
         let (sender, requests) = mpsc::channel(settings.queue_max.max(1));
         let (told, state) = watch::channel(LinkState::Idle);
         let (client_id, timeout) = (settings.client_id.clone(), settings.timeout);
+        let traffic = settings.traffic.clone();
         runtime.spawn(task::Task::new(address.clone(), settings, requests, told).run());
-        Self { address, client_id, timeout, sender, state }
+        Self { address, client_id, timeout, traffic, sender, state }
     }
 
     pub fn address(&self) -> &Address {
@@ -258,9 +303,17 @@ impl Link {
     ) -> Result<(Bytes, i16), LinkError> {
         let ended = || LinkError::Ended { to: self.address.clone() };
         let (reply, answer) = oneshot::channel();
+        let traffic = self.traffic.clone();
+        let encode: Encode = Box::new(move |version, correlation_id| {
+            let frame = encode(version, correlation_id)?;
+            frame.iter().for_each(|frame| traffic.asked(frame.len));
+            Ok(frame)
+        });
         let outgoing = Outgoing { api, ours, encode, asked: barnabas_clock::now(), patience, reply };
         self.sender.send(outgoing).await.map_err(|_| ended())?;
-        answer.await.map_err(|_| ended())?
+        let answered = answer.await.map_err(|_| ended())?;
+        answered.iter().for_each(|(frame, _)| self.traffic.answered(frame.len()));
+        answered
     }
 }
 

@@ -17,7 +17,7 @@ use crate::share_state::{ShareStateResponse, ShareStateSummary};
 
 /// Groups that have series of their own.
 const GROUPS_SHOWN: usize = 500;
-/// Partitions of the group that is shown whole.
+/// Partitions of the groups that are shown whole.
 const PARTITIONS_SHOWN: usize = 10_000;
 /// Of a group's name, in bytes. A group with a longer one is in the sums.
 const NAME_BYTES_MAX: usize = 255;
@@ -72,11 +72,34 @@ pub struct GroupLag {
     pub age: Option<Duration>,
 }
 
-/// One partition of the group that was asked for.
+/// Which groups are shown whole, partition by partition.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub enum Whole {
+    #[default]
+    None,
+    One(Text),
+    /// All but share groups, as far as there is room.
+    Each,
+}
+
+impl Whole {
+    fn has(&self, group: &Text, kind: GroupKind) -> bool {
+        match self {
+            Self::None => false,
+            Self::One(name) => name == group,
+            Self::Each => kind != GroupKind::Share,
+        }
+    }
+}
+
+/// One partition of a group that was asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PartitionLag {
+    pub group: Text,
     pub topic: Text,
     pub partition: i32,
+    /// Where the group goes on.
+    pub offset: Offset,
     pub records: u64,
     pub age: Option<Duration>,
 }
@@ -96,8 +119,8 @@ pub struct LagSample {
     pub unseen: u64,
     /// Partitions of groups whose log, or whose state, is not known here.
     pub unknown: u64,
-    /// The group that was asked for.
-    pub whole: Option<(Text, Vec<PartitionLag>)>,
+    /// The partitions of those that were asked for.
+    pub whole: Vec<PartitionLag>,
 }
 
 /// What is known of a group on the way.
@@ -113,14 +136,15 @@ struct Found {
 pub struct LagSurvey {
     sample: LagSample,
     found: Vec<Found>,
-    /// A group whose partitions are wanted, and what is known of those.
-    whole: Option<(Text, Vec<(Position, Ends)>)>,
+    /// Groups whose partitions are wanted, and what is known of those.
+    whole: Whole,
+    partitions: Vec<(Text, Position, Ends)>,
 }
 
 impl LagSurvey {
-    /// `whole`: a group whose partitions are wanted.
-    pub fn new(whole: Option<&Text>) -> Self {
-        Self { whole: whole.map(|group| (group.clone(), Vec::new())), ..Self::default() }
+    /// `whole`: the groups whose partitions are wanted.
+    pub fn new(whole: Whole) -> Self {
+        Self { whole, ..Self::default() }
     }
 
     /// There was no time for so many groups.
@@ -179,11 +203,10 @@ impl LagSurvey {
         positions: Vec<Position>,
         end_of: impl Fn(Place) -> Option<Ends>,
     ) {
-        if let Some((name, partitions)) = &mut self.whole
-            && *name == group
-        {
-            let known = positions.iter().filter_map(|each| Some((each.clone(), end_of(each.at)?)));
-            partitions.extend(known.take(PARTITIONS_SHOWN));
+        if self.whole.has(&group, kind) {
+            let of = |each: &Position| Some((group.clone(), each.clone(), end_of(each.at)?));
+            let room = PARTITIONS_SHOWN - self.partitions.len();
+            self.partitions.extend(positions.iter().filter_map(of).take(room));
         }
         let mut lag = GroupLag { group, kind, records: 0, stable: 0, most: 0, age: None };
         let mut behind = Vec::new();
@@ -225,8 +248,7 @@ impl LagSurvey {
     /// No group comes any more. Gives the records whose times are wanted for [`LagSurvey::finish`].
     pub fn wanted_times(&mut self) -> Vec<(Place, Offset)> {
         self.keep_largest();
-        let partitions = self.whole.iter().flat_map(|(_, partitions)| partitions);
-        let wanted = partitions.map(|(position, ends)| position.next(ends));
+        let wanted = self.partitions.iter().map(|(_, position, ends)| position.next(ends));
         wanted.chain(self.found.iter().flat_map(|found| found.next.iter().copied())).collect()
     }
 
@@ -236,20 +258,18 @@ impl LagSurvey {
         time_of: impl Fn((Place, Offset)) -> Option<TimestampMs>,
         now: TimestampMs,
     ) -> LagSample {
-        let Self { mut sample, found, whole } = self;
+        let Self { mut sample, found, whole: _, partitions } = self;
         sample.shown = found.into_iter().map(|found| aged(found, &time_of, now)).collect();
-        sample.whole = whole.map(|(group, partitions)| {
-            let partitions = partitions.iter().map(|(position, ends)| PartitionLag {
-                topic: position.topic.clone(),
-                partition: position.at.1.get(),
-                records: position.lag(ends.high_watermark),
-                age: match position.lag(ends.high_watermark) {
-                    0 => Some(Duration::ZERO),
-                    _ => time_of(position.next(ends)).map(|time| age(time, now)),
-                },
-            });
-            (group, partitions.collect())
+        let whole = partitions.into_iter().map(|(group, position, ends)| {
+            let records = position.lag(ends.high_watermark);
+            let age = match records {
+                0 => Some(Duration::ZERO),
+                _ => time_of(position.next(&ends)).map(|time| age(time, now)),
+            };
+            let partition = position.at.1.get();
+            PartitionLag { group, topic: position.topic, partition, offset: position.offset, records, age }
         });
+        sample.whole = whole.collect();
         sample
     }
 }

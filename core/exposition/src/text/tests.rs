@@ -90,3 +90,60 @@ barnabas_telemetry_b{client_id=\"x\\\"y\"} NaN
 fn pushed_metric_with_a_name_of_ours_is_a_bug() {
     Page::default().pushed("barnabas_connections", Kind::Gauge, &[], 1.0);
 }
+
+#[test]
+fn open_metrics_has_counters_without_total_in_the_head_and_an_end() {
+    let mut page = Page::new(Form { is_open_metrics: true, ..Form::default() });
+    page.count("barnabas_connections_accepted_total", &[], 3);
+    page.count("barnabas_connections", &[], 2);
+    page.pushed("barnabas_telemetry_a_total", Kind::Counter, &[("client_id", "x")], 1.0);
+    let expected = "\
+# HELP barnabas_connections_accepted Connections accepted
+# TYPE barnabas_connections_accepted counter
+barnabas_connections_accepted_total 3
+# HELP barnabas_connections Open connections
+# TYPE barnabas_connections gauge
+barnabas_connections 2
+# TYPE barnabas_telemetry_a counter
+barnabas_telemetry_a_total{client_id=\"x\"} 1
+# EOF
+";
+    assert_eq!(page.into_text(), expected);
+}
+
+#[test]
+fn only_wanted_families_are_written() {
+    let families =
+        vec!["barnabas_connections".to_owned(), "kafka_server_brokertopicmetrics_bytesinpersec".to_owned()];
+    let form = Form { families, names: Names::Confluent, ..Form::default() };
+    assert!(form.may_want(&["barnabas_"]) && form.may_want(&["barnabas_connections_accepted_total"]));
+    assert!(!form.may_want(&["barnabas_group", "process_"]));
+    let mut page = Page::new(form);
+    page.count("kafka_server_brokertopicmetrics_messagesin_total", &[], 1);
+    page.count("kafka_server_brokertopicmetrics_bytesin_total", &[("topic", "t")], 2);
+    page.count("barnabas_connections_accepted_total", &[], 3);
+    page.count("barnabas_client_requests_total", &[("client_id", "a"), ("request", "Produce")], 4);
+    page.count("barnabas_client_requests_total", &[("client_id", "b"), ("request", "Produce")], 4);
+    page.pushed("barnabas_telemetry_a_total", Kind::Counter, &[], 1.0);
+    let text = page.into_text();
+    let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(
+        samples,
+        [
+            "kafka_server_brokertopicmetrics_bytesinpersec{topic=\"t\"} 2",
+            "barnabas_connections_accepted_total 3"
+        ]
+    );
+    assert!(text.contains("# TYPE kafka_server_brokertopicmetrics_bytesinpersec untyped\n"), "{text}");
+}
+
+#[test]
+fn histograms_of_times_have_few_bounds_unless_all_are_asked_for() {
+    let counts = counted(Scale::Nanoseconds, &[1_000_000, 2_000_000, 40_000_000]);
+    let bounds = |has_all_bounds: bool| {
+        let mut page = Page::new(Form { has_all_bounds, ..Form::default() });
+        page.times("barnabas_worker_turn_seconds", &[], &counts, false);
+        page.into_text().lines().filter(|line| line.contains("le=")).count()
+    };
+    assert_eq!((bounds(false), bounds(true)), (11, 24));
+}

@@ -216,6 +216,7 @@ const BROKER: &[(&str, Status)] = &[
     ("metadata.partitions.*", Applied),
     ("metadata.topics.request.max", Applied),
     ("metrics.listener", Applied),
+    ("metrics.topics.max", Applied),
     ("min.insync.replicas", Applied),
     ("node.id", Applied),
     ("num.io.threads", WORKERS),

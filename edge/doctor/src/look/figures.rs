@@ -66,7 +66,7 @@ fn figures(before: &Scrape, after: &Scrape) -> Figures {
         accepted: rise("barnabas_connections_accepted_total"),
         request_memory: now("barnabas_request_memory_bytes"),
         request_memory_limit: now("barnabas_request_memory_limit_bytes"),
-        produce_requests: rise("kafka_server_brokertopicmetrics_totalproducerequests_total"),
+        produce_requests: of("kafka_network_requestmetrics_requests_total", &[("request", "Produce")]),
         batch_records: histogram("barnabas_batch_records", &[], before, after),
         apis: apis(before, after),
         throttled_requests: rise("barnabas_quota_throttled_requests_total"),

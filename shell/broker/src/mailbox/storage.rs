@@ -51,4 +51,6 @@ pub struct LogSize {
     pub directory: usize,
     pub partition: TopicPartition,
     pub bytes: u64,
+    /// Where an open log begins and ends.
+    pub range: Option<(Offset, Offset)>,
 }

@@ -84,11 +84,12 @@ impl Workers {
         let budget = Budget::new(budget_bytes.unwrap_or(memory_bytes / 4));
         let share_sessions_max =
             usize::try_from(config.long("group.share.max.share.sessions")).unwrap_or(usize::MAX);
+        let topics_max = usize::try_from(config.long("metrics.topics.max")).unwrap_or(usize::MAX);
         Self {
             count,
             mailboxes,
             meter,
-            metering: Metering::new(count),
+            metering: Metering::new(count, topics_max),
             session_memory: Budget::new(budget.limit_bytes() / SESSIONS_PART),
             budget,
             unpacking: Unpacking::new(count),

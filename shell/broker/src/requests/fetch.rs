@@ -9,7 +9,8 @@ use crate::routing::owners::{self, ReaderOf};
 use crate::worker::replica::registered;
 use barnabas_api::Plan;
 use barnabas_api::k01_fetch::{self, Budget, Outcome, Part, Pending, Read, Reader, Work};
-use barnabas_base::{ErrorCode, Offset};
+use barnabas_base::{ErrorCode, Offset, TopicId};
+use barnabas_metrics::recorder as metering;
 use barnabas_metrics::{Passed, Stamp};
 use barnabas_net::{Claim, Standing};
 use barnabas_partition::Isolation;
@@ -78,6 +79,7 @@ pub async fn fetch(call: Call, mut request: FetchRequest) -> Started {
         deadline,
         passed: Passed::Untold,
         fetched: 0,
+        by_topic: Vec::new(),
         claim,
         _session_claim: session_claim,
     };
@@ -144,6 +146,18 @@ async fn in_words_of(call: &Call, records: Bytes, from: Offset) -> Result<Bytes,
     made.unwrap_or(Err(ErrorCode::UnknownServerError))
 }
 
+/// Adds a partition that was read to the figures of its topic.
+fn note(by_topic: &mut Vec<(TopicId, metering::Fetched)>, topic: TopicId, is_failed: bool, bytes: usize) {
+    if by_topic.last().is_none_or(|(last, _)| *last != topic) {
+        by_topic.push((topic, metering::Fetched::default()));
+    }
+    if let Some((_, fetched)) = by_topic.last_mut() {
+        fetched.partitions += 1;
+        fetched.failed += u64::from(is_failed);
+        fetched.bytes_out += bytes as u64;
+    }
+}
+
 /// An owner has ended: the node is stopping.
 struct Gone;
 
@@ -159,6 +173,8 @@ struct Fetching {
     passed: Passed,
     /// Bytes of records in the answer.
     fetched: u64,
+    /// The same by topic: one entry for each run of partitions of one topic.
+    by_topic: Vec<(TopicId, metering::Fetched)>,
     /// The answer's share of the memory budget: what may be read while it is read, what was read after that.
     claim: Claim,
     /// For the partitions that the request does not name. Given back before the answer is written.
@@ -221,7 +237,9 @@ impl Fetching {
         let context = self.call.context(&moment);
         let mut budget = self.budget;
         let mut taken = 0;
+        self.by_topic.clear();
         for (part, outcome) in self.parts.iter().zip(outcomes) {
+            let before = taken;
             let outcome = match (outcome.result, outcome.bounds) {
                 (Ok(read), Some(bounds)) => {
                     let allowance = budget.allow(part.bytes_max);
@@ -249,6 +267,8 @@ impl Fetching {
                 (Err(declined), _) => Outcome::Refused(declined.code()),
                 (Ok(_), None) => Outcome::Refused(ErrorCode::UnknownServerError),
             };
+            let is_failed = matches!(outcome, Outcome::Refused(_));
+            note(&mut self.by_topic, part.topic.id, is_failed, taken - before);
             self.pending.set(part.slot, outcome, &context);
         }
         self.fetched = taken as u64;
@@ -268,10 +288,14 @@ impl Fetching {
             let mut sessions = self.call.session.fetch_sessions(self.pending.session_id());
             return Answer::Reply(self.pending.throttled(&mut sessions, wait).into());
         }
-        let cells = self.call.session.recorder.cells();
+        let recorder = &self.call.session.recorder;
         match self.reader.follower {
-            None => cells.fetched.record(self.fetched),
-            Some(_) => cells.replicated_out.add(self.fetched),
+            None => recorder.cells().fetched.record(self.fetched),
+            Some(_) => recorder.cells().replicated_out.add(self.fetched),
+        }
+        for (topic, fetched) in &self.by_topic {
+            let bytes_out = if self.reader.follower.is_none() { fetched.bytes_out } else { 0 };
+            recorder.fetched(*topic, &metering::Fetched { bytes_out, ..*fetched });
         }
         let session = self.call.session;
         let now = session.node.clock.wall();

@@ -51,6 +51,7 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
             true => parts.iter().chain(&elsewhere).filter_map(Kept::of).collect(),
             false => Vec::new(),
         };
+    parts.iter().chain(&elsewhere).for_each(|part| call.session.recorder.produced(part.topic.id));
     let elsewhere: Vec<Slot> = elsewhere.iter().map(|part| part.slot).collect();
     for part in parts {
         let slot = part.slot;
@@ -180,6 +181,7 @@ impl Judge<'_> {
                 rules
             }
         };
+        let bytes = part.records.len() as u64;
         let verdict = self.verdict(part.records, rules).await;
         let context = call.context(self.moment);
         match verdict {
@@ -204,6 +206,10 @@ impl Judge<'_> {
             }
             Err(refusal) => {
                 node.workers.meter.batches_refused.one();
+                call.session.recorder.refused(part.topic.id);
+                if refusal.code == ErrorCode::MessageTooLarge {
+                    call.session.recorder.too_large(part.topic.id, bytes);
+                }
                 pending.set(part.slot, Outcome::Refused { refusal, log_start: Offset::NONE }, &context);
                 None
             }

@@ -273,11 +273,11 @@ impl PartitionWorker {
         let (key, now) = (item.partition, self.moment());
         let is_open = self.replicas.get(&key).is_some_and(|replica| !replica.partition.is_failed());
         if !is_open && let Err(declined) = self.open(key) {
-            return Err(self.refuse(&append, declined));
+            return Err(self.refuse(key, &append, declined));
         }
         let Self { replicas, files, node, journaled, lists, effects, tickets, following, .. } = self;
         let Some(hosted) = replicas.get_mut(&key) else {
-            return Err(self.refuse(&append, Declined::Unknown));
+            return Err(self.refuse(key, &append, Declined::Unknown));
         };
         let directory = hosted.directory;
         let (room, files) = (&node.log_dirs.directories[directory].room, &mut files[directory]);
@@ -286,7 +286,7 @@ impl PartitionWorker {
         let placed = hosted.replica.append(item.batch, item.standing, append, admit, &mut around);
         if let Ok(placed) = placed {
             if let Appended::InRound { records, bytes, opens_round } = placed {
-                self.recorder.batch(records, bytes);
+                self.recorder.batch(key.topic, records, bytes);
                 if opens_round {
                     self.touched.push(key);
                 }
@@ -306,14 +306,15 @@ impl PartitionWorker {
                 self.node.workers.meter.batches_refused_full.one();
                 impairments::no_room(&self.node, directory);
             }
-            self.refuse(&append, declined)
+            self.refuse(key, &append, declined)
         })
     }
 
     /// Answers a batch that got no offsets.
-    fn refuse(&mut self, append: &Append, declined: Declined) -> Declined {
+    fn refuse(&mut self, key: PartitionKey, append: &Append, declined: Declined) -> Declined {
         if append.origin == Origin::Client {
             self.node.workers.meter.batches_refused.one();
+            self.recorder.refused(key.topic);
         }
         self.tickets.answer(append.ticket, Err(declined));
         declined

@@ -90,6 +90,7 @@ mod share_groups;
 mod streams_groups;
 mod tls;
 mod tls_tools;
+mod topic_metrics;
 mod topics_tool;
 mod transactions;
 mod transactions_and_kills;

@@ -100,8 +100,10 @@ impl Page {
         let is_of_family = endings.iter().any(|ending| format!("{family}{ending}") == name);
         assert!(is_name(name) && is_of_family, "{line} in {family}");
         let value: f64 = value.parse().expect("a number");
-        // Partitions without a leader say -1, as in Kafka.
-        let least = if name == "kafka_server_raft_metrics_current_leader" { -1.0 } else { 0.0 };
+        // A quorum without a leader and a node without a vote say -1, as in Kafka.
+        let may_be_none =
+            ["kafka_server_raft_metrics_current_leader", "kafka_server_raft_metrics_current_vote"];
+        let least = if may_be_none.contains(&name) { -1.0 } else { 0.0 };
         assert!(value.is_finite() && value >= least, "{line}");
         if let Some(labels) = series.strip_prefix(name).filter(|labels| !labels.is_empty()) {
             check_labels(labels);

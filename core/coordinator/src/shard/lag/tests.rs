@@ -34,7 +34,7 @@ fn done_records_are_no_lag_and_lag_is_never_negative() {
 
 #[test]
 fn lag_is_summed_over_partitions_whose_ends_are_known() {
-    let mut survey = LagSurvey::new(None);
+    let mut survey = LagSurvey::new(Whole::None);
     judge(&mut survey, "g", vec![position(0, 1, 0), position(1, 9, 0), position(2, 0, 0)]);
     // The first record that is there is the fourth.
     assert_eq!(survey.wanted_times(), [(place(0), Offset(4)), (place(1), Offset(9))]);
@@ -49,7 +49,7 @@ fn lag_is_summed_over_partitions_whose_ends_are_known() {
 
 #[test]
 fn group_without_lag_has_no_age_and_unknown_times_none() {
-    let mut survey = LagSurvey::new(None);
+    let mut survey = LagSurvey::new(Whole::None);
     judge(&mut survey, "behind", vec![position(0, 5, 0)]);
     judge(&mut survey, "done", vec![position(0, 10, 0)]);
     let sample = survey.finish(|_| None, TimestampMs(1_000));
@@ -59,7 +59,7 @@ fn group_without_lag_has_no_age_and_unknown_times_none() {
 
 #[test]
 fn largest_lags_are_shown_and_the_others_counted() {
-    let mut survey = LagSurvey::new(None);
+    let mut survey = LagSurvey::new(Whole::None);
     let groups = 3 * GROUPS_SHOWN;
     for number in 0..groups {
         // Every other group lags by one.
@@ -76,14 +76,31 @@ fn largest_lags_are_shown_and_the_others_counted() {
 
 #[test]
 fn group_that_was_asked_for_is_shown_whole() {
-    let mut survey = LagSurvey::new(Some(&"g".into()));
+    let mut survey = LagSurvey::new(Whole::One("g".into()));
     judge(&mut survey, "other", vec![position(0, 1, 0)]);
     judge(&mut survey, "g", vec![position(0, 10, 0), position(1, 7, 0), position(2, 0, 0)]);
     let sample = survey.finish(|_| Some(TimestampMs(100)), TimestampMs(150));
-    let (group, partitions) = sample.whole.unwrap();
-    let known: Vec<_> = partitions.iter().map(|each| (each.partition, each.records, each.age)).collect();
+    let known: Vec<_> = sample.whole.iter().map(|each| (each.partition, each.records, each.age)).collect();
     let (none, some) = (Some(Duration::ZERO), Some(Duration::from_millis(50)));
-    assert_eq!((&*group, known), ("g", vec![(0, 0, none), (1, 3, some)]));
+    assert_eq!(known, [(0, 0, none), (1, 3, some)]);
+    assert!(sample.whole.iter().all(|each| &*each.group == "g"));
+}
+
+#[test]
+fn each_group_but_share_groups_is_shown_whole_up_to_a_bound() {
+    let mut survey = LagSurvey::new(Whole::Each);
+    let mut take = |group: &str, kind, partitions: i32| {
+        let positions = (0..partitions).map(|partition| position(partition, 4, 0)).collect();
+        survey.judge(group.into(), kind, positions, |_| Some(ends(0, 10, 10)));
+    };
+    take("classic", GroupKind::Classic, 2);
+    take("share", GroupKind::Share, 2);
+    take("large", GroupKind::Consumer, PARTITIONS_SHOWN as i32);
+    take("late", GroupKind::Consumer, 1);
+    let sample = survey.finish(|_| None, TimestampMs(150));
+    let of = |group: &str| sample.whole.iter().filter(|each| &*each.group == group).count();
+    assert_eq!((of("classic"), of("share"), of("large"), of("late")), (2, 0, PARTITIONS_SHOWN - 2, 0));
+    assert_eq!((sample.whole[0].offset, sample.whole[0].records), (Offset(4), 6));
 }
 
 #[test]
@@ -101,7 +118,7 @@ fn offset_of_an_earlier_topic_of_the_name_is_unknown() {
         committed: vec![committed(TOPIC), committed(TopicId::ZERO), committed(TopicId::from_random([9; 16]))],
         shared: Vec::new(),
     };
-    let mut survey = LagSurvey::new(None);
+    let mut survey = LagSurvey::new(Whole::None);
     assert_eq!(survey.committed(&look, |_| Some(TOPIC)), [position(1, 3, 0), position(1, 3, 0)]);
     assert!(survey.committed(&look, |_| None).is_empty());
     let sample = survey.finish(|_| None, TimestampMs(0));
@@ -110,7 +127,7 @@ fn offset_of_an_earlier_topic_of_the_name_is_unknown() {
 
 #[test]
 fn share_group_stands_at_its_start_unless_the_state_is_not_known() {
-    let mut survey = LagSurvey::new(None);
+    let mut survey = LagSurvey::new(Whole::None);
     let summary = |start| {
         ShareStateResponse::Summary(Ok(ShareStateSummary {
             state_epoch: 1,

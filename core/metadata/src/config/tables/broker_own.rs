@@ -184,6 +184,11 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               Prometheus' text format, with the names that the JMX exporter gives Kafka's metrics (docs/METRICS.md). \
               Unset: no listener. The page contains client ids and log directories, and everyone who can reach the \
               address can read it. `barnabas hotspots` does not need it."),
+    long("metrics.topics.max", "500").between(0, 100_000).unit("topics")
+        .doc("The most topics with series of their own on the metrics page (`kafka_server_brokertopicmetrics_…` with \
+              the label `topic`): eight series, about 800 bytes of the page, and 64 bytes of memory for each worker. \
+              The first topics that a batch or a fetch is counted of have them, until they are deleted; the others \
+              share the value `(others)`. 0: no topic has any."),
     string("org.apache.kafka.sasl.oauthbearer.allowed.files", "").null().valid(Valid::NonEmpty)
         .doc("The files that `sasl.oauthbearer.assertion.*` may name, separated by commas. \
               Unset: the value of `-Dorg.apache.kafka.sasl.oauthbearer.allowed.files=…` in the environment variable \

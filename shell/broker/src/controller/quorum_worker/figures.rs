@@ -29,6 +29,7 @@ impl Watching {
         let leads = quorum.is_active().then(|| (quorum.epoch(), quorum.log_end()));
         self.commits(leads, quorum.high_watermark(), now, figures);
         self.elections(quorum.leader().leader.is_some(), now, figures);
+        figures.stands(quorum.role(), quorum.voted());
         figures.voters.store(quorum.voters().iter().count() as u64, Ordering::Relaxed);
     }
 

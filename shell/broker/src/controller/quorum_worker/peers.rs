@@ -68,6 +68,7 @@ impl Peers {
         settings.login = node.logins.to_controllers.clone();
         settings.tls = node.peers.tls.controllers.clone();
         settings.backoff_max = Duration::from_millis(200);
+        settings.traffic = node.peers.controller.figures().traffic.clone();
         let is_controller = node.identity.listeners.iter().any(|(listener, _)| listener.is_controller);
         let alone_with_id = (!is_controller).then(|| (node.identity.broker_id, node.shutdown.clone()));
         Self {

@@ -34,6 +34,13 @@ impl ConnectionPlaces {
         &self.gate
     }
 
+    /// The open connections of each listener.
+    pub fn connections(&self) -> impl Iterator<Item = (&str, usize)> {
+        let counts = self.gate.on_listeners();
+        let count = move |place: usize| counts.get(place).copied().unwrap_or(0);
+        self.names.iter().enumerate().map(move |(place, name)| (name.as_str(), count(place)))
+    }
+
     /// Takes the numbers of the settings. Entries of overrides that name no address have no effect: Apache's
     /// controllers take them.
     pub fn reconfigure(&self, config: &BrokerConfig) {

@@ -311,6 +311,12 @@ impl Fetching {
         let held = claim.split(bytes);
         let pending = std::mem::take(&mut work.pending);
         let response = pending.respond(&mut call.session.node.workers.share_sessions(), &context);
+        for topic in &response.responses {
+            let bytes = topic.partitions.iter().filter_map(|partition| partition.records.as_ref());
+            let bytes_out = bytes.map(|records| records.len() as u64).sum();
+            let fetched = barnabas_metrics::recorder::Fetched { bytes_out, ..Default::default() };
+            call.session.recorder.fetched(topic.topic_id, &fetched);
+        }
         Answer::Held(response.into(), held)
     }
 }

@@ -6,14 +6,18 @@
 
 mod cluster;
 mod groups;
+mod partitions;
 mod quorum;
 mod requests;
 mod storage;
 mod telemetry;
+mod topics;
 
-use super::lag::Lags;
+use super::lag::{self, Lags};
 use crate::node::Node;
+use barnabas_base::Offset;
 use barnabas_metrics::histogram::{Counts, Scale};
+use barnabas_metrics::names::Names;
 use barnabas_metrics::recorder::ApiCells;
 use barnabas_metrics::requests::PHASES;
 use barnabas_metrics::text::Page;
@@ -114,6 +118,7 @@ struct Snapshot {
     /// Journals' rounds and committers' syncs.
     syncs: Counts,
     busy: Duration,
+    metadata_end: Offset,
 }
 
 impl Snapshot {
@@ -133,7 +138,8 @@ impl Snapshot {
         let figures = node.peers.controller.figures();
         let (commits, elections) = (figures.commits.counts(), figures.elections.counts());
         let busy = (0..node.workers.count).map(|worker| metering.busy(worker)).sum();
-        Self { at: Stamp::now(), apis, fetches, commits, elections, syncs, busy }
+        let metadata_end = node.peers.controller.log_end();
+        Self { at: Stamp::now(), apis, fetches, commits, elections, syncs, busy, metadata_end }
     }
 
     fn empty() -> Self {
@@ -147,6 +153,7 @@ impl Snapshot {
             elections: none(),
             syncs: none(),
             busy: Duration::ZERO,
+            metadata_end: Offset::ZERO,
         }
     }
 }
@@ -171,34 +178,40 @@ impl Collector {
 
     /// The metrics as text.
     pub fn collect(&mut self, node: &Node, detail: &Detail) -> String {
+        let mut page = Page::new(detail.form.clone());
+        match detail.form.names {
+            Names::Exporter => self.lags.write_exporter(&mut page, node),
+            Names::LagExporter => self.lags.write_lag_exporter(&mut page, node),
+            _ => self.write(&mut page, node, detail),
+        }
+        page.into_text()
+    }
+
+    fn write(&mut self, page: &mut Page, node: &Node, detail: &Detail) {
         let now = Snapshot::of(node);
-        let mut page = Page::default();
-        requests::topics(&mut page, node, &now);
-        requests::fetch_sessions(&mut page, node);
-        requests::kafka(&mut page, &now, &self.older);
-        requests::idle(&mut page, node, &now, &self.older);
+        topics::write(page, node, !detail.is_fine);
+        requests::fetch_sessions(page, node);
+        requests::kafka(page, &now, &self.older);
+        requests::idle(page, node, &now, &self.older);
         self.cluster.follow(node);
-        self.cluster.write(&mut page, node);
-        quorum::write(&mut page, node, &now, &self.older);
-        groups::write(&mut page, node);
-        if !detail.is_fine {
+        self.cluster.write(page, node);
+        quorum::write(page, node, &now, &self.older);
+        groups::write(page, node);
+        if !detail.is_fine && detail.form.may_want(lag::FAMILIES) {
             self.lags.follow(node, detail.group.as_ref());
-            self.lags.write(&mut page, detail.group.as_ref());
+            self.lags.write(page, detail.group.as_ref());
         }
-        storage::kafka(&mut page, node, &now, &self.older);
-        if let Some(topic) = &detail.topic {
-            storage::log_sizes(&mut page, node, topic);
-        }
-        requests::phases(&mut page, node, &now, detail.is_fine);
-        requests::clients(&mut page, node, detail.is_fine);
-        telemetry::write(&mut page, node, !detail.is_fine);
-        requests::links(&mut page, node);
-        requests::workers(&mut page, node, detail.is_fine);
-        storage::directories(&mut page, node, detail.is_fine);
-        storage::process(&mut page, node);
+        storage::kafka(page, node, &now, &self.older);
+        partitions::write(page, node, detail.topic.as_ref());
+        requests::phases(page, node, &now, detail.is_fine);
+        requests::clients(page, node, detail.is_fine);
+        telemetry::write(page, node, !detail.is_fine);
+        requests::links(page, node);
+        requests::workers(page, node, detail.is_fine);
+        storage::directories(page, node, detail.is_fine);
+        storage::process(page, node);
         if now.at.since(self.newer.at) >= WINDOW.as_nanos() as u64 {
             self.older = std::mem::replace(&mut self.newer, now);
         }
-        page.into_text()
     }
 }

@@ -6,18 +6,20 @@
 //! where it ends; ages are not known then.
 //!
 //! Bounded: 500 groups have series of their own, those with the largest lag. One group is shown whole, up to 10,000
-//! partitions, where it is asked for (`/metrics?group=NAME`).
+//! partitions, where it is asked for (`/metrics?group=NAME`); all are in the words of other exporters
+//! (`lag/exporters.rs`).
 //!
 //! Neighbours: coordinator_worker/look.rs (what groups have committed), partition_worker/reading/asks.rs (ends, times),
 //! share_persister.rs (where share-partitions stand), core/coordinator/src/shard/lag.rs (what of it makes a lag).
 
+mod exporters;
 mod survey;
 mod times;
 
 use crate::node::Node;
 use barnabas_base::Text;
 use barnabas_coordinator::GroupKind;
-use barnabas_coordinator::lag::{GroupLag, LagSample, PartitionLag};
+use barnabas_coordinator::lag::{GroupLag, LagSample, PartitionLag, Whole};
 use barnabas_metrics::text::Page;
 use std::time::{Duration, Instant};
 use times::Times;
@@ -28,11 +30,17 @@ const AT_MOST_EVERY: Duration = Duration::from_secs(10);
 /// A worker that does not answer holds the page up for this long, no longer.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(4);
 
+/// How the names begin that [`Lags::write`] writes.
+pub const FAMILIES: &[&str] =
+    &["barnabas_group", "kafka_server_group_coordinator_metrics_", "kafka_coordinator_group_"];
+
 /// Keeps the newest look. One for the node, on the reader's thread.
 #[derive(Debug)]
 pub struct Lags {
     runtime: Runtime,
     newest: Option<(Instant, LagSample)>,
+    /// What other exporters' pages were last written from.
+    exported: Option<(Instant, exporters::Look)>,
     times: Times,
 }
 
@@ -41,7 +49,7 @@ impl Lags {
     /// The system gives no event queue.
     pub fn new() -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-        Ok(Self { runtime, newest: None, times: Times::default() })
+        Ok(Self { runtime, newest: None, exported: None, times: Times::default() })
     }
 
     /// Looks again, if that is due or a read names a group.
@@ -50,7 +58,8 @@ impl Lags {
         if !node.identity.is_broker || (is_fresh && group.is_none()) {
             return;
         }
-        let looked = survey::survey(node, &mut self.times, group);
+        let whole = group.map_or(Whole::None, |group| Whole::One(group.clone()));
+        let looked = survey::survey(node, &mut self.times, whole);
         match self.runtime.block_on(async { tokio::time::timeout(GIVE_UP_AFTER, looked).await }) {
             Ok(sample) => self.newest = Some((barnabas_clock::now(), sample)),
             Err(_) => tracing::debug!(
@@ -87,8 +96,8 @@ impl Lags {
         page.count("barnabas_groups_lag_unknown", &[], sample.unseen);
         page.count("barnabas_group_partitions_unknown", &[], sample.unknown);
         page.value("barnabas_group_lag_age_seconds", &[], barnabas_clock::since(*at).as_secs_f64());
-        if let Some((name, partitions)) = sample.whole.as_ref().filter(|(name, _)| Some(name) == group) {
-            write_whole(page, name, partitions);
+        if let Some(group) = group {
+            write_whole(page, group, &sample.whole);
         }
     }
 }
@@ -117,7 +126,7 @@ fn write_states(page: &mut Page, sample: &LagSample) {
 
 fn write_whole(page: &mut Page, group: &Text, partitions: &[PartitionLag]) {
     let each = |page: &mut Page, name: &str, value: fn(&PartitionLag) -> Option<f64>| {
-        for lag in partitions {
+        for lag in partitions.iter().filter(|lag| lag.group == *group) {
             let partition = lag.partition.to_string();
             let labels = [("group", &**group), ("topic", &*lag.topic), ("partition", &*partition)];
             if let Some(value) = value(lag) {

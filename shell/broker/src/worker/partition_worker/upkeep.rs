@@ -156,6 +156,7 @@ impl PartitionWorker {
             directory: replica.directory,
             partition: replica.log.place().topic_partition.clone(),
             bytes: replica.log.size_bytes(),
+            range: Some((replica.partition.log_start(), replica.partition.log_end())),
         };
         self.replicas.values().map(size).chain(self.sizes_of_waiting()).collect()
     }

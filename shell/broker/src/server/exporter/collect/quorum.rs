@@ -2,8 +2,10 @@
 
 use super::Snapshot;
 use crate::node::Node;
+use barnabas_base::{BrokerId, Offset};
 use barnabas_metrics::histogram::Counts;
 use barnabas_metrics::text::Page;
+use barnabas_quorum::raft::RoleName;
 
 /// The client id that Kafka's fetchers have in its metrics.
 const REPLICA: &str = "Replica";
@@ -22,6 +24,41 @@ pub fn write(page: &mut Page, node: &Node, now: &Snapshot, older: &Snapshot) {
     page.count(&name("number_of_voters"), &[], standing.voters);
     latency(page, &name("commit_latency"), &now.commits, &older.commits);
     latency(page, &name("election_latency"), &now.elections, &older.elections);
+    records(page, now, older, standing.role == RoleName::Leader);
+    page.count(&name("current_state"), &[("current_state", state(standing.role))], 1);
+    page.value(&name("current_vote"), &[], f64::from(standing.voted.map_or(-1, BrokerId::get)));
+    let traffic = figures.traffic.counts();
+    for (name, value) in [
+        ("incoming_byte", traffic.bytes_in),
+        ("outgoing_byte", traffic.bytes_out),
+        ("request", traffic.requests),
+        ("response", traffic.answers),
+    ] {
+        page.count(&format!("kafka_server_raft_channel_metrics_{name}_total"), &[], value);
+    }
+}
+
+/// By how much the log grew: what a leader appends, another one fetches. Of a log that was truncated nothing is known.
+fn records(page: &mut Page, now: &Snapshot, older: &Snapshot, leads: bool) {
+    let seconds = now.at.since(older.at) as f64 / 1e9;
+    let grown = now.metadata_end.get().saturating_sub(older.metadata_end.get()).max(0) as f64;
+    let rate = if seconds > 0.0 && older.metadata_end > Offset::ZERO { grown / seconds } else { 0.0 };
+    let (appended, fetched) = if leads { (rate, 0.0) } else { (0.0, rate) };
+    page.value("kafka_server_raft_metrics_append_records_rate", &[], appended);
+    page.value("kafka_server_raft_metrics_fetch_records_rate", &[], fetched);
+}
+
+/// Kafka's words.
+const fn state(role: RoleName) -> &'static str {
+    match role {
+        RoleName::Unattached => "unattached",
+        RoleName::Prospective => "prospective",
+        RoleName::Candidate => "candidate",
+        RoleName::Leader => "leader",
+        RoleName::Follower => "follower",
+        RoleName::Resigned => "resigned",
+        RoleName::Observer => "observer",
+    }
 }
 
 /// Of the last one to two minutes; 0 where there was none.

@@ -4,7 +4,8 @@ use super::{ApiCounts, Snapshot};
 use crate::node::Node;
 use crate::node::peers::broker_links::Purpose;
 use barnabas_metrics::clients::{self, OTHER};
-use barnabas_metrics::histogram::{Cell, Counts, Histogram, Scale};
+use barnabas_metrics::histogram::{Counts, Histogram, Scale};
+use barnabas_metrics::names::Names;
 use barnabas_metrics::recorder::{ClientCounts, KIND_NAMES, WorkerCells};
 use barnabas_metrics::requests::Phase;
 use barnabas_metrics::text::{Page, Summary};
@@ -26,26 +27,6 @@ fn of_workers(node: &Node, scale: Scale, of: impl Fn(&WorkerCells) -> &Histogram
     let mut counts = Counts::new(scale);
     node.workers.metering.workers().iter().for_each(|cells| counts.add(of(cells)));
     counts
-}
-
-pub fn topics(page: &mut Page, node: &Node, now: &Snapshot) {
-    let name = |of: &str| format!("kafka_server_brokertopicmetrics_{of}_total");
-    let requests = |api: ApiKey| {
-        let at = ApiKey::ALL.iter().position(|known| *known == api);
-        at.and_then(|at| now.apis[at].as_ref()).map_or(0, |counts| counts.total.count())
-    };
-    let sum = |of: fn(&WorkerCells) -> &Histogram| of_workers(node, Scale::Count, of).sum;
-    page.count(&name("messagesin"), &[], sum(|cells| &cells.batch_records));
-    page.count(&name("bytesin"), &[], sum(|cells| &cells.batch_bytes));
-    page.count(&name("bytesout"), &[], sum(|cells| &cells.fetched));
-    let replicated = |of: fn(&WorkerCells) -> &Cell| {
-        node.workers.metering.workers().iter().map(|cells| of(cells).get()).sum()
-    };
-    page.count(&name("replicationbytesin"), &[], replicated(|cells| &cells.replicated_in));
-    page.count(&name("replicationbytesout"), &[], replicated(|cells| &cells.replicated_out));
-    page.count(&name("totalproducerequests"), &[], requests(ApiKey::Produce));
-    page.count(&name("totalfetchrequests"), &[], requests(ApiKey::Fetch));
-    page.count(&name("failedproducerequests"), &[], node.workers.meter.batches_refused.get());
 }
 
 pub fn fetch_sessions(page: &mut Page, node: &Node) {
@@ -105,6 +86,12 @@ pub fn idle(page: &mut Page, node: &Node, now: &Snapshot, older: &Snapshot) {
     let idle = if available > 0.0 { (1.0 - busy / available).clamp(0.0, 1.0) } else { 1.0 };
     page.value("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", &[], idle);
     page.value("kafka_network_socketserver_networkprocessoravgidle_percent", &[], idle);
+    if page.form().names == Names::Reporter {
+        let busy = now.busy.as_nanos() as f64 / node.workers.count.max(1) as f64;
+        let idle = (node.clock.monotonic().0 as f64 * 1e6 - busy).max(0.0);
+        let name = "kafka_server_kafkarequesthandlerpool_requesthandleravgidlepercent_total";
+        page.value(name, &[], idle.round());
+    }
     let queued: usize = node.workers.mailboxes.iter().map(|mailbox| mailbox.waiting()).sum();
     page.count("kafka_network_requestchannel_requestqueuesize", &[], queued as u64);
 }

@@ -3,17 +3,11 @@
 use super::Snapshot;
 use crate::log_dirs::directories::Directory;
 use crate::log_dirs::full::Impairs;
-use crate::mailbox::Command;
 use crate::node::Node;
 use crate::node::workers::quotas::Quotas;
-use crate::routing::owners::ask_workers;
-use barnabas_base::{Map, PartitionIndex, Text, TopicPartition};
 use barnabas_metrics::text::{Labels, Page, Summary};
 use barnabas_metrics::threads;
 use std::sync::atomic::Ordering;
-
-/// Partitions of one topic whose sizes are told.
-const SIZES_MAX: usize = 10_000;
 
 pub fn kafka(page: &mut Page, node: &Node, now: &Snapshot, older: &Snapshot) {
     let recent = now.syncs.since(&older.syncs);
@@ -33,32 +27,6 @@ pub fn kafka(page: &mut Page, node: &Node, now: &Snapshot, older: &Snapshot) {
     page.count("kafka_log_logcleanermanager_uncleanable_bytes", &[], bytes);
     let dirtiest = node.log_dirs.compaction.figures.dirty_percent_max.load(Ordering::Relaxed);
     page.count("kafka_log_logcleanermanager_max_dirty_percent", &[], dirtiest);
-}
-
-/// Sizes of a topic's logs: of open ones as their owners know them, of others as the file system does.
-pub fn log_sizes(page: &mut Page, node: &Node, name: &Text) {
-    let image = node.cluster.image.load_full();
-    let Some(topic) = image.topics.by_name(name) else { return };
-    let open: Map<TopicPartition, u64> = ask_workers(node, Command::Sizes)
-        .into_iter()
-        .filter(|size| size.partition.topic == *name)
-        .map(|size| (size.partition, size.bytes))
-        .collect();
-    let on_disk = |partition: PartitionIndex| {
-        let name = TopicPartition { topic: name.clone(), partition }.to_string();
-        let online = node.log_dirs.directories.iter().filter(|directory| directory.is_usable());
-        // What cannot be read is not told.
-        online.filter_map(|directory| directory.size_on_disk(&name).ok()).max()
-    };
-    let here =
-        topic.partitions().filter(|(_, state)| state.has_replica(node.identity.broker_id)).take(SIZES_MAX);
-    for (partition, _) in here {
-        let known = open.get(&TopicPartition { topic: name.clone(), partition }).copied();
-        if let Some(bytes) = known.or_else(|| on_disk(partition)) {
-            let labels = [("topic", &**name), ("partition", &*partition.get().to_string())];
-            page.count("kafka_log_log_size", &labels, bytes);
-        }
-    }
 }
 
 pub fn directories(page: &mut Page, node: &Node, is_fine: bool) {
@@ -175,6 +143,9 @@ pub fn process(page: &mut Page, node: &Node) {
     page.count("barnabas_network_bytes_out_total", &[], cells().map(|cells| cells.bytes_out.get()).sum());
     page.count("barnabas_log_files_open_max", &[], node.log_dirs.open_files_max as u64);
     page.value("barnabas_uptime_seconds", &[], node.clock.monotonic().0 as f64 / 1000.0);
+    if let Some(state) = broker_state(node) {
+        page.count("kafka_server_kafkaserver_brokerstate", &[], state);
+    }
     let process = threads::process();
     if let (Some(read), Some(written)) = (process.disk_read_bytes, process.disk_write_bytes) {
         page.count("kafka_server_kafkaserver_linux_disk_read_bytes", &[], read);
@@ -188,9 +159,31 @@ pub fn process(page: &mut Page, node: &Node) {
     }
 }
 
+/// Kafka's BrokerState.
+fn broker_state(node: &Node) -> Option<u64> {
+    let (starting, running, stopping) = (1, 3, 6);
+    if !node.identity.is_broker {
+        return None;
+    }
+    if node.shutdown.is_wanted() {
+        return Some(stopping);
+    }
+    let image = node.cluster.image.load();
+    let is_unfenced = image.cluster.broker(node.identity.broker_id).is_some_and(|broker| !broker.fenced);
+    Some(if is_unfenced { running } else { starting })
+}
+
 /// New connections, and the waits of those over a rate.
 fn connection_quotas(page: &mut Page, node: &Node) {
     let figures = node.workers.connection_quotas.figures(node.clock.monotonic());
+    for (name, connections) in node.workers.connection_places.connections() {
+        let count = "kafka_server_socket_server_metrics_connection_count";
+        page.count(count, &[("listener", name)], connections as u64);
+    }
+    for (name, of) in &figures.listeners {
+        let rate = "kafka_server_socket_server_metrics_connection_creation_rate";
+        page.value(rate, &[("listener", name)], of.per_second);
+    }
     const RATE: &str = "kafka_server_socket_server_metrics_connection_accept_rate";
     for (name, of) in &figures.listeners {
         page.value(RATE, &[("listener", name)], of.per_second);

@@ -9,7 +9,7 @@ use crate::node::Node;
 use crate::routing::owners;
 use crate::routing::share_persister;
 use barnabas_base::{Map, Offset, PartitionIndex, Text};
-use barnabas_coordinator::lag::{Ends, LagSample, LagSurvey, Place, Position};
+use barnabas_coordinator::lag::{Ends, LagSample, LagSurvey, Place, Position, Whole};
 use barnabas_coordinator::{GroupLook, SharePartitionKey, ShareStateRequest};
 use barnabas_metadata::Image;
 use std::sync::Arc;
@@ -38,8 +38,8 @@ struct Survey<'a> {
     lags: LagSurvey,
 }
 
-/// See the file's header. `whole`: a group whose partitions are wanted.
-pub(super) async fn survey(node: &Node, times: &mut Times, whole: Option<&Text>) -> LagSample {
+/// See the file's header. `whole`: the groups whose partitions are wanted.
+pub(super) async fn survey(node: &Node, times: &mut Times, whole: Whole) -> LagSample {
     let mut survey = Survey {
         node,
         image: node.cluster.image.load_full(),
@@ -71,6 +71,27 @@ async fn names(node: &Node) -> Vec<(PartitionKey, Vec<Text>)> {
         all.extend(answer.await.unwrap_or_default());
     }
     all
+}
+
+/// Where logs end that are on this node: it opens them.
+pub(super) async fn ends_here(node: &Node, keys: &[PartitionKey]) -> Map<PartitionKey, Ends> {
+    let mut known = Map::default();
+    for some in keys.chunks(ENDS_AT_ONCE) {
+        let items = some.iter().enumerate().map(|(slot, &partition)| AskItem {
+            slot: slot as u32,
+            partition,
+            leader_epoch: None,
+            question: Question::Ends,
+        });
+        for outcome in owners::ask(node, items.collect()).await.all().await {
+            if let (Some(key), Ok(Said::Ends { high_watermark, last_stable, log_start })) =
+                (some.get(outcome.slot as usize), outcome.result)
+            {
+                known.insert(*key, Ends { high_watermark, last_stable, log_start });
+            }
+        }
+    }
+    known
 }
 
 impl Survey<'_> {
@@ -149,21 +170,8 @@ impl Survey<'_> {
                 None
             });
         }
-        for some in unknown.chunks(ENDS_AT_ONCE) {
-            let items = some.iter().enumerate().map(|(slot, &partition)| AskItem {
-                slot: slot as u32,
-                partition,
-                leader_epoch: None,
-                question: Question::Ends,
-            });
-            for outcome in owners::ask(self.node, items.collect()).await.all().await {
-                if let (Some(key), Ok(Said::Ends { high_watermark, last_stable, log_start })) =
-                    (some.get(outcome.slot as usize), outcome.result)
-                {
-                    self.ends.insert(*key, Some(Ends { high_watermark, last_stable, log_start }));
-                }
-            }
-        }
+        let known = ends_here(self.node, &unknown).await;
+        self.ends.extend(known.into_iter().map(|(key, ends)| (key, Some(ends))));
         self.ask_leaders(away).await;
     }
 

@@ -1,4 +1,5 @@
 use super::*;
+use barnabas_base::Offset;
 
 fn group(name: &str, records: u64) -> GroupLag {
     GroupLag {
@@ -20,10 +21,14 @@ fn the_page_says_what_is_known() {
         lagging: [(GroupKind::Consumer, 2)].into(),
         shown: vec![group("a", 8), group("b \"x\"", 1)],
         left_out: 3,
-        whole: Some((
-            "a".into(),
-            vec![PartitionLag { topic: "t".into(), partition: 4, records: 8, age: None }],
-        )),
+        whole: vec![PartitionLag {
+            group: "a".into(),
+            topic: "t".into(),
+            partition: 4,
+            offset: Offset(2),
+            records: 8,
+            age: None,
+        }],
         ..LagSample::default()
     };
     let mut lags = Lags::new().expect("a runtime");

@@ -223,7 +223,8 @@ impl PartitionWorker {
             for (_, replay) in self.node.log_dirs.unreplayed.all(directory, |key| key.owner(workers) == me) {
                 let name = name_of(&replay);
                 let on_disk = each.size_on_disk(&name.to_string()).unwrap_or(0);
-                sizes.push(LogSize { directory, partition: name.clone(), bytes: on_disk + replay.bytes() });
+                let bytes = on_disk + replay.bytes();
+                sizes.push(LogSize { directory, partition: name.clone(), bytes, range: None });
             }
         }
         sizes

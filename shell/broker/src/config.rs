@@ -6,6 +6,7 @@
 //! | `config/args.rs` | which command runs, with which options |
 //! | `config/descriptors.rs` | how many files and connections may be open |
 //! | `config/explain.rs` | what becomes of a key |
+//! | `config/json_lines.rs` | what a log line is as JSON |
 //! | `config/log_lines.rs` | where log lines go |
 //! | `config/logging.rs` | which log lines are written |
 //! | `config/machine.rs` | what is the machine called |
@@ -16,6 +17,7 @@
 pub mod args;
 pub mod descriptors;
 pub mod explain;
+mod json_lines;
 mod log_lines;
 pub mod logging;
 pub mod machine;

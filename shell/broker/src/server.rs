@@ -79,7 +79,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(_) => NodeConfig::read(settings)?,
         None => NodeConfig::without_file(settings)?,
     };
-    logging::start(config.settings.get(logging::KEY))?;
+    logging::start(config.settings.get(logging::KEY), config.settings.get(logging::FORMAT))?;
     let source = file.map_or("no file".to_owned(), |path| path.display().to_string());
     tracing::info!("barnabas {VERSION} starts; configuration={source}");
     seed_maps(u64::from_le_bytes(random_bytes()));

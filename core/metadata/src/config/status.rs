@@ -168,6 +168,7 @@ const BROKER: &[(&str, Status)] = &[
     ("log.flush.*", FLUSH),
     ("log.flush.offset.checkpoint.interval.ms", CHECKPOINTS),
     ("log.flush.start.offset.checkpoint.interval.ms", CHECKPOINTS),
+    ("log.format", Applied),
     ("log.index.interval.bytes", Applied),
     ("log.index.size.max.bytes", Applied),
     ("log.initial.task.delay.ms", Ignored("housekeeping starts with the node")),

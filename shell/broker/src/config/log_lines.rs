@@ -3,6 +3,8 @@
 //! Names come from clients, and a name with a line break in it would forge a line of its own. Control characters are
 //! written as `\\n` or `\\u{1b}`. A line that is longer than [`LINE_BYTES_MAX`] is cut. The escapes of colours on a
 //! terminal stay: names hold none, tracing-subscriber escapes those.
+//!
+//! Neighbours: config/json_lines.rs, whose lines are JSON.
 
 use std::io::{self, Write};
 

@@ -7,8 +7,10 @@
 //! IncrementalAlterConfigs on the resource BROKER_LOGGER (lost with the process, as in Kafka), the environment
 //! (`BARNABAS_LOG`, then `RUST_LOG`), `log.level` of the configuration, INFO.
 //!
-//! Neighbours: server.rs starts it; requests/cluster/admin.rs and core/api/src/loggers.rs show and change levels.
+//! Neighbours: server.rs starts it; config/json_lines.rs writes a line as JSON; requests/cluster/admin.rs and
+//! core/api/src/loggers.rs show and change levels.
 
+use crate::config::json_lines::Shape;
 use barnabas_api::loggers;
 use barnabas_config::ConfigError;
 use std::collections::BTreeMap;
@@ -24,6 +26,8 @@ use tracing_subscriber::{Registry, fmt, reload};
 const ROOT: &str = "root";
 /// The configuration key.
 pub const KEY: &str = "log.level";
+/// `text`, or `json`: json_lines.rs.
+pub const FORMAT: &str = "log.format";
 /// Loggers that `kafka-configs --entity-type broker-loggers` lists, besides `root`: one per part of the node that
 /// writes lines.
 const LOGGERS: &[&str] = &[
@@ -138,11 +142,33 @@ fn level_in(targets: &Targets, logger: &str) -> LevelFilter {
     levels.into_iter().find(is_written).unwrap_or(LevelFilter::OFF)
 }
 
-/// Starts the log.
+/// The logger whose lines a module's are: [`modules_of`] turned around.
+fn logger_of(module: &str) -> String {
+    for (name, modules) in MODULES {
+        for of_logger in *modules {
+            if let Some(part) =
+                module.strip_prefix(of_logger).filter(|part| part.is_empty() || part.starts_with("::"))
+            {
+                return format!("{name}{part}");
+            }
+        }
+    }
+    module.to_owned()
+}
+
+/// Starts the log. `format`: [`FORMAT`].
 ///
 /// # Errors
-/// `log.level` is no level and no list of `logger=level`.
-pub fn start(configured: Option<&str>) -> Result<(), ConfigError> {
+/// `log.level` is no level and no list of `logger=level`; `log.format` is neither of the two.
+pub fn start(configured: Option<&str>, format: Option<&str>) -> Result<(), ConfigError> {
+    let shape = match format {
+        None | Some("text") => Shape::text(),
+        Some("json") => Shape::Json { logger: logger_of },
+        Some(other) => {
+            return Err(ConfigError::value(FORMAT, format!("'{other}' is neither text nor json"), "json"));
+        }
+    };
+    let has_colours = matches!(shape, Shape::Text(_));
     let from_environment =
         ["BARNABAS_LOG", "RUST_LOG"].iter().find_map(|name| parse(&std::env::var(name).ok()?).ok());
     let configured = configured.map(parse).transpose()?;
@@ -151,8 +177,8 @@ pub fn start(configured: Option<&str>) -> Result<(), ConfigError> {
     let (filter, handle) = reload::Layer::new(targets.clone());
     let lines = fmt::layer()
         .with_writer(crate::config::log_lines::stderr)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .with_target(false)
+        .with_ansi(has_colours && std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .event_format(shape)
         // Where standard error takes nothing more (its disk is full), lines are lost; the node goes on.
         .log_internal_errors(false);
     tracing_subscriber::registry().with(filter).with(lines).init();
@@ -241,6 +267,17 @@ fn of_kafka(level: &str) -> LevelFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn module_has_the_name_of_its_logger() {
+        for logger in LOGGERS {
+            assert_eq!(logger_of(&modules_of(logger)[0]), *logger);
+        }
+        assert_eq!(
+            logger_of("barnabas::worker::partition_worker::upkeep"),
+            "barnabas::partition_worker::upkeep"
+        );
+    }
 
     #[test]
     fn altered_level_hides_the_configured_one_until_it_is_removed() {

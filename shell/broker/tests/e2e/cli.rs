@@ -182,6 +182,28 @@ fn log_level_decides_which_lines_are_written() {
     assert!(!refused.status.success() && said.contains("log.level"), "{said}");
 }
 
+#[test]
+fn json_log_has_an_object_a_line() {
+    let mut node = TestNode::start_with(&["log.format=json"]);
+    assert!(node.stop().success());
+    let log = node.log();
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
+    assert!(lines.len() > 3, "{log}");
+    for line in &lines {
+        for key in ["time", "level", "logger", "message"] {
+            assert!(line[key].is_string(), "no {key}: {line}");
+        }
+    }
+    assert!(
+        lines[0]["message"].as_str().is_some_and(|message| message.starts_with("barnabas 0.1.0")),
+        "{log}"
+    );
+    let refused = run(&["server", "--override", "log.format=xml"]);
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("log.format"), "{said}");
+}
+
 /// BROKER_LOGGER.
 const LOGGER: i8 = 8;
 

@@ -118,6 +118,10 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               hundredth of the file system, between 32 MiB and 1 GiB, but at most an eighth of it. More than the whole \
               file system is refused at the start. With 0 producers may fill the disk; consumers, retention and the \
               next start then use a small reserve."),
+    string("log.format", "text").one_of(&["text", "json"])
+        .doc("How the node writes the lines of its log on standard error. `json`: one JSON object a line, with `time`, \
+              `level`, `logger`, `message` and the line's fields. What keeps standard error (systemd, a container's \
+              runtime) rotates it."),
     long("log.journal.append.bytes.max", "524288").between(0, 2_097_152).unit("bytes")
         .doc("The largest append of one partition, in one round, that goes through the journal. A larger append goes \
               straight to the segment and is synced there, so that it is written once. A larger value writes large \

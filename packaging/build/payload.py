@@ -41,6 +41,13 @@ def shell_help(facts: Facts) -> list[tuple[str, bytes]]:
     return found
 
 
+def monitoring(tree: Tree, place: str):
+    """For Prometheus and Grafana (docs/MONITORING.md)."""
+    source = FILES / "monitoring"
+    for path in (*sorted(source.glob("*.yml")), *sorted(source.glob("boards/*.json"))):
+        tree.file(f"{place}/{path.relative_to(source)}", path)
+
+
 def system(facts: Facts, sbom: bytes) -> Tree:
     """What deb and rpm install."""
     tree = Tree()
@@ -62,6 +69,7 @@ def system(facts: Facts, sbom: bytes) -> Tree:
     tree.file(f"{doc}/README.md", ROOT / "README.md")
     tree.file(f"{doc}/CHANGELOG.md", ROOT / "CHANGELOG.md")
     tree.file(f"{doc}/barnabas.cdx.json", sbom)
+    monitoring(tree, "usr/share/barnabas/monitoring")
     return tree
 
 
@@ -80,6 +88,7 @@ def folder(facts: Facts, sbom: bytes) -> Tree:
     for place, text in shell_help(facts):
         tree.file(place.removeprefix("usr/"), text)
     tree.file("barnabas.cdx.json", sbom)
+    monitoring(tree, "monitoring")
     return tree
 
 

@@ -57,6 +57,10 @@ telemetry: ## Java, librdkafka and franz-go push their metrics (KIP-714); the me
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/telemetry/run $(ARGS)
 
+dashboards: ## Prometheus reads a loaded cluster: public dashboards' metrics, our dashboards and alert rules (2 minutes)
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/dashboards/run $(ARGS)
+
 compat-tools: ## kafka-consumer-groups, -groups, -share-groups, -streams-groups, -transactions: every answer beside Apache Kafka's, then Barnabas's own tools beside Apache's (9 minutes)
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/tools/run $(ARGS)
@@ -185,4 +189,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster binary dist dist-test install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: telemetry attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage http-test console-test doctor-test bridge-story security-story
+.PHONY: telemetry dashboards attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage http-test console-test doctor-test bridge-story security-story

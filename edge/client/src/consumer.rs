@@ -16,6 +16,7 @@
 
 mod finder;
 mod leader;
+pub mod share;
 #[cfg(test)]
 mod tests;
 mod unpack;

@@ -33,6 +33,8 @@ const EMBEDDED_VERSION: i16 = 1;
 #[derive(Debug, Clone)]
 pub struct GroupConfig {
     pub group: String,
+    /// A static member's name (KIP-345). Such a member does not leave at the end.
+    pub instance: Option<String>,
     pub session_timeout: Duration,
     pub rebalance_timeout: Duration,
     pub heartbeat_interval: Duration,
@@ -42,6 +44,7 @@ impl GroupConfig {
     pub fn new(group: &str) -> Self {
         Self {
             group: group.to_owned(),
+            instance: None,
             session_timeout: Duration::from_secs(45),
             rebalance_timeout: Duration::from_secs(60),
             heartbeat_interval: Duration::from_secs(3),
@@ -121,6 +124,7 @@ impl Group {
             group_id: self.config.group.as_str().into(),
             generation_id: self.generation,
             member_id: self.member.clone(),
+            group_instance_id: self.instance(),
             protocol_type: Some("consumer".into()),
             protocol_name: Some(ASSIGNOR.into()),
             assignments,
@@ -144,6 +148,7 @@ impl Group {
             session_timeout_ms: self.config.session_timeout.as_millis() as i32,
             rebalance_timeout_ms: self.config.rebalance_timeout.as_millis() as i32,
             member_id: self.member.clone(),
+            group_instance_id: self.instance(),
             protocol_type: "consumer".into(),
             protocols: vec![protocol],
             ..Default::default()
@@ -270,6 +275,7 @@ impl Group {
             group_id: self.config.group.as_str().into(),
             generation_id: self.generation,
             member_id: self.member.clone(),
+            group_instance_id: self.instance(),
             ..Default::default()
         };
         let asked = cluster.ask(self.coordinator, &request).await;
@@ -306,6 +312,7 @@ impl Group {
             group_id: self.config.group.as_str().into(),
             generation_id_or_member_epoch: self.generation,
             member_id: self.member.clone(),
+            group_instance_id: self.instance(),
             topics: vec![topic],
             ..Default::default()
         };
@@ -323,12 +330,13 @@ impl Group {
         Ok(true)
     }
 
-    /// Leaves, so that the others need not wait for the session to end. Nothing happens where it has not joined.
+    /// Leaves, so that the others need not wait for the session to end. Nothing happens where it has not joined, or is
+    /// a static member: its place is kept for the session, as with Kafka's consumer.
     ///
     /// # Errors
     /// The coordinator does not answer; the session's end removes the member all the same.
     pub async fn leave(&mut self, cluster: &mut Cluster) -> Result<(), ClientError> {
-        if self.member.is_empty() || self.coordinator == BrokerId::NONE {
+        if self.config.instance.is_some() || self.member.is_empty() || self.coordinator == BrokerId::NONE {
             return Ok(());
         }
         let member = MemberIdentity { member_id: self.member.clone(), ..Default::default() };
@@ -362,6 +370,10 @@ impl Group {
             }
             _ => Err(error),
         }
+    }
+
+    fn instance(&self) -> Option<Str> {
+        self.config.instance.as_deref().map(Into::into)
     }
 
     fn what(&self, doing: &str) -> String {

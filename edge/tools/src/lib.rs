@@ -32,7 +32,8 @@ use cluster::{
     metadata_quorum, topics,
 };
 use command_line::install_links;
-use groups::{consumer_groups, groups_tool, share_groups};
+use console::verifiable;
+use groups::{application_reset, consumer_groups, groups_tool, share_groups, streams_groups};
 use partitions::{delete_records, dump_log, get_offsets, reassign_partitions, transactions};
 use perf::{doctor, hotspots};
 use std::io::Write;
@@ -96,6 +97,12 @@ pub const TOOLS: &[Tool] = &[
         about: "Read lines from standard input and send them to a topic",
         flags: console::producer::flags,
         run: console::producer::run,
+    },
+    Tool {
+        name: "console-share-consumer",
+        about: "Read a topic as a member of a share group and write its records to standard output",
+        flags: console::share_consumer::flags,
+        run: console::share_consumer::run,
     },
     Tool {
         name: "consumer-groups",
@@ -200,10 +207,28 @@ pub const TOOLS: &[Tool] = &[
         run: reassign_partitions::run,
     },
     Tool {
+        name: "share-consumer-perf-test",
+        about: "Measure the throughput of a share group's members",
+        flags: perf::share_consumer::flags,
+        run: perf::share_consumer::run,
+    },
+    Tool {
         name: "share-groups",
         about: "List and describe share groups, reset and delete their offsets",
         flags: share_groups::flags,
         run: share_groups::run,
+    },
+    Tool {
+        name: "streams-application-reset",
+        about: "Reset the offsets of a Streams application's input topics, and delete its internal topics",
+        flags: application_reset::flags,
+        run: application_reset::run,
+    },
+    Tool {
+        name: "streams-groups",
+        about: "List and describe the groups of Kafka Streams, reset and delete their offsets",
+        flags: streams_groups::flags,
+        run: streams_groups::run,
     },
     Tool {
         name: "topics",
@@ -216,6 +241,18 @@ pub const TOOLS: &[Tool] = &[
         about: "Show transactions and their producers, find hanging ones and abort them",
         flags: transactions::flags,
         run: transactions::run,
+    },
+    Tool {
+        name: "verifiable-consumer",
+        about: "Read a topic as a member of a group, and print what happens as JSON",
+        flags: verifiable::consumer::flags,
+        run: verifiable::consumer::run,
+    },
+    Tool {
+        name: "verifiable-producer",
+        about: "Send numbers to a topic, and print what became of each as JSON",
+        flags: verifiable::producer::flags,
+        run: verifiable::producer::run,
     },
 ];
 

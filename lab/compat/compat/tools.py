@@ -31,6 +31,7 @@ CLASSES = {
     "features": PACKAGE + "FeatureCommand", "cluster": PACKAGE + "ClusterTool", "leader-election": PACKAGE + "LeaderElectionCommand",
     "verifiable-producer": PACKAGE + "VerifiableProducer", "verifiable-consumer": PACKAGE + "VerifiableConsumer",
     "transactions": PACKAGE + "TransactionsCommand", "reassign-partitions": PACKAGE + "reassign.ReassignPartitionsCommand",
+    "console-share-consumer": PACKAGE + "consumer.ConsoleShareConsumer", "streams-application-reset": PACKAGE + "StreamsResetter", "share-consumer-perf-test": PACKAGE + "ShareConsumerPerformance",
     "client-metrics": PACKAGE + "ClientMetricsCommand", "dump-log": PACKAGE + "DumpLogSegments",
 }
 

@@ -25,7 +25,7 @@ from harness.server import Apache, Barnabas
 from .masks import masked
 from .native import TOOLS as NATIVE
 from .native import Native
-from .questions import changes, looks, refusals
+from .questions import alone, changes, looks, refusals
 from .stage import SETTINGS, Stage
 
 HERE = Path(__file__).resolve().parent
@@ -67,8 +67,11 @@ class Peer:
         shell = Native(self.server, self.options, classpath, self.scratch) if self.is_native else Shell(self.server, None, classpath, self.scratch)
         stage = Stage(self.server, shell, self.logs, self.scratch, self.options.quick or self.options.record)
         try:
-            stage.build()
+            staged = [acts for acts in (looks(), refusals(), *changes(self.plan(shell))) if self.chosen(acts)]
+            if staged:
+                stage.build()
             with ThreadPoolExecutor(self.options.jobs) as pool:
+                list(pool.map(lambda acts: [self.ask(shell, question, place) for place, question in enumerate(self.chosen(acts))], alone()))
                 list(pool.map(lambda question: self.ask(shell, question), self.chosen(looks() + refusals())))
                 list(pool.map(lambda acts: [self.ask(shell, question, place) for place, question in enumerate(self.chosen(acts))], changes(self.plan(shell))))
         finally:
@@ -91,8 +94,9 @@ class Peer:
 
     def chosen(self, questions):
         short = self.options.quick or self.options.record
-        return [question for question in questions
-                if (not self.options.native or question.tool in NATIVE) and (question.quick and question.tool != "streams-groups" or not short) and fnmatchcase(question.name, self.options.only)]
+        asked = [question for question in questions
+                 if not question.setup and (not self.options.native or question.tool in NATIVE) and (question.quick and question.tool != "streams-groups" or not short) and fnmatchcase(question.name, self.options.only)]
+        return [question for question in questions if question in asked or question.setup] if asked else []
 
     def ask(self, shell, question, place=None):
         words = [self.files.get(word, word) if place is not None else word for word in question.words]

@@ -5,6 +5,7 @@ Rows come in the order of a hash map of the tool's, so lines are compared sorted
 white space counts as one blank.
 """
 
+import json
 import re
 
 # Columns of tables whose values are a server's own, by the tool's headings.
@@ -19,11 +20,26 @@ WORDS = (
     # Who got which of a share group's partitions, or of the tasks of a streams group, goes by the members' ids, which are random.
     (re.compile(r"\bjobs:[\d,]+"), "jobs:<some>"),
     (re.compile(r"StreamThread-\d+"), "StreamThread"),
+    # Figures of the load tools: moments, what goes by the clock, and the milliseconds at the end.
+    (re.compile(r"\b20\d\d-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}\b"), "<then>"),
+    (re.compile(r"^(.*<then>, <then>, .*), \d+$"), r"\1, <ms>"),
+    (re.compile(r"(?<=, )\d+\.\d{4}(?=, )"), "<figure>"),
     # A set of partitions.
     (re.compile(r"\[[\w.-]+-\d+(?:, [\w.-]+-\d+)+\]"), lambda found: "[" + ", ".join(sorted(found.group()[1:-1].split(", "))) + "]"),
 )
 # Lines of the tools' own logging, and of stack traces.
-NOISE = re.compile(r"^(\[\d{4}-|\s+at |\s*\.\.\. \d+ more|Caused by: |SLF4J|WARN |java\.\w+(\.\w+)*(Exception|Error)\b|(org\.apache\.kafka|com\.fasterxml)\.\S+Exception: )")
+NOISE = re.compile(r"^(\[\d{4}-|\s+at |\s*\.\.\. \d+ more|Caused by: |SLF4J|WARN |console-share-consumer: no record came|java\.\w+(\.\w+)*(Exception|Error)\b|(org\.apache\.kafka|com\.fasterxml)\.\S+Exception(: |$))")
+
+
+def event(line):
+    """A line of the verifiable tools, without its moment and its speed; Java's reflection gives the order of fields."""
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return line
+    if not isinstance(fields, dict) or "timestamp" not in fields:
+        return line
+    return json.dumps({key: value for key, value in fields.items() if key not in ("timestamp", "avg_throughput")}, sort_keys=True)
 
 
 def masked(said):
@@ -32,6 +48,7 @@ def masked(said):
     for line in said.splitlines():
         if not line.strip() or NOISE.match(line):
             continue
+        line = event(line)
         for pattern, word in WORDS:
             line = pattern.sub(word, line)
         fields = line.split()

@@ -7,8 +7,8 @@ from compat.driver import Failure
 from compat.tools import Shell
 
 # Those that answer as Apache's do, word for word.
-TOOLS = ("broker-api-versions", "client-metrics", "cluster", "consumer-groups", "delete-records", "features", "get-offsets", "groups", "reassign-partitions",
-         "share-groups", "transactions")
+TOOLS = ("broker-api-versions", "client-metrics", "cluster", "console-share-consumer", "consumer-groups", "delete-records", "features", "get-offsets", "groups", "reassign-partitions",
+         "share-consumer-perf-test", "share-groups", "streams-application-reset", "streams-groups", "transactions", "verifiable-consumer", "verifiable-producer")
 
 
 class Native(Shell):

@@ -2,6 +2,8 @@
 
 What only looks and what is refused can be asked in any order; of what changes something each list is one after the other, and the lists
 belong to different groups. `quick` is what the short form asks, of a stage without Kafka Streams.
+
+What is asked of [`alone`] needs no stage: each list makes its own topics.
 """
 
 import json
@@ -20,6 +22,8 @@ class Question:
     tool: str
     words: tuple
     quick: bool = False
+    # Sets the scene for the questions after it: asked with Apache's tools where Barnabas has none that answers word for word.
+    setup: bool = False
 
     @property
     def name(self):
@@ -175,4 +179,38 @@ def changes(file):
         ("abort --topic stray --partition 0 --start-offset 0", True), ("find-hanging --broker-id 1", True), ("describe-producers --topic stray --partition 0", False),
         ("forceTerminateTransaction --transactionalId tx-open", True), ("list", True), ("describe --transactional-id tx-open", False),
         ("describe-producers --topic ledger --partition 0", False))])
+    return out
+
+
+def _set(tool, line):
+    return Question(tool, tuple(line.split()), setup=True)
+
+
+def _written(topic, partitions=1, records=5):
+    return [_set("topics", f"--create --topic {topic} --partitions {partitions}"), _set("verifiable-producer", f"--topic {topic} --max-messages {records} --repeating-keys 2")]
+
+
+def alone():
+    """Lists of questions, one after the other, of topics and groups that nothing else uses."""
+    from_start = "--alter --entity-type groups --add-config share.auto.offset.reset=earliest --entity-name"
+    out = [[_set("topics", "--create --topic verified --partitions 1"), *(_asked("verifiable-producer", line) for line in (
+        "--topic verified --max-messages 4 --repeating-keys 2 --value-prefix 7", "--topic verified --max-messages 2 --acks 0", "--topic verified --max-messages 1 --acks 1 --message-create-time 1000",
+        "--topic verified --max-messages 0")), *(_asked("verifiable-consumer", line) for line in (
+            "--topic verified --group-id verifying --max-messages 7 --verbose", "--topic verified --group-id verifying-too --max-messages 3 --enable-autocommit",
+            "--topic verified --group-id verifying --max-messages 0")), _asked("consumer-groups", "--describe --group verifying")]]
+    out.append([*_written("shared"), _set("configs", f"{from_start} sharing"), _set("configs", f"{from_start} console-share-consumer"), *(_asked("console-share-consumer", line) for line in (
+        "--topic shared --group sharing --max-messages 5 --release --formatter-property print.delivery=true --formatter-property print.offset=true --formatter-property print.key=true",
+        "--topic shared --group sharing --max-messages 5 --reject --formatter-property print.delivery=true --formatter-property print.timestamp=true --formatter-property print.partition=true",
+        "--topic shared --group sharing --timeout-ms 4000", "--topic shared --max-messages 5 --formatter-property print.headers=true --enable-systest-events",
+        "--topic shared --max-messages 0")), _asked("share-groups", "--describe --group sharing"), _asked("share-groups", "--describe --group console-share-consumer")])
+    out.append([*_written("measured"), _set("configs", f"{from_start} measuring"), _set("configs", f"{from_start} perf-share-consumer"), *(_asked("share-consumer-perf-test", line) for line in (
+        "--topic measured --num-records 5 --group measuring --show-consumer-stats", "--topic measured --messages 5 --timeout 9000",
+        "--topic measured --num-records 5 --group measuring --timeout 2000 --hide-header"))])
+    seek = "--application-id app --input-topics inputs"
+    out.append([*_written("inputs"), _set("topics", "--create --topic between --partitions 1"), _set("topics", "--create --topic app-store-changelog --partitions 1"),
+                *(_asked("streams-application-reset", line) for line in (
+                    "--application-id app", f"{seek} --dry-run", f"{seek} --to-latest --dry-run", f"{seek} --to-offset 3 --internal-topics nothing", f"{seek} --to-offset 99 --dry-run",
+                    f"{seek} --intermediate-topics between,not-there --shift-by -2 --dry-run", f"{seek},missing --to-datetime 2099-01-01T00:00:00.000 --dry-run", f"{seek} --by-duration P1D --dry-run",
+                    f"{seek} --to-offset 3")), _asked("consumer-groups", "--describe --group app"), _asked("streams-application-reset", f"{seek} --shift-by 1"),
+                _asked("consumer-groups", "--describe --group app")])
     return out

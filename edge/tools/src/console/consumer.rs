@@ -10,6 +10,7 @@
 //! Source: Kafka 4.3 `ConsoleConsumer`, `ConsoleConsumerOptions`.
 
 use super::printer::Printer;
+use crate::asking::signals::stopped;
 use crate::command_line::args::{
     exactly_one, excludes, given, number, pairs, properties, renamed, switch, text, texts, value,
 };
@@ -27,7 +28,6 @@ use regex::Regex;
 use std::io::Write;
 use std::pin::pin;
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{SignalKind, signal};
 
 const TOOL: &str = "console-consumer";
 /// How long one look for records lasts; between two looks it beats, commits and checks the clock.
@@ -265,18 +265,6 @@ impl Reading {
     }
 }
 
-/// The number of the signal that ends the tool.
-async fn stopped() -> Result<u8, ToolError> {
-    let listen = |kind| signal(kind).map_err(ToolError::Runtime);
-    let (interrupt, terminate) = (SignalKind::interrupt(), SignalKind::terminate());
-    let (mut interrupted, mut terminated) = (listen(interrupt)?, listen(terminate)?);
-    let kind = tokio::select! {
-        _ = interrupted.recv() => interrupt,
-        _ = terminated.recv() => terminate,
-    };
-    Ok(kind.as_raw_value().unsigned_abs() as u8)
-}
-
 /// Ends when nothing has come for `max`. Without one it does not.
 async fn silence(max: Option<Duration>, heard: Instant) -> Duration {
     let Some(max) = max else { return std::future::pending().await };
@@ -285,7 +273,7 @@ async fn silence(max: Option<Duration>, heard: Instant) -> Duration {
 }
 
 /// What the formatter's file says, over it the deserializers' flags, and over them the properties of flag `words`.
-fn formatter(matches: &ArgMatches, words: &str) -> Result<Properties, ToolError> {
+pub(super) fn formatter(matches: &ArgMatches, words: &str) -> Result<Properties, ToolError> {
     let mut given = text(matches, "formatter-config").map(Properties::load).transpose()?.unwrap_or_default();
     for (flag, key) in
         [("key-deserializer", "key.deserializer"), ("value-deserializer", "value.deserializer")]
@@ -345,7 +333,7 @@ fn start(matches: &ArgMatches, has_group: bool, reset: Reset) -> Result<StartAt,
 }
 
 /// −1 is no limit; less is none at all, as in Kafka.
-fn records_max(given: Option<i64>) -> Option<u64> {
+pub(super) fn records_max(given: Option<i64>) -> Option<u64> {
     given.filter(|max| *max != -1).map(|max| u64::try_from(max).unwrap_or(0))
 }
 

@@ -137,7 +137,7 @@ impl Printer {
         if self.is_silent {
             return Ok(());
         }
-        match self.line(record) {
+        match self.line(record, None) {
             Ok(line) => output.write_all(&line).map_err(ToolError::Output),
             Err(error) if skips => {
                 let (partition, offset) = (record.partition, record.offset);
@@ -148,7 +148,15 @@ impl Printer {
         }
     }
 
-    fn line(&self, record: &Received) -> Result<Vec<u8>, ToolError> {
+    /// The line of a record that is delivered for this time; nothing with `NoOpMessageFormatter`.
+    ///
+    /// # Errors
+    /// A record that its deserializer cannot read.
+    pub fn delivered(&self, record: &Received, delivery: i16) -> Result<Vec<u8>, ToolError> {
+        if self.is_silent { Ok(Vec::new()) } else { self.line(record, Some(delivery)) }
+    }
+
+    fn line(&self, record: &Received, delivery: Option<i16>) -> Result<Vec<u8>, ToolError> {
         let [key, value, headers] = self.deserializers;
         let mut parts: Vec<Vec<u8>> = Vec::new();
         if self.timestamp {
@@ -163,7 +171,8 @@ impl Printer {
             parts.push(format!("Offset:{}", record.offset).into_bytes());
         }
         if self.delivery {
-            parts.push(b"Delivery:NOT_PRESENT".to_vec());
+            let count = delivery.map_or_else(|| "NOT_PRESENT".to_owned(), |count| count.to_string());
+            parts.push(format!("Delivery:{count}").into_bytes());
         }
         if self.epoch {
             // Kafka's console consumer hands its formatter no epoch either.
@@ -251,6 +260,12 @@ mod tests {
             print(&all),
             "CreateTime:5|Partition:2|Offset:7|Delivery:NOT_PRESENT|Epoch:NOT_PRESENT|h:x,i:null|9|null\n"
         );
+    }
+
+    #[test]
+    fn delivery_count_is_printed_where_there_is_one() {
+        let counted = printer(&["print.delivery=true", "print.value=false"]).expect("known");
+        assert_eq!(counted.delivered(&record(), 3).expect("a line"), b"Delivery:3\n");
     }
 
     #[test]

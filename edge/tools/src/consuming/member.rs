@@ -3,6 +3,7 @@
 use super::settings::{Reset, Settings};
 use crate::ToolError;
 use crate::waiting::telling;
+use barnabas_base::{Offset, PartitionIndex};
 use barnabas_client::{Cluster, Consumer, Group, StartAt};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ pub struct Member {
     commit_interval: Option<Duration>,
     committed: Instant,
     is_member: bool,
+    shared: Vec<PartitionIndex>,
 }
 
 impl Member {
@@ -29,6 +31,7 @@ impl Member {
             commit_interval: settings.auto_commit.then_some(settings.commit_interval),
             committed: Instant::now(),
             is_member: false,
+            shared: Vec::new(),
         }
     }
 
@@ -41,6 +44,19 @@ impl Member {
         cluster: &mut Cluster,
         consumer: &mut Consumer,
     ) -> Result<Option<Duration>, ToolError> {
+        if self.stay(cluster, consumer).await? {
+            return Ok(None);
+        }
+        let joining = Instant::now();
+        self.join(cluster, consumer).await?;
+        Ok(Some(joining.elapsed()))
+    }
+
+    /// Beats and commits if it is time to. `false`: it has to join.
+    ///
+    /// # Errors
+    /// What joining again does not cure.
+    pub async fn stay(&mut self, cluster: &mut Cluster, consumer: &Consumer) -> Result<bool, ToolError> {
         if self.is_member {
             self.is_member = self.group.stay(cluster).await?;
         }
@@ -50,10 +66,14 @@ impl Member {
             let positions: Vec<_> = consumer.positions().collect();
             self.is_member = self.group.commit(cluster, positions).await?;
         }
-        if self.is_member {
-            return Ok(None);
-        }
-        let joining = Instant::now();
+        Ok(self.is_member)
+    }
+
+    /// Joins, and assigns the consumer its share.
+    ///
+    /// # Errors
+    /// What joining again does not cure; a partition without an offset where `auto.offset.reset` is none.
+    pub async fn join(&mut self, cluster: &mut Cluster, consumer: &mut Consumer) -> Result<(), ToolError> {
         let config = cluster.config().clone();
         let shared = telling(self.tool, config, self.group.join(cluster)).await?;
         let mut starts = Vec::new();
@@ -67,10 +87,29 @@ impl Member {
             })?;
             starts.push((partition, start));
         }
+        self.shared = starts.iter().map(|(partition, _)| *partition).collect();
         consumer.assign(starts);
         self.is_member = true;
         self.committed = Instant::now();
-        Ok(Some(joining.elapsed()))
+        Ok(())
+    }
+
+    /// What it was assigned last.
+    pub fn shared(&self) -> &[PartitionIndex] {
+        &self.shared
+    }
+
+    /// Commits these offsets. `false`: the group rebalances, and they are not committed.
+    ///
+    /// # Errors
+    /// What joining again does not cure.
+    pub async fn commit(
+        &mut self,
+        cluster: &mut Cluster,
+        offsets: &[(PartitionIndex, Offset)],
+    ) -> Result<bool, ToolError> {
+        self.is_member = self.group.commit(cluster, offsets.iter().copied()).await?;
+        Ok(self.is_member)
     }
 
     /// Commits and leaves. A member that has not joined has nothing to commit.

@@ -9,7 +9,7 @@
 use crate::ToolError;
 use crate::command_line::properties::Properties;
 use crate::tell;
-use barnabas_client::{ClusterConfig, ConsumerConfig, GroupConfig, Security, StartAt};
+use barnabas_client::{ClusterConfig, ConsumerConfig, GroupConfig, Security, ShareConfig, StartAt};
 use std::time::Duration;
 
 const WITH_EFFECT: &[&str] = &[
@@ -23,12 +23,14 @@ const WITH_EFFECT: &[&str] = &[
     "fetch.max.wait.ms",
     "fetch.min.bytes",
     "group.id",
+    "group.instance.id",
     "group.protocol",
     "heartbeat.interval.ms",
     "isolation.level",
     "max.decompressed.batch.bytes",
     "max.partition.fetch.bytes",
     "max.poll.interval.ms",
+    "max.poll.records",
     "receive.buffer.bytes",
     "request.timeout.ms",
     "retry.backoff.ms",
@@ -44,11 +46,9 @@ const WITHOUT_EFFECT: &[&str] = &[
     "connections.max.idle.ms",
     "enable.metrics.push",
     "exclude.internal.topics",
-    "group.instance.id",
     "group.remote.assignor",
     "interceptor.classes",
     "key.deserializer",
-    "max.poll.records",
     "metadata.max.age.ms",
     "metadata.recovery.rebootstrap.trigger.ms",
     "metadata.recovery.strategy",
@@ -92,12 +92,14 @@ impl Reset {
 pub struct Settings {
     pub client_id: Option<String>,
     pub group: Option<String>,
+    instance: Option<String>,
     pub reset: Option<Reset>,
     pub auto_create: bool,
     pub auto_commit: bool,
     pub commit_interval: Duration,
     pub consumer: ConsumerConfig,
     security: Security,
+    poll_records_max: Option<i32>,
     request_timeout: Option<Duration>,
     deadline: Option<Duration>,
     retry_backoff: Option<Duration>,
@@ -122,12 +124,14 @@ impl Settings {
         Ok(Self {
             client_id: text("client.id"),
             group: text("group.id"),
+            instance: text("group.instance.id"),
             reset: reset(properties)?,
             auto_create: properties.is_true("allow.auto.create.topics", true),
             auto_commit: properties.is_true("enable.auto.commit", true),
             commit_interval: time("auto.commit.interval.ms")?.unwrap_or(Duration::from_secs(5)),
             consumer: consumer(properties)?,
             security,
+            poll_records_max: properties.number("max.poll.records")?,
             request_timeout: time("request.timeout.ms")?,
             deadline: time("default.api.timeout.ms")?,
             retry_backoff: time("retry.backoff.ms")?,
@@ -149,9 +153,23 @@ impl Settings {
 
     pub fn group(&self, id: &str) -> GroupConfig {
         let mut config = GroupConfig::new(id);
+        config.instance.clone_from(&self.instance);
         config.session_timeout = self.session_timeout.unwrap_or(config.session_timeout);
         config.heartbeat_interval = self.heartbeat_interval.unwrap_or(config.heartbeat_interval);
         config.rebalance_timeout = self.rebalance_timeout.unwrap_or(config.rebalance_timeout);
+        config
+    }
+}
+
+impl Settings {
+    /// For a member of a share group.
+    pub fn share(&self, group: &str) -> ShareConfig {
+        let mut config = ShareConfig::new(group);
+        config.bytes_max = self.consumer.bytes_max;
+        config.bytes_min = self.consumer.bytes_min;
+        config.wait_max = self.consumer.wait_max;
+        config.inflated_bytes_max = self.consumer.inflated_bytes_max;
+        config.records_max = self.poll_records_max.unwrap_or(config.records_max);
         config
     }
 }

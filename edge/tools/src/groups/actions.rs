@@ -1,10 +1,10 @@
-//! What `consumer-groups` and `share-groups` do alike: the flags of their actions and which of them go together, the
+//! What `consumer-groups`, `share-groups` and `streams-groups` do alike: the flags of their actions and which of them go together, the
 //! groups and states that are named, deletions and refusals.
 //!
-//! As with Kafka's tools, a refusal of the cluster stands behind `Error:` on standard output, and the exit code is 0.
-//! Unlike there, it is 1 where no broker answers.
+//! As with Kafka's tools, a refusal of the cluster stands behind `Error:` on standard output, and the exit code is 0, of
+//! `streams-groups` 1. Unlike there, it is 1 where no broker answers.
 //!
-//! Source: Kafka 4.3 `ConsumerGroupCommandOptions`, `ShareGroupCommandOptions`.
+//! Source: Kafka 4.3 `ConsumerGroupCommandOptions`, `ShareGroupCommandOptions`, `StreamsGroupCommandOptions`.
 
 use super::listing::states;
 use super::offsets::delete_group;
@@ -22,42 +22,49 @@ use std::time::Duration;
 
 /// What differs between the tools.
 pub struct GroupsTool {
-    /// In Kafka's words: `consumer`, `share`.
+    /// In Kafka's words: `consumer`, `share`, `streams`.
     pub kind: &'static str,
     /// Actions that work on several groups. The others work on one.
     pub with_all_groups: &'static [&'static str],
     /// The flags among [`reset::SCENARIOS`] that the tool has.
     pub scenarios: &'static [&'static str],
+    /// The flags that name topics, and all topics of the group.
+    pub topics: [&'static str; 2],
+    /// Actions that take the second of `topics`.
+    pub with_all_topics: &'static [&'static str],
+    /// What `--timeout` is where it is left out.
+    pub timeout_ms: u64,
+    /// Whether a refusal of the cluster is a failure.
+    pub fails_if_refused: bool,
 }
 
-const FLAGS: [GoesWith<'_>; 9] = [
+const FLAGS: [GoesWith<'_>; 7] = [
     ("members", &["describe"]),
     ("offsets", &["describe"]),
     ("state", &["describe", "list"]),
     ("verbose", &["describe"]),
-    ("all-topics", &[RESET]),
     ("dry-run", &[RESET]),
     ("execute", &[RESET]),
     ("export", &[RESET]),
-    ("topic", &[RESET, "delete-offsets"]),
 ];
 const RESET: &str = "reset-offsets";
-/// What `--timeout` is where it is left out.
-const TIMEOUT_MS: u64 = 5000;
+const DELETE_OFFSETS: &str = "delete-offsets";
 
 impl GroupsTool {
-    /// The flags that both tools have.
+    /// The flags that all of these tools have.
     pub fn flags(&self) -> Vec<Arg> {
+        let [topic, all_topics] = self.topics;
+        let timeout = format!("How long the tool may take for one request (default: {})", self.timeout_ms);
         let mut flags = vec![
             command_config(),
             values("group", "group", "A group; may be repeated where the action works on several"),
             switch("all-groups", "Instead of --group: all groups"),
             values(
-                "topic",
+                topic,
                 "topic[:0,1]",
                 "A topic, or partitions of it (with --reset-offsets, --delete-offsets)",
             ),
-            switch("all-topics", "All topics for which the group has offsets (with --reset-offsets)"),
+            switch(all_topics, "All topics for which the group has offsets (with --reset-offsets)"),
             switch("members", "With --describe: the members"),
             switch("offsets", "With --describe: offsets and lags (the default)"),
             Arg::new("state")
@@ -69,7 +76,7 @@ impl GroupsTool {
                     "With --describe: the state. With --list: the states too, or only groups of these states",
                 ),
             switch("verbose", "With --describe: more columns"),
-            value("timeout", "ms", "How long the tool may take for one request (default: 5000)"),
+            value("timeout", "ms", "").help(timeout),
             output(),
         ];
         flags.extend(reset::flags(self.scenarios));
@@ -81,11 +88,16 @@ impl GroupsTool {
     pub fn check(&self, matches: &ArgMatches, action: &str) -> Result<(), ToolError> {
         check_goes_with(matches, action, &[("all-groups", self.with_all_groups)])?;
         check_goes_with(matches, action, &FLAGS)?;
+        let [topic, all_topics] = self.topics;
+        check_goes_with(matches, action, &[(topic, &[RESET, DELETE_OFFSETS])])?;
+        check_goes_with(matches, action, &[(all_topics, self.with_all_topics)])?;
         for scenario in self.scenarios {
             check_goes_with(matches, action, &[(scenario, &[RESET])])?;
         }
         self.check_groups(matches, action)?;
         let refused = |why: &str| Err(ToolError::Usage(why.to_owned()));
+        excludes(matches, all_topics, &[topic])?;
+        let names_topics = is_given(matches, topic) || is_given(matches, all_topics);
         match action {
             "describe" => {
                 excludes(matches, "members", &["offsets", "state"])?;
@@ -94,14 +106,11 @@ impl GroupsTool {
                     return refused("--state takes no value with --describe");
                 }
             }
-            "delete-offsets" if !is_given(matches, "topic") => {
-                return refused("--delete-offsets needs --topic. Example: --topic orders");
+            DELETE_OFFSETS if !names_topics => {
+                return refused(&format!("--delete-offsets needs --{topic}. Example: --{topic} orders"));
             }
-            RESET => {
-                excludes(matches, "all-topics", &["topic"])?;
-                if !["all-topics", "topic", "from-file"].iter().any(|flag| is_given(matches, flag)) {
-                    return refused("--reset-offsets needs --all-topics, --topic or --from-file");
-                }
+            RESET if !names_topics && !is_given(matches, "from-file") => {
+                return refused(&format!("--reset-offsets needs --{all_topics}, --{topic} or --from-file"));
             }
             _ => {}
         }
@@ -116,7 +125,7 @@ impl GroupsTool {
             _ if is_of_several && groups == 0 && !matches.get_flag("all-groups") => Err(ToolError::Usage(
                 format!("--{action} needs --group or --all-groups. Example: --group billing"),
             )),
-            RESET | "delete-offsets" if !is_of_several && groups != 1 => {
+            RESET | DELETE_OFFSETS if !is_of_several && groups != 1 => {
                 Err(ToolError::Usage(format!("--{action} needs one --group. Example: --group billing")))
             }
             _ => Ok(()),
@@ -129,11 +138,11 @@ impl GroupsTool {
     /// As [`cluster_config`]; a timeout that is no number.
     pub fn cluster(&self, matches: &ArgMatches) -> Result<Cluster, ToolError> {
         let mut config = cluster_config(matches, &format!("barnabas-{}-groups", self.kind))?;
-        config.deadline = Duration::from_millis(number(matches, "timeout")?.unwrap_or(TIMEOUT_MS));
+        config.deadline = Duration::from_millis(number(matches, "timeout")?.unwrap_or(self.timeout_ms));
         Ok(Cluster::new(config))
     }
 
-    /// Prints the cluster's refusal as Kafka's tools print it. That is no failure to them.
+    /// Prints the cluster's refusal as Kafka's tools print it. To most of them that is no failure.
     ///
     /// # Errors
     /// `done`'s own, where it is no refusal.
@@ -144,7 +153,8 @@ impl GroupsTool {
             }
             done => return done,
         };
-        say(&format!("\nError: Executing {} group command failed due to {why}", self.kind))
+        say(&format!("\nError: Executing {} group command failed due to {why}", self.kind))?;
+        if self.fails_if_refused { Err(ToolError::Code(1)) } else { Ok(()) }
     }
 
     /// Prints which groups were deleted, and why the others were not.
@@ -171,7 +181,8 @@ impl GroupsTool {
         if deleted.is_empty() {
             return Ok(());
         }
-        say(&format!("\nThese {kind} groups were deleted successfully: {deleted}"))
+        let end = if kind == "streams" { "." } else { "" };
+        say(&format!("\nThese {kind} groups were deleted successfully: {deleted}{end}"))
     }
 }
 

@@ -26,6 +26,10 @@ const TOOL: GroupsTool = GroupsTool {
     kind: "consumer",
     with_all_groups: &["describe", "delete", "reset-offsets"],
     scenarios: reset::SCENARIOS,
+    topics: ["topic", "all-topics"],
+    with_all_topics: &["reset-offsets"],
+    timeout_ms: 5_000,
+    fails_if_refused: false,
 };
 const ACTIONS: [&str; 6] =
     ["list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex"];

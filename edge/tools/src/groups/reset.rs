@@ -91,6 +91,15 @@ pub fn read(matches: &ArgMatches, known: &[&'static str]) -> Result<Scenario, To
             return Err(ToolError::Usage(format!("--reset-offsets needs exactly one of {known}")));
         }
     };
+    let groups: Vec<&str> = texts(matches, "group").collect();
+    named(matches, flag, &groups)
+}
+
+/// The scenario of this flag; `groups` are those of `--from-file`.
+///
+/// # Errors
+/// Its value cannot be read.
+pub fn named(matches: &ArgMatches, flag: &str, groups: &[&str]) -> Result<Scenario, ToolError> {
     let word = || text(matches, flag).unwrap_or_default();
     let whole = || number::<i64>(matches, flag).map(Option::unwrap_or_default);
     match flag {
@@ -101,10 +110,7 @@ pub fn read(matches: &ArgMatches, known: &[&'static str]) -> Result<Scenario, To
         "to-earliest" => Ok(Scenario::Earliest),
         "to-latest" => Ok(Scenario::Latest),
         "to-current" => Ok(Scenario::Current),
-        _ => {
-            let groups: Vec<&str> = texts(matches, "group").collect();
-            csv::load(word(), &groups).map(Scenario::Planned)
-        }
+        _ => csv::load(word(), groups).map(Scenario::Planned),
     }
 }
 
@@ -124,7 +130,7 @@ pub fn is_executed(matches: &ArgMatches) -> Result<bool, ToolError> {
 ///
 /// # Errors
 /// A word that names none; the cluster's refusal.
-async fn partitions<'a>(
+pub async fn partitions<'a>(
     cluster: &mut Cluster,
     words: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<Partition>, ToolError> {
@@ -184,6 +190,20 @@ pub async fn plan(
     } else {
         partitions(cluster, texts(matches, "topic")).await?
     };
+    plan_of(cluster, group, scenario, current, partitions).await
+}
+
+/// The new offsets of these partitions, or those that a file plans for the group.
+///
+/// # Errors
+/// As [`plan`].
+pub async fn plan_of(
+    cluster: &mut Cluster,
+    group: &str,
+    scenario: &Scenario,
+    current: &Plan,
+    partitions: Vec<Partition>,
+) -> Result<Plan, ToolError> {
     check_there(cluster, &partitions).await?;
     let mut plan = Plan::new();
     match scenario {
@@ -282,16 +302,24 @@ async fn check_there(cluster: &mut Cluster, partitions: &[Partition]) -> Result<
 /// # Errors
 /// Standard output takes no more.
 pub fn print(matches: &ArgMatches, plans: &Plans) -> Result<(), ToolError> {
+    print_with(matches, plans, [15, 15, 10, 0])
+}
+
+/// [`print`] with these columns at the least.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_with(matches: &ArgMatches, plans: &Plans, widths: [usize; 4]) -> Result<(), ToolError> {
     if is_given(matches, "export") {
         csv::export(plans).iter().try_for_each(|line| say(line))?;
         // Kafka's tool ends its lines, and the last one once more.
         return say("");
     }
     let mut table = Table::new(Layout::Blanks)
-        .text("GROUP", 15)
-        .text("TOPIC", 15)
-        .number("PARTITION", 10)
-        .number("NEW-OFFSET", 0);
+        .text("GROUP", widths[0])
+        .text("TOPIC", widths[1])
+        .number("PARTITION", widths[2])
+        .number("NEW-OFFSET", widths[3]);
     for (group, plan) in plans {
         for ((topic, partition), offset) in plan {
             table.row([group.clone(), topic.clone(), partition.to_string(), offset.to_string()]);

@@ -26,6 +26,10 @@ const TOOL: GroupsTool = GroupsTool {
     kind: "share",
     with_all_groups: &["describe", "delete"],
     scenarios: &["to-offset", "to-datetime", "to-earliest", "to-latest", "to-current", "from-file"],
+    topics: ["topic", "all-topics"],
+    with_all_topics: &["reset-offsets"],
+    timeout_ms: 5_000,
+    fails_if_refused: false,
 };
 const ACTIONS: [&str; 5] = ["list", "describe", "delete", "reset-offsets", "delete-offsets"];
 const STATES: [&str; 3] = ["Stable", "Dead", "Empty"];

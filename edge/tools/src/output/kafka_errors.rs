@@ -112,6 +112,20 @@ pub fn of(error: &ClientError) -> String {
     }
 }
 
+/// The class of Java's exception and its message, as callbacks of Kafka's clients get them.
+pub fn class_and_message(error: &ClientError) -> (String, String) {
+    match error {
+        ClientError::Refused { code, message: told, .. } => {
+            (format!("{PACKAGE}{}", class(*code)), message(*code, Some(told)))
+        }
+        ClientError::TimedOut { .. } => (format!("{PACKAGE}TimeoutException"), error.to_string()),
+        ClientError::Unreachable { .. } | ClientError::Lost { .. } => {
+            (format!("{PACKAGE}NetworkException"), error.to_string())
+        }
+        _ => ("org.apache.kafka.common.KafkaException".to_owned(), error.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! Kafka's flags of the tools of `src/groups`.
 
 use super::Here::{But, Yes};
-use super::OfKafka;
+use super::{OfKafka, STDERR};
 
 pub(super) const TABLES: &[OfKafka] = &[
     OfKafka {
@@ -84,5 +84,62 @@ pub(super) const TABLES: &[OfKafka] = &[
             ("timeout", Yes),
         ],
         notes: "Exit codes as with `consumer-groups`.",
+    },
+    OfKafka {
+        tool: "streams-groups",
+        flags: &[
+            ("bootstrap-server", Yes),
+            ("group", Yes),
+            ("input-topic", Yes),
+            ("all-input-topics", Yes),
+            ("list", Yes),
+            ("describe", Yes),
+            ("all-groups", Yes),
+            ("delete", Yes),
+            ("delete-offsets", Yes),
+            ("timeout", Yes),
+            ("command-config", Yes),
+            ("state", Yes),
+            ("members", Yes),
+            ("offsets", Yes),
+            ("reset-offsets", Yes),
+            ("to-offset", Yes),
+            ("from-file", Yes),
+            ("to-datetime", Yes),
+            ("by-duration", Yes),
+            ("to-earliest", Yes),
+            ("to-latest", Yes),
+            ("to-current", Yes),
+            ("shift-by", Yes),
+            ("delete-internal-topic", Yes),
+            ("delete-all-internal-topics", Yes),
+            ("verbose", Yes),
+            ("dry-run", Yes),
+            ("execute", Yes),
+            ("export", Yes),
+        ],
+        notes: "Rows are in the order of names and numbers. Exit code 1 after a refusal of the cluster, as in Kafka.",
+    },
+    OfKafka {
+        tool: "streams-application-reset",
+        flags: &[
+            ("application-id", Yes),
+            ("bootstrap-server", Yes),
+            ("input-topics", Yes),
+            ("intermediate-topics", But("deprecated, with Kafka's warning on standard output")),
+            ("internal-topics", Yes),
+            ("to-offset", Yes),
+            ("to-datetime", Yes),
+            ("by-duration", Yes),
+            ("to-earliest", Yes),
+            ("to-latest", Yes),
+            ("from-file", Yes),
+            ("shift-by", Yes),
+            ("config-file", But(STDERR)),
+            ("command-config", Yes),
+            ("force", Yes),
+            ("dry-run", Yes),
+        ],
+        notes: "Topics are in the order of their names. An error is the first line of Kafka's, without a stack trace. The members of an active group are named by their ids alone.",
     },
 ];

@@ -77,4 +77,28 @@ pub(super) const TABLES: &[OfKafka] = &[
         notes: "What keeps a partition from being written is reported on standard error. Records that were given up are counted, and the exit code is then 1; Kafka's tool prints each \
                 error and ends with 0.",
     },
+    OfKafka {
+        tool: "share-consumer-perf-test",
+        flags: &[
+            ("bootstrap-server", Yes),
+            ("topic", Yes),
+            ("group", Yes),
+            ("fetch-size", Yes),
+            ("command-property", Yes),
+            ("socket-buffer-size", But("without effect: the system sizes the buffer")),
+            ("consumer.config", Yes),
+            ("command-config", Yes),
+            ("print-metrics", But("this client's own counters, under Kafka's names")),
+            ("show-detailed-stats", Yes),
+            ("timeout", Yes),
+            ("messages", Yes),
+            ("num-records", Yes),
+            ("reporting-interval", Yes),
+            ("date-format", But("the commonest letters of Java's patterns; times are UTC")),
+            ("hide-header", Yes),
+            ("threads", But("members with connections of their own, on one thread")),
+            ("show-consumer-stats", Yes),
+        ],
+        notes: "A member asks the leaders of its partitions one after the other.",
+    },
 ];

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// One look for records, after which the clock is looked at: as long as the tool of Kafka polls.
 const LOOK: Duration = Duration::from_millis(100);
 const TOOL: &str = "consumer-perf-test";
-const MB: f64 = 1024.0 * 1024.0;
+pub(super) const MB: f64 = 1024.0 * 1024.0;
 pub fn flags() -> Vec<Arg> {
     vec![
         connection::bootstrap_server().required(true),
@@ -217,7 +217,11 @@ impl Count {
 }
 
 /// The flag under its new name or, with Kafka's warning on standard output, under its old one.
-fn old_name(matches: &ArgMatches, new: &'static str, old: &'static str) -> Result<&'static str, ToolError> {
+pub(super) fn old_name(
+    matches: &ArgMatches,
+    new: &'static str,
+    old: &'static str,
+) -> Result<&'static str, ToolError> {
     excludes(matches, new, &[old])?;
     if !is_given(matches, old) {
         return Ok(new);

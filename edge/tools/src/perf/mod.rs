@@ -6,6 +6,7 @@
 //! | `load` | one producer's thread: what is sent when |
 //! | `report` | what was sent and how long it took, in the lines of Kafka's tool |
 //! | `consumer` | `consumer-perf-test` |
+//! | `share_consumer` | `share-consumer-perf-test` |
 //! | `e2e` | `e2e-latency` |
 //! | `doctor` | `doctor` |
 //! | `hotspots` | `hotspots` |
@@ -21,6 +22,7 @@ pub mod java;
 mod load;
 pub mod producer;
 mod report;
+pub mod share_consumer;
 
 use barnabas_client::Counters;
 use std::time::Duration;

@@ -1,16 +1,14 @@
 //! Resets and deletes committed offsets, and deletes groups.
 
 use super::super::actions::deletion;
-use super::super::description::{Partition, describe};
+use super::super::description::describe;
 use super::super::listing::{Kind, is_missing, list};
-use super::super::offsets::delete as delete_committed;
+use super::super::offset_deletion::delete_partitions;
 use super::super::reset::{self, Plan, Plans, Scenario};
 use super::{TOOL, meant};
 use crate::command_line::args::{text, texts};
 use crate::output::kafka_errors::{message, thrown};
-use crate::output::table::{Layout, MISSING, Table};
 use crate::{ToolError, say};
-use barnabas_base::ErrorCode;
 use barnabas_client::{ClientError, Cluster};
 use clap::ArgMatches;
 use std::collections::BTreeMap;
@@ -40,48 +38,7 @@ pub async fn delete_offsets(cluster: &mut Cluster, matches: &ArgMatches) -> Resu
             Err(error) => return Err(error.into()),
         }
     }
-    let deleted = delete_committed(cluster, group, &partitions).await;
-    let (top, codes) = match deleted {
-        Ok(codes) => (codes.values().copied().find(|code| code.is_error()), codes),
-        Err(ClientError::Refused { code, .. }) => {
-            (Some(code), partitions.iter().map(|partition| (partition.clone(), code)).collect())
-        }
-        Err(error) => return Err(error.into()),
-    };
-    outcome.extend(
-        codes.into_iter().map(|(partition, code)| (partition, code.is_error().then(|| thrown(code, None)))),
-    );
-    say(&match top {
-        None => format!("Request succeeded for deleting offsets from group {group}."),
-        Some(code) => format!("\nError: {}", summary(code)),
-    })?;
-    say("")?;
-    outcome_table(&outcome).print(matches)
-}
-
-fn summary(code: ErrorCode) -> String {
-    match code {
-        ErrorCode::InvalidGroupId
-        | ErrorCode::GroupIdNotFound
-        | ErrorCode::GroupAuthorizationFailed
-        | ErrorCode::NonEmptyGroup => message(code, None),
-        ErrorCode::GroupSubscribedToTopic
-        | ErrorCode::TopicAuthorizationFailed
-        | ErrorCode::UnknownTopicOrPartition => {
-            "Encountered some partition-level error, see the follow-up details.".to_owned()
-        }
-        other => format!("Encountered some unknown error: {}", other.name()),
-    }
-}
-
-fn outcome_table(outcome: &BTreeMap<Partition, Option<String>>) -> Table {
-    let mut table = Table::new(Layout::Blanks).text("TOPIC", 15).number("PARTITION", 10).text("STATUS", 15);
-    for ((topic, partition), failure) in outcome {
-        let partition = if *partition < 0 { MISSING.to_owned() } else { partition.to_string() };
-        let status = failure.as_ref().map_or_else(|| "Successful".to_owned(), |why| format!("Error: {why}"));
-        table.row([topic.clone(), partition, status]);
-    }
-    table
+    delete_partitions(cluster, matches, group, &partitions, outcome).await
 }
 
 pub async fn reset(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {

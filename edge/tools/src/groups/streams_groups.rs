@@ -1,0 +1,116 @@
+//! `streams-groups`, as Kafka's `kafka-streams-groups`: lists and describes the groups of Kafka Streams (KIP-1071),
+//! resets and deletes their committed offsets, deletes them and their internal topics.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `streams_groups/topology.rs` | a group as its coordinator describes it, and which topics are its own |
+//! | `streams_groups/describe.rs` | what is shown of a group |
+//! | `streams_groups/change.rs` | resets and deletions |
+//!
+//! Source: Kafka 4.3 `StreamsGroupCommand`, `StreamsGroupCommandOptions`.
+
+mod change;
+mod describe;
+mod topology;
+
+pub use topology::is_internal_name;
+
+use super::actions::{GroupsTool, named_groups, wanted_states};
+use super::listing::{Kind, Listed, list};
+use super::reset;
+use crate::command_line::args::{exactly_one, is_given, switch, values};
+use crate::command_line::connection::bootstrap_server;
+use crate::output::table::{Layout, Table, is_json};
+use crate::{ToolError, block_on, say};
+use barnabas_client::{ClientError, Cluster};
+use clap::{Arg, ArgMatches};
+
+const TOOL: GroupsTool = GroupsTool {
+    kind: "streams",
+    with_all_groups: &["describe", "delete", "reset-offsets"],
+    scenarios: reset::SCENARIOS,
+    topics: ["input-topic", "all-input-topics"],
+    with_all_topics: &["reset-offsets", "delete-offsets"],
+    timeout_ms: 30_000,
+    fails_if_refused: true,
+};
+const ACTIONS: [&str; 5] = ["list", "describe", "delete", "reset-offsets", "delete-offsets"];
+const STATES: [&str; 6] = ["Stable", "Dead", "Empty", "Assigning", "Reconciling", "NotReady"];
+const INTERNAL: &str = "delete-internal-topic";
+const ALL_INTERNAL: &str = "delete-all-internal-topics";
+
+pub fn flags() -> Vec<Arg> {
+    let mut flags = vec![
+        bootstrap_server().required(true),
+        switch("list", "List all streams groups"),
+        switch("describe", "Show a group's lags, its members or its state"),
+        switch("delete", "Delete groups without members, and their committed offsets"),
+        switch("delete-offsets", "Delete a group's committed offsets of input topics"),
+        values(INTERNAL, "topic", "With --reset-offsets --execute: delete this internal topic"),
+        switch(
+            ALL_INTERNAL,
+            "With --delete, or with --reset-offsets --execute: delete all internal topics of the group",
+        ),
+    ];
+    flags.extend(TOOL.flags());
+    flags
+}
+
+pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
+    let action = exactly_one(matches, &ACTIONS)?;
+    check(matches, action)?;
+    let mut cluster = TOOL.cluster(matches)?;
+    TOOL.print_refusal(block_on(async {
+        match action {
+            "list" => list_groups(&mut cluster, matches).await,
+            "describe" => describe::describe(&mut cluster, matches).await,
+            "delete" => change::delete(&mut cluster, matches).await,
+            "delete-offsets" => change::delete_offsets(&mut cluster, matches).await,
+            _ => change::reset(&mut cluster, matches).await,
+        }
+    }))
+}
+
+fn check(matches: &ArgMatches, action: &str) -> Result<(), ToolError> {
+    TOOL.check(matches, action)?;
+    let refused = |why: &str| Err(ToolError::Usage(why.to_owned()));
+    let is_executed = is_given(matches, "execute");
+    match action {
+        "reset-offsets" if !is_executed && !is_given(matches, "dry-run") => {
+            refused("--reset-offsets needs --execute or --dry-run")
+        }
+        "reset-offsets" if is_executed => Ok(()),
+        _ if is_given(matches, INTERNAL) => {
+            refused("--delete-internal-topic goes with --reset-offsets --execute")
+        }
+        _ if action != "delete" && is_given(matches, ALL_INTERNAL) => {
+            refused("--delete-all-internal-topics goes with --delete, and with --reset-offsets --execute")
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn all(cluster: &mut Cluster, states: &[&str]) -> Result<Vec<Listed>, ClientError> {
+    list(cluster, states, &[Kind::Streams]).await
+}
+
+/// The groups that are meant.
+async fn meant(cluster: &mut Cluster, matches: &ArgMatches) -> Result<Vec<String>, ClientError> {
+    if matches.get_flag("all-groups") {
+        return Ok(all(cluster, &[]).await?.into_iter().map(|row| row.group).collect());
+    }
+    Ok(named_groups(matches))
+}
+
+async fn list_groups(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
+    let groups = all(cluster, &wanted_states(matches, &STATES)?).await?;
+    if !is_given(matches, "state") && !is_json(matches) {
+        return groups.iter().try_for_each(|row| say(&row.group));
+    }
+    let mut table = Table::new(Layout::Blanks).text("GROUP", 15).text("STATE", 0);
+    groups.into_iter().for_each(|row| table.row([row.group, row.state]));
+    table.print(matches)
+}
+
+#[cfg(test)]
+mod tests;

@@ -28,13 +28,15 @@ use access::{acls, delegation_tokens};
 use asking::{topic_lookup, waiting};
 use clap::{Arg, ArgMatches, Command};
 use cluster::{
-    broker_api_versions, client_metrics, cluster_tool, configs, features, leader_election, log_dirs,
+    broker_api_versions, client_metrics, cluster_tool, configs, features, jmx, leader_election, log_dirs,
     metadata_quorum, topics,
 };
 use command_line::install_links;
 use console::verifiable;
 use groups::{application_reset, consumer_groups, groups_tool, share_groups, streams_groups};
-use partitions::{delete_records, dump_log, get_offsets, reassign_partitions, transactions};
+use partitions::{
+    delete_records, dump_log, get_offsets, reassign_partitions, replica_verification, transactions,
+};
 use perf::{doctor, hotspots};
 use std::io::Write;
 use std::process::ExitCode;
@@ -177,6 +179,12 @@ pub const TOOLS: &[Tool] = &[
         run: install_links::run,
     },
     Tool {
+        name: "jmx",
+        about: "Say where the figures are that Kafka's nodes have in JMX",
+        flags: jmx::flags,
+        run: jmx::run,
+    },
+    Tool {
         name: "leader-election",
         about: "Elect preferred leaders, or leaders that are not in sync, which can lose records",
         flags: leader_election::flags,
@@ -205,6 +213,12 @@ pub const TOOLS: &[Tool] = &[
         about: "Move replicas between brokers and log directories",
         flags: reassign_partitions::flags,
         run: reassign_partitions::run,
+    },
+    Tool {
+        name: "replica-verification",
+        about: "Compare the replicas of topics, batch by batch",
+        flags: replica_verification::flags,
+        run: replica_verification::run,
     },
     Tool {
         name: "share-consumer-perf-test",

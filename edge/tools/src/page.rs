@@ -58,6 +58,7 @@ const OF_APACHE: &[&str] = &[
     "features",
     "get-offsets",
     "groups",
+    "jmx",
     "leader-election",
     "log-dirs",
     "metadata-quorum",
@@ -73,6 +74,7 @@ const OF_APACHE: &[&str] = &[
     "transactions",
     "verifiable-consumer",
     "verifiable-producer",
+    "verifiable-share-consumer",
 ];
 
 const TAIL: &str = "\
@@ -83,7 +85,7 @@ const TAIL: &str = "\
 
 ## Tools that are not here
 
-Apache Kafka's own serve: {missing}. `kafka-jmx` has nothing to ask: there is no JMX.
+Apache Kafka's own serve: {missing}.
 ";
 
 struct OfKafka {

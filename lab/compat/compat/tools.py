@@ -31,7 +31,7 @@ CLASSES = {
     "features": PACKAGE + "FeatureCommand", "cluster": PACKAGE + "ClusterTool", "leader-election": PACKAGE + "LeaderElectionCommand",
     "verifiable-producer": PACKAGE + "VerifiableProducer", "verifiable-consumer": PACKAGE + "VerifiableConsumer",
     "transactions": PACKAGE + "TransactionsCommand", "reassign-partitions": PACKAGE + "reassign.ReassignPartitionsCommand",
-    "console-share-consumer": PACKAGE + "consumer.ConsoleShareConsumer", "streams-application-reset": PACKAGE + "StreamsResetter", "share-consumer-perf-test": PACKAGE + "ShareConsumerPerformance",
+    "console-share-consumer": PACKAGE + "consumer.ConsoleShareConsumer", "replica-verification": PACKAGE + "ReplicaVerificationTool", "streams-application-reset": PACKAGE + "StreamsResetter", "share-consumer-perf-test": PACKAGE + "ShareConsumerPerformance",
     "client-metrics": PACKAGE + "ClientMetricsCommand", "dump-log": PACKAGE + "DumpLogSegments",
 }
 
@@ -58,10 +58,10 @@ class Shell:
             raise Failure(f"kafka-{name} {' '.join(words)[:80]}: exit {done}: {said.strip()[-220:]}")
         return said
 
-    def ask(self, name, *words, given=None, timeout=60, connect=True):
-        """The exit code, and what the tool printed on both outputs."""
+    def ask(self, name, *words, given=None, timeout=60, connect=True, seconds=0):
+        """The exit code, and what the tool printed on both outputs. With `seconds` it is asked to end after so many."""
         settings = fetch.HERE / "maven/log4j2.properties"
-        command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Duser.timezone=UTC", f"-Dlog4j2.configurationFile={settings}",
+        command = [*stopped_after(seconds), "java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Duser.timezone=UTC", f"-Dlog4j2.configurationFile={settings}",
                    "-cp", self.classpath, CLASSES[name], *(self.bootstrap if connect else []), *words]
         try:
             done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=timeout, errors="replace")
@@ -77,6 +77,11 @@ class Shell:
     def topic(self, name, partitions=1, **config):
         self.judge.call("create_topic", name=name, partitions=partitions, config={key.replace("_", "."): value for key, value in config.items()})
         return name
+
+
+def stopped_after(seconds):
+    """What stands before a command that is ended by SIGTERM after so many seconds; coreutils' exit code is then 124."""
+    return ["timeout", "-s", "TERM", str(seconds)] if seconds else []
 
 
 def has(said, *patterns):

@@ -101,7 +101,7 @@ class Peer:
     def ask(self, shell, question, place=None):
         words = [self.files.get(word, word) if place is not None else word for word in question.words]
         try:
-            code, said = shell.ask(question.tool, *words, timeout=120)
+            code, said = shell.ask(question.tool, *(word.replace("{node}", self.server.address) for word in words), timeout=120, connect="{node}" not in words, seconds=question.seconds)
         except Failure as failure:
             code, said = -1, str(failure)
         for name, path in self.files.items() if place is not None else ():

@@ -20,6 +20,7 @@ WORDS = (
     # Who got which of a share group's partitions, or of the tasks of a streams group, goes by the members' ids, which are random.
     (re.compile(r"\bjobs:[\d,]+"), "jobs:<some>"),
     (re.compile(r"StreamThread-\d+"), "StreamThread"),
+    (re.compile(r"^20\d\d-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"), "<then>"),
     # Figures of the load tools: moments, what goes by the clock, and the milliseconds at the end.
     (re.compile(r"\b20\d\d-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}\b"), "<then>"),
     (re.compile(r"^(.*<then>, <then>, .*), \d+$"), r"\1, <ms>"),

@@ -24,6 +24,8 @@ class Question:
     quick: bool = False
     # Sets the scene for the questions after it: asked with Apache's tools where Barnabas has none that answers word for word.
     setup: bool = False
+    # A tool that works until it is stopped: asked for so many seconds.
+    seconds: int = 0
 
     @property
     def name(self):
@@ -213,4 +215,7 @@ def alone():
                     f"{seek} --intermediate-topics between,not-there --shift-by -2 --dry-run", f"{seek},missing --to-datetime 2099-01-01T00:00:00.000 --dry-run", f"{seek} --by-duration P1D --dry-run",
                     f"{seek} --to-offset 3")), _asked("consumer-groups", "--describe --group app"), _asked("streams-application-reset", f"{seek} --shift-by 1"),
                 _asked("consumer-groups", "--describe --group app")])
+    # One line as it begins, and one report: it is asked for less than two of its intervals.
+    out.append([*_written("replicated", partitions=2), Question("replica-verification", ("--broker-list", "{node}", "--topics-include", "replicated", "--time", "-2", "--report-interval-ms", "9000"),
+                                                                seconds=16)])
     return out

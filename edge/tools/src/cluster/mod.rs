@@ -5,6 +5,7 @@ pub mod client_metrics;
 pub mod cluster_tool;
 pub mod configs;
 pub mod features;
+pub mod jmx;
 pub mod leader_election;
 pub mod log_dirs;
 pub mod metadata_quorum;

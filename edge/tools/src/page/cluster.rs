@@ -84,6 +84,22 @@ pub(super) const TABLES: &[OfKafka] = &[
         notes: "Actions: `describe`, `upgrade`, `downgrade`, `disable`, `version-mapping`, `feature-dependencies`.",
     },
     OfKafka {
+        tool: "jmx",
+        flags: &[
+            ("object-name", But("the answer names the figures on the metrics page")),
+            ("attributes", Yes),
+            ("reporting-interval", Yes),
+            ("one-time", Yes),
+            ("date-format", Yes),
+            ("jmx-url", Yes),
+            ("report-format", Yes),
+            ("jmx-auth-prop", Yes),
+            ("jmx-ssl-enable", Yes),
+            ("wait", Yes),
+        ],
+        notes: "A node has no JMX. The tool takes Kafka's flags, says where the figures are, and ends with exit code 1.",
+    },
+    OfKafka {
         tool: "leader-election",
         flags: &[
             ("bootstrap-server", Yes),

@@ -28,7 +28,8 @@ pub(super) const TABLES: &[OfKafka] = &[
             ("key-decoder-class", No("no class of Java is run")),
             ("value-decoder-class", No("no class of Java is run")),
         ],
-        notes: "Batches of message formats 0 and 1 are refused by name. The journal is not shown yet.",
+        notes: "Batches of message formats 0 and 1 are refused by name. A batch may inflate to 1 GiB. Ours: `barnabas-journal-NN`, a file of the journal, is shown by rounds and entries, with \
+                `--deep-iteration` and the decoders by batches and records.",
     },
     OfKafka {
         tool: "get-offsets",
@@ -67,6 +68,18 @@ pub(super) const TABLES: &[OfKafka] = &[
         ],
         notes: "As with Kafka's tool, `--cancel` passes over reassignments that only add replicas; it names them on standard error. The current log directories of replicas are printed as `any`; Kafka's tool prints their paths. \
                 A broker that is offline keeps its throttles, with a warning; Kafka's tool times out.",
+    },
+    OfKafka {
+        tool: "replica-verification",
+        flags: &[
+            ("broker-list", Yes),
+            ("fetch-size", Yes),
+            ("max-wait-ms", Yes),
+            ("topics-include", Yes),
+            ("time", Yes),
+            ("report-interval-ms", Yes),
+        ],
+        notes: "Brokers are asked one after the other. A replica that does not answer, or answers with an error, is reported on standard error once for each reason. Times are UTC.",
     },
     OfKafka {
         tool: "transactions",

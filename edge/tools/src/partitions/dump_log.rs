@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `dump_log/segment.rs` | batches and records of a segment or a snapshot |
 //! | `dump_log/decoder.rs` | keys and values, as text or by their type |
+//! | `dump_log/journal.rs` | rounds and entries of a journal's file |
 //! | `dump_log/indexes.rs` | the files beside a segment |
 //! | `dump_log/json.rs` | bytes to JSON by a schema |
 //! | `dump_log/schema.rs`, `dump_log/schemas.rs` | the schemas, and their list |
@@ -16,6 +17,7 @@
 
 mod decoder;
 mod indexes;
+mod journal;
 mod json;
 mod schema;
 mod schemas;
@@ -51,7 +53,7 @@ pub fn flags() -> Vec<Arg> {
         value(
             "files",
             "file1,file2",
-            "The files: .log, .checkpoint, .index, .timeindex, .txnindex, .snapshot",
+            "The files: .log, .checkpoint, .index, .timeindex, .txnindex, .snapshot, barnabas-journal-00 …",
         )
         .required(true),
         switch("print-data-log", "Show keys and values as text"),
@@ -104,6 +106,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
             "timeindex" => indexes::times(path, &shown)?,
             "txnindex" => indexes::transactions(path)?,
             "snapshot" => indexes::producers(path)?,
+            _ if journal::is_journal(path) => journal::dump(path, &shown)?,
             _ => {
                 tell(&format!("Ignoring unknown file {name}"));
                 Vec::new()

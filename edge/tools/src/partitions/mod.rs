@@ -4,4 +4,5 @@ pub mod delete_records;
 pub mod dump_log;
 pub mod get_offsets;
 pub mod reassign_partitions;
+pub mod replica_verification;
 pub mod transactions;

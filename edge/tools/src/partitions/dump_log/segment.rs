@@ -15,6 +15,9 @@ const OVERHEAD_BYTES: usize = 12;
 const MAGIC_AT: usize = 16;
 /// A batch of more than this is damage. Kafka's `message.max.bytes` ends below it.
 const BATCH_BYTES_MAX: usize = 1 << 30;
+/// What a batch may inflate to: as much as the console consumer takes (`max.decompressed.batch.bytes`). Kafka's tool
+/// inflates record by record and has no such limit.
+const INFLATED_BYTES_MAX: usize = 1 << 30;
 /// The least that Kafka takes for a length: a record of message format 0 without key and value.
 const RECORD_OVERHEAD_MIN: i32 = 14;
 const INDENT: &str = "|";
@@ -29,16 +32,12 @@ pub fn dump(path: &Path, shown: &Shown) -> Result<Vec<String>, ToolError> {
         if !shown.records {
             continue;
         }
-        let records = batch.records().map_err(|error| failed(path, error))?;
-        for (index, record) in records.iter().enumerate() {
-            let record = record.map_err(|error| failed(path, error))?;
-            let offset = record.offset.get();
+        print_records(path, &batch, shown, |offset| {
             if offset != last + 1 {
                 gaps.push(format!("  {last} is followed by {offset}"));
             }
             last = offset;
-            say(&record_line(batch.header(), &record, index as i32, shown))?;
-        }
+        })?;
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if batches.left > 0 && shown.bytes_max == u64::MAX {
@@ -48,6 +47,25 @@ pub fn dump(path: &Path, shown: &Shown) -> Result<Vec<String>, ToolError> {
         gaps.insert(0, format!("Non-consecutive offsets in {}", path.display()));
     }
     Ok(gaps)
+}
+
+/// Prints the records of a batch; `note` is called with the offset of each.
+///
+/// # Errors
+/// They cannot be read, or inflate to more than [`INFLATED_BYTES_MAX`].
+pub fn print_records(
+    path: &Path,
+    batch: &Batch,
+    shown: &Shown,
+    mut note: impl FnMut(i64),
+) -> Result<(), ToolError> {
+    let records = batch.records_up_to(INFLATED_BYTES_MAX).map_err(|error| failed(path, error))?;
+    for (index, record) in records.iter().enumerate() {
+        let record = record.map_err(|error| failed(path, error))?;
+        note(record.offset.get());
+        say(&record_line(batch.header(), &record, index as i32, shown))?;
+    }
+    Ok(())
 }
 
 fn headline(path: &Path) -> Result<String, ToolError> {
@@ -141,7 +159,7 @@ fn time_name(header: &BatchHeader) -> &'static str {
     }
 }
 
-fn batch_line(header: &BatchHeader, position: u64, is_valid: bool) -> String {
+pub fn batch_line(header: &BatchHeader, position: u64, is_valid: bool) -> String {
     let attributes = header.attributes;
     let horizon = if attributes.has_delete_horizon() {
         format!("OptionalLong[{}]", header.base_timestamp.0)

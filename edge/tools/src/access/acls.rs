@@ -17,10 +17,13 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
-use crate::command_line::args::{exactly_one, excludes, is_given, switch, text, texts, value, values};
+use crate::command_line::args::{
+    check_goes_with, exactly_one, excludes, is_given, switch, text, texts, value, values,
+};
 use crate::command_line::connection::{
     bootstrap_controller, bootstrap_server, cluster_config, command_config,
 };
+use crate::output::table::{Layout, Table, is_json, output};
 use crate::waiting::telling;
 use crate::{ToolError, block_on, say};
 use barnabas_client::{ClientError, Cluster, ClusterConfig};
@@ -71,6 +74,7 @@ pub fn flags() -> Vec<Arg> {
         switch("consumer", "What a consumer needs on --topic and --group"),
         switch("idempotent", "With --producer: IdempotentWrite on the cluster too"),
         switch("force", "Remove without asking"),
+        output(),
     ];
     flags.extend(own_flags());
     flags
@@ -118,6 +122,7 @@ fn check_together(matches: &ArgMatches, action: &str) -> Result<(), ToolError> {
     let roles = ["producer", "consumer"];
     let who = ["allow-host", "allow-principal", "deny-host", "deny-principal"];
     excludes(matches, "list", &[&roles[..], &who[..]].concat())?;
+    check_goes_with(matches, action, &[("output", &["list"])])?;
     for role in roles {
         excludes(matches, role, &["operation", "deny-principal", "deny-host"])?;
     }
@@ -152,6 +157,11 @@ fn list(matches: &ArgMatches, config: ClusterConfig, cluster: &mut Cluster) -> R
     principals.iter().try_for_each(|principal| entries::check_principal(principal))?;
     let listed =
         block_on(async { Ok(telling(TOOL, config, requests::described(cluster, &patterns)).await?) })?;
+    if is_json(matches) {
+        let is_meant =
+            |entry: &Entry| principals.is_empty() || principals.contains(&entry.principal.as_str());
+        return table(&listed, is_meant).print(matches);
+    }
     if principals.is_empty() {
         return show(&listed);
     }
@@ -165,6 +175,30 @@ fn list(matches: &ArgMatches, config: ClusterConfig, cluster: &mut Cluster) -> R
         show(&listed.iter().filter_map(of_principal).collect())?;
     }
     Ok(())
+}
+
+/// A row for each ACL, for `--output json`.
+fn table(listed: &Listed, is_meant: impl Fn(&Entry) -> bool) -> Table {
+    let headings =
+        ["ResourceType", "Name", "PatternType", "Principal", "Host", "Operation", "PermissionType"];
+    let empty = Table::new(Layout::Blanks);
+    let mut table = headings.into_iter().fold(empty, |table, heading| table.text(heading, 0));
+    for (pattern, entries) in listed {
+        for entry in entries.iter().filter(|entry| is_meant(entry)) {
+            let [kind, pattern_type] = pattern.type_names();
+            let [operation, permission] = entry.names();
+            table.row([
+                kind,
+                &pattern.name,
+                pattern_type,
+                &entry.principal,
+                &entry.host,
+                operation,
+                permission,
+            ]);
+        }
+    }
+    table
 }
 
 fn show(listed: &Listed) -> Result<(), ToolError> {

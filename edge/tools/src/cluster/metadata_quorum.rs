@@ -17,6 +17,7 @@ use crate::command_line::args::{
 use crate::command_line::connection::{
     bootstrap_controller, bootstrap_server, cluster_config, cluster_config_without_file, command_config,
 };
+use crate::output::table::{is_json, output};
 use crate::waiting::telling;
 use crate::{ToolError, block_on, say};
 use barnabas_base::{ErrorCode, Uuid};
@@ -32,7 +33,8 @@ const ADD: &str = "add-controller";
 const REMOVE: &str = "remove-controller";
 const ACTIONS: &str = "describe|add-controller|remove-controller";
 /// Which actions a flag belongs to.
-const FLAGS: [GoesWith<'_>; 6] = [
+const FLAGS: [GoesWith<'_>; 7] = [
+    ("output", &[DESCRIBE]),
     ("status", &[DESCRIBE]),
     ("replication", &[DESCRIBE]),
     ("human-readable", &[DESCRIBE]),
@@ -57,6 +59,7 @@ pub fn flags() -> Vec<Arg> {
         value("controller-id", "id", "With remove-controller: the voter").short('i'),
         value("controller-directory-id", "id", "With remove-controller: the id of its metadata directory").short('d'),
         switch("dry-run", "With add-controller, remove-controller: say what would be done, and do nothing"),
+        output(),
     ]
 }
 
@@ -80,8 +83,8 @@ fn describe(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError
     excludes(matches, "status", &["replication", "human-readable"])?;
     let is_for_people = matches.get_flag("human-readable");
     match (matches.get_flag("status"), matches.get_flag("replication")) {
-        (true, _) => block_on(describe::status(cluster)),
-        (_, true) => block_on(describe::replication(cluster, is_for_people)),
+        (true, _) => block_on(describe::status(cluster, is_json(matches))),
+        (_, true) => block_on(describe::replication(cluster, is_for_people, is_json(matches))),
         _ => Err(ToolError::Usage("describe takes exactly one of --status and --replication".to_owned())),
     }
 }

@@ -15,6 +15,7 @@ use crate::command_line::args::{
     GoesWith, check_goes_with, exactly_one, excludes, is_given, number, pairs, switch, text, texts, value,
 };
 use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};
+use crate::output::table::{is_json, output};
 use crate::waiting::telling;
 use crate::{ToolError, block_on, say, tell};
 use barnabas_base::{ErrorCode, TopicId};
@@ -26,7 +27,8 @@ use regex::Regex;
 const ACTIONS: [&str; 5] = ["create", "list", "describe", "alter", "delete"];
 const OVERRIDES: &str = "topics-with-overrides";
 /// Which actions a flag goes with.
-const FLAGS: [GoesWith<'_>; 14] = [
+const FLAGS: [GoesWith<'_>; 15] = [
+    ("output", &["list", "describe"]),
     ("topic-id", &["describe"]),
     ("partitions", &["create", "alter"]),
     ("replication-factor", &["create"]),
@@ -76,6 +78,7 @@ pub fn flags() -> Vec<Arg> {
             "n",
             "With --describe: partitions in one answer (default: 2000)",
         ),
+        output(),
     ];
     flags.extend(row::REPORTS.iter().map(|report| switch(report.flag, report.help)));
     flags
@@ -221,7 +224,11 @@ fn missing(topic: &str) -> ToolError {
 }
 
 async fn list(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
-    meant(cluster, matches).await?.iter().try_for_each(|name| say(name))
+    let names = meant(cluster, matches).await?;
+    if is_json(matches) {
+        return say(&serde_json::Value::from(names).to_string());
+    }
+    names.iter().try_for_each(|name| say(name))
 }
 
 async fn describe(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
@@ -232,6 +239,7 @@ async fn describe(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), Too
             .unwrap_or(describe::PARTITIONS_PER_ANSWER),
         // A topic that goes while it is described was there.
         may_be_gone: text(matches, "topic").is_none() || matches.get_flag("if-exists"),
+        is_json: is_json(matches),
     };
     let names = match text(matches, "topic-id") {
         Some(id) => with_id(cluster, id, matches.get_flag("if-exists")).await?,

@@ -28,23 +28,37 @@ pub struct Entry {
     pub permission: i8,
 }
 
-impl fmt::Display for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind =
-            name_of(ResourceType::from_code(self.resource_type).map(ResourceType::name), self.resource_type);
+impl Pattern {
+    /// Kafka's names of its two types.
+    pub fn type_names(&self) -> [&'static str; 2] {
+        let kind = ResourceType::from_code(self.resource_type).map(ResourceType::name);
         let pattern = match self.pattern_type {
             MATCH => "MATCH",
             code => name_of(PatternType::from_code(code).map(PatternType::name), code),
         };
+        [name_of(kind, self.resource_type), pattern]
+    }
+}
+
+impl Entry {
+    /// Kafka's names of its operation and its permission.
+    pub fn names(&self) -> [&'static str; 2] {
+        let operation = Operation::from_code(self.operation).map(Operation::name);
+        let permission = Permission::from_code(self.permission).map(Permission::name);
+        [name_of(operation, self.operation), name_of(permission, self.permission)]
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [kind, pattern] = self.type_names();
         write!(f, "ResourcePattern(resourceType={kind}, name={}, patternType={pattern})", self.name)
     }
 }
 
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let operation = name_of(Operation::from_code(self.operation).map(Operation::name), self.operation);
-        let permission =
-            name_of(Permission::from_code(self.permission).map(Permission::name), self.permission);
+        let [operation, permission] = self.names();
         let Self { principal, host, .. } = self;
         write!(f, "(principal={principal}, host={host}, operation={operation}, permissionType={permission})")
     }

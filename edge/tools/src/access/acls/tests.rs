@@ -242,3 +242,17 @@ async fn shadowed_acls_are_shown_with_the_one_that_covers_them() {
     let expected = format!("{}\n\thas no effect because of\n\t{}", binding(acls[0]), binding(acls[3]));
     assert_eq!(lines, [expected]);
 }
+
+#[test]
+fn listed_acls_are_rows_of_a_table() {
+    let pattern = Pattern { resource_type: 2, name: "orders".to_owned(), pattern_type: 3 };
+    let entry = |principal: &str| super::Entry {
+        principal: principal.to_owned(),
+        host: "*".to_owned(),
+        operation: 3,
+        permission: 3,
+    };
+    let listed = [(pattern, [entry("User:a"), entry("User:b")].into())].into();
+    let table = super::table(&listed, |entry| entry.principal == "User:b");
+    assert_eq!(table.lines()[1..], ["TOPIC orders LITERAL User:b * READ ALLOW"]);
+}

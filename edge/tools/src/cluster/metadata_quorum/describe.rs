@@ -11,6 +11,7 @@ use barnabas_wire::messages::describe_quorum_request::{PartitionData as Asked, T
 use barnabas_wire::messages::describe_quorum_response::{
     DescribeQuorumResponse, Node, PartitionData, ReplicaState,
 };
+use serde_json::{Value, json};
 
 /// DescribeCluster's types of endpoints.
 const BROKERS: i8 = 1;
@@ -45,7 +46,7 @@ fn leader_of(partition: &PartitionData) -> ReplicaState {
     leader.cloned().unwrap_or_default()
 }
 
-pub async fn status(cluster: &mut Cluster) -> Result<(), ToolError> {
+pub async fn status(cluster: &mut Cluster, is_json: bool) -> Result<(), ToolError> {
     let (answer, partition) = describe(cluster).await?;
     let endpoint_type = if cluster.config().is_of_controllers { CONTROLLERS } else { BROKERS };
     let request = DescribeClusterRequest { endpoint_type, ..Default::default() };
@@ -68,6 +69,22 @@ pub async fn status(cluster: &mut Cluster) -> Result<(), ToolError> {
         let shown: Vec<String> = replicas.iter().map(|one| voter(one, &answer.nodes)).collect();
         shown.join(", ")
     };
+    if is_json {
+        let replicas = |replicas: &[ReplicaState]| -> Vec<Value> {
+            replicas.iter().filter_map(|one| serde_json::from_str(&voter(one, &answer.nodes)).ok()).collect()
+        };
+        let status = json!({
+            "clusterId": known.cluster_id.as_str(),
+            "leaderId": partition.leader_id,
+            "leaderEpoch": partition.leader_epoch,
+            "highWatermark": partition.high_watermark,
+            "maxFollowerLag": furthest,
+            "maxFollowerLagTimeMs": late_ms,
+            "currentVoters": replicas(&partition.current_voters),
+            "currentObservers": replicas(&partition.observers),
+        });
+        return say(&status.to_string());
+    }
     say(&format!("ClusterId:              {}", known.cluster_id))?;
     say(&format!("LeaderId:               {}", partition.leader_id))?;
     say(&format!("LeaderEpoch:            {}", partition.leader_epoch))?;
@@ -94,7 +111,7 @@ fn voter(replica: &ReplicaState, nodes: &[Node]) -> String {
     format!("{{{}}}", fields.join(", "))
 }
 
-pub async fn replication(cluster: &mut Cluster, is_for_people: bool) -> Result<(), ToolError> {
+pub async fn replication(cluster: &mut Cluster, is_for_people: bool, is_json: bool) -> Result<(), ToolError> {
     let (_, partition) = describe(cluster).await?;
     let leader = leader_of(&partition);
     let time = |at: i64| {
@@ -126,7 +143,26 @@ pub async fn replication(cluster: &mut Cluster, is_for_people: bool) -> Result<(
         add(voter, "Follower");
     }
     partition.observers.iter().for_each(|observer| add(observer, "Observer"));
+    if is_json {
+        let object = |row: &[String; 7]| {
+            json!({
+                "nodeId": row[0].parse::<i32>().ok(),
+                "directoryId": row[1],
+                "logEndOffset": row[2].parse::<i64>().ok(),
+                "lag": row[3].parse::<i64>().ok(),
+                "lastFetchTimestamp": number_or_words(&row[4]),
+                "lastCaughtUpTimestamp": number_or_words(&row[5]),
+                "status": row[6],
+            })
+        };
+        return say(&Value::from(rows[1..].iter().map(object).collect::<Vec<_>>()).to_string());
+    }
     say_table(&rows)
+}
+
+/// A number or, with `--human-readable`, the words about it.
+fn number_or_words(cell: &str) -> Value {
+    cell.parse::<i64>().map_or_else(|_| cell.into(), Value::from)
 }
 
 fn say_table<const N: usize>(rows: &[[String; N]]) -> Result<(), ToolError> {

@@ -19,6 +19,7 @@ use barnabas_wire::messages::metadata_response::{MetadataResponsePartition, Meta
 use barnabas_wire::messages::{
     DescribeConfigsRequest, DescribeTopicPartitionsRequest, ListPartitionReassignmentsRequest,
 };
+use serde_json::Value;
 
 /// Topics that are asked for, and kept, at once.
 const TOPICS_AT_ONCE: usize = 500;
@@ -45,26 +46,35 @@ pub struct Shown {
     pub partitions_per_answer: i32,
     /// Whether a topic that is not there is left out without an error.
     pub may_be_gone: bool,
+    /// As JSON, not in Kafka's lines.
+    pub is_json: bool,
 }
 
 /// Describes `names`, which are in order.
 pub async fn describe(cluster: &mut Cluster, names: &[String], shown: &Shown) -> Result<(), ToolError> {
     let moment = moment(cluster).await?;
+    let mut objects = Vec::new();
     for names in names.chunks(TOPICS_AT_ONCE) {
         for topic in topics(cluster, names, &moment, shown).await? {
-            if shown.reports.is_empty() && (!shown.overridden || !topic.configs.is_empty()) {
+            let has_line = shown.reports.is_empty() && (!shown.overridden || !topic.configs.is_empty());
+            let is_shown = |partition: &&Partition| {
+                let is_reported = |report: &&'static Report| (report.shows)(partition, topic.min_isr);
+                !shown.overridden && (shown.reports.is_empty() || shown.reports.iter().any(is_reported))
+            };
+            let partitions: Vec<&Partition> = topic.partitions.iter().filter(is_shown).collect();
+            if shown.is_json {
+                if has_line || !partitions.is_empty() {
+                    objects.push(topic.json(partitions.iter().map(|partition| partition.json()).collect()));
+                }
+                continue;
+            }
+            if has_line {
                 say(&topic.words())?;
             }
-            for partition in topic.partitions.iter().filter(|_| !shown.overridden) {
-                let is_shown =
-                    |min_isr| shown.reports.iter().any(|report| (report.shows)(partition, min_isr));
-                if shown.reports.is_empty() || is_shown(topic.min_isr) {
-                    say(&partition.words(&topic.name))?;
-                }
-            }
+            partitions.iter().try_for_each(|partition| say(&partition.words(&topic.name)))?;
         }
     }
-    Ok(())
+    if shown.is_json { say(&Value::from(objects).to_string()) } else { Ok(()) }
 }
 
 async fn moment(cluster: &mut Cluster) -> Result<Moment, ToolError> {

@@ -4,6 +4,7 @@
 //! `TopicCommand.PartitionDescription`.
 
 use barnabas_base::TopicId;
+use serde_json::{Map, Value, json};
 
 /// One topic.
 #[derive(Debug)]
@@ -88,7 +89,38 @@ impl Topic {
     }
 }
 
+impl Topic {
+    /// The topic with these of its partitions, for `--output json`.
+    pub fn json(&self, partitions: Vec<Value>) -> Value {
+        let configs: Map<String, Value> =
+            self.configs.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect();
+        json!({
+            "topic": self.name,
+            "topicId": (!self.id.is_zero()).then(|| self.id.to_string()),
+            "partitionCount": self.partitions.len(),
+            "replicationFactor": self.partitions.first().map_or(0, Partition::replication_factor),
+            "configs": configs,
+            "partitions": partitions,
+        })
+    }
+}
+
 impl Partition {
+    /// For `--output json`.
+    pub fn json(&self) -> Value {
+        let reassignment = self.reassignment.as_ref();
+        json!({
+            "partition": self.partition,
+            "leader": self.leader,
+            "replicas": self.replicas,
+            "isr": self.isr,
+            "addingReplicas": reassignment.map(|of| of.adding.clone()).unwrap_or_default(),
+            "removingReplicas": reassignment.map(|of| of.removing.clone()).unwrap_or_default(),
+            "elr": self.elr,
+            "lastKnownElr": self.last_known_elr,
+        })
+    }
+
     /// How many replicas it had before it was reassigned, if it is: those that come are not missed yet.
     fn replication_factor(&self) -> usize {
         let is_under_way = |of: &&Reassignment| {

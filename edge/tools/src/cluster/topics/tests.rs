@@ -93,6 +93,7 @@ async fn described(address: &str, names: &[&str]) -> Vec<String> {
         overridden: false,
         partitions_per_answer: PARTITIONS_PER_ANSWER,
         may_be_gone: false,
+        is_json: false,
     };
     let told = topics(&mut cluster, &names, &moment, &shown).await.expect("told");
     let lines = told.iter().map(|topic| {
@@ -271,4 +272,20 @@ fn a_topic_is_meant_by_its_name_or_by_an_expression() {
     assert_eq!(chosen("logs"), Vec::<String>::new(), "the whole name has to match");
     let refused = super::chosen("logs-[", names()).expect_err("no expression").to_string();
     assert!(refused.starts_with("--topic 'logs-[' is no expression: "), "{refused}");
+}
+
+#[test]
+fn topic_is_json_with_its_partitions() {
+    let topic = super::row::Topic {
+        name: "orders".to_owned(),
+        id: Uuid::default(),
+        partitions: vec![partition(Some(1), &[1, 2])],
+        configs: vec![("retention.ms".to_owned(), "1".to_owned())],
+        min_isr: 1,
+    };
+    let partitions = topic.partitions.iter().map(Partition::json).collect();
+    assert_eq!(
+        topic.json(partitions).to_string(),
+        r#"{"configs":{"retention.ms":"1"},"partitionCount":1,"partitions":[{"addingReplicas":[],"elr":null,"isr":[1,2],"lastKnownElr":null,"leader":1,"partition":0,"removingReplicas":[],"replicas":[1,2,3]}],"replicationFactor":3,"topic":"orders","topicId":null}"#
+    );
 }

@@ -312,6 +312,7 @@ impl Partition {
     /// Nothing has changed after any of these, and the ticket is not answered again.
     /// - As [`Self::check_append`].
     /// - [`Refusal::SequenceGap`], code 45: an earlier batch of this producer is missing.
+    /// - [`Refusal::LongSince`], code 46: it was appended, more than five batches of this producer ago, and is safe.
     /// - [`Refusal::OldProducerEpoch`], code 47: a newer life of the producer has written.
     /// - [`Refusal::OldCoordinator`], code 52: a marker from a coordinator that has been replaced.
     /// - [`Refusal::TxnState`], code 48: no transaction is open, or one is and the batch is not part of it.
@@ -339,7 +340,15 @@ impl Partition {
                 return Ok(Placed::Duplicate { base: first.base() });
             }
             let none = Producers::default();
-            producers.unwrap_or(&none).check(batch, how.origin, how.verified)?;
+            let producers = producers.unwrap_or(&none);
+            // Not before it is safe: the client takes the answer for an acknowledgement.
+            if how.origin == Origin::Client
+                && producers.is_long_since(batch).is_some_and(|behind| behind <= self.high_watermark)
+            {
+                let (producer_id, sequence) = (batch.producer_id, batch.base_sequence);
+                return Err(Refusal::LongSince { producer_id, sequence });
+            }
+            producers.check(batch, how.origin, how.verified)?;
         }
         let base = self.log_end;
         self.log_end = base.plus(i64::from(batch.offsets));

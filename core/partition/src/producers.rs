@@ -21,6 +21,9 @@ use crate::{BatchInfo, BatchKind, LastBatch, Marker, Origin, Outcome, ProducerSt
 /// As many as a Java client keeps in flight when it is idempotent (`max.in.flight.requests.per.connection` ≤ 5).
 pub(crate) const BATCHES_REMEMBERED: usize = 5;
 
+/// Half of all sequences: what lies further back could as well lie ahead.
+const IN_ORDER_MAX: u32 = 1 << 30;
+
 /// A batch that a producer may send again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Remembered {
@@ -62,6 +65,11 @@ fn last_sequence(batch: &BatchInfo) -> Sequence {
     batch.base_sequence.plus(batch.offsets - 1)
 }
 
+/// The sequence so many before. Sequences go on with 0 after the highest.
+fn back_by(sequence: Sequence, records: i32) -> Sequence {
+    Sequence(sequence.0.wrapping_sub(records) & i32::MAX)
+}
+
 /// One producer.
 #[derive(Debug, Clone)]
 pub(crate) struct Producer {
@@ -77,6 +85,9 @@ pub(crate) struct Producer {
     /// Oldest first; the first `remembered` of them.
     batches: [Remembered; BATCHES_REMEMBERED],
     remembered: u8,
+    /// So many sequences up to the last one were appended, one after the other; those of batches that are not
+    /// remembered any more are among them.
+    in_order: u32,
 }
 
 impl Producer {
@@ -89,6 +100,7 @@ impl Producer {
         last_offset: Offset::NONE,
         batches: [Remembered::NOTHING; BATCHES_REMEMBERED],
         remembered: 0,
+        in_order: 0,
     };
 
     fn batches(&self) -> &[Remembered] {
@@ -103,10 +115,19 @@ impl Producer {
         if self.epoch != epoch {
             self.epoch = epoch;
             self.remembered = 0;
+            self.in_order = 0;
         }
     }
 
     fn remember(&mut self, batch: Remembered) {
+        let last = self.last_sequence();
+        let follows =
+            last != Sequence::NONE && last.plus(1) == back_by(batch.last_sequence, batch.offset_delta);
+        let before = if follows { self.in_order } else { 0 };
+        self.in_order = match batch.last_sequence {
+            Sequence::NONE => 0,
+            _ => before.saturating_add(batch.offset_delta as u32 + 1).min(IN_ORDER_MAX),
+        };
         let mut count = usize::from(self.remembered);
         if count == BATCHES_REMEMBERED {
             self.batches.copy_within(1.., 0);
@@ -159,6 +180,21 @@ impl Producers {
             return None;
         }
         producer.batches().iter().find(|remembered| remembered.holds(batch)).copied()
+    }
+
+    /// Whether the batch was appended, and is not remembered any more. It lies before the offset that is returned.
+    ///
+    /// A client sends such a batch where the leader changed while it was on its way: the new leader had it already, and
+    /// took more than five of its successors before the former leader's refusal came.
+    pub fn is_long_since(&self, batch: &BatchInfo) -> Option<Offset> {
+        let producer = self.entries.get(&batch.producer_id)?;
+        let is_one = producer.epoch == batch.producer_epoch
+            && batch.kind == BatchKind::Data
+            && !batch.is_transactional
+            && batch.base_sequence != Sequence::NONE;
+        let oldest = producer.batches().first().filter(|_| is_one)?;
+        let back = back_by(producer.last_sequence(), last_sequence(batch).0).0 as u32;
+        (back.saturating_add(batch.offsets as u32) <= producer.in_order).then(|| oldest.base())
     }
 
     /// Whether the producer's state takes this batch. Nothing changes.

@@ -169,6 +169,9 @@ pub enum Refusal {
     TimedOut,
     #[error("sequence {sequence} of producer {producer_id} does not follow {last}")]
     SequenceGap { producer_id: ProducerId, sequence: Sequence, last: Sequence },
+    /// Clients take the code for success without an offset.
+    #[error("sequence {sequence} of producer {producer_id} was appended before")]
+    LongSince { producer_id: ProducerId, sequence: Sequence },
     #[error("epoch {epoch} of producer {producer_id} is older than {current}")]
     OldProducerEpoch { producer_id: ProducerId, epoch: ProducerEpoch, current: ProducerEpoch },
     #[error("coordinator epoch {epoch} is older than {current} for producer {producer_id}")]
@@ -198,6 +201,7 @@ impl Refusal {
             Self::TooFewReplicas { .. } => ErrorCode::NotEnoughReplicas,
             Self::TimedOut => ErrorCode::RequestTimedOut,
             Self::SequenceGap { .. } => ErrorCode::OutOfOrderSequenceNumber,
+            Self::LongSince { .. } => ErrorCode::DuplicateSequenceNumber,
             Self::OldProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
             Self::OldCoordinator { .. } => ErrorCode::TransactionCoordinatorFenced,
             Self::TxnState { .. } => ErrorCode::InvalidTxnState,

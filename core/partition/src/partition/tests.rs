@@ -1,6 +1,6 @@
 //! Every invariant can fire: each is broken by hand once. And an idle partition is small.
 
-use barnabas_base::{CoordinatorEpoch, ProducerEpoch, ProducerId, Sequence};
+use barnabas_base::{CoordinatorEpoch, ErrorCode, ProducerEpoch, ProducerId, Sequence};
 
 use super::*;
 use crate::{BatchKind, Marker, Ticket};
@@ -211,6 +211,51 @@ fn a_refused_append_changes_nothing() {
     assert_eq!((format!("{partition:?}"), effects.len()), (before, 0));
 }
 
+/// The leader changed while the batch was on its way: its answer is late, and successors were taken meanwhile.
+#[test]
+fn batch_that_was_appended_long_since_is_called_a_duplicate_once_it_is_safe() {
+    let effects = &mut Vec::new();
+    let mut partition = Partition::new();
+    partition.become_leader(&Leadership::default(), effects);
+    let first = i32::MAX - 5;
+    let sequence = |number: i32| first.wrapping_add(2 * number) & i32::MAX;
+    for number in 0..9 {
+        partition.append(&batch(9, sequence(number), false), &how(Acks::All), effects).unwrap();
+    }
+    let again = |partition: &mut Partition, batch: &BatchInfo| {
+        let end = partition.log_end();
+        let said = partition.append(batch, &how(Acks::All), &mut Vec::new());
+        assert_eq!(partition.log_end(), end);
+        said
+    };
+    let old = batch(9, sequence(2), false);
+    assert!(matches!(again(&mut partition, &old), Err(Refusal::SequenceGap { .. })), "it is not safe");
+    partition.written(Offset(18), effects);
+    partition.durable(Offset(18), effects);
+    assert_eq!(partition.high_watermark(), Offset(18));
+    for number in 0..4 {
+        let said = again(&mut partition, &batch(9, sequence(number), false)).unwrap_err();
+        assert_eq!(said.code(), ErrorCode::DuplicateSequenceNumber, "{number}");
+    }
+    // Remembered ones get their offsets, and nothing else is called a duplicate.
+    assert!(matches!(again(&mut partition, &batch(9, sequence(4), false)), Ok(Placed::Duplicate { .. })));
+    let unknown = [sequence(-1), sequence(-1) + 1, sequence(10), sequence(9) + 1];
+    for base in unknown {
+        let said = again(&mut partition, &batch(9, base, false));
+        assert!(matches!(said, Err(Refusal::SequenceGap { .. })), "{base}: {said:?}");
+    }
+    let transactional = partition.append(&batch(9, sequence(2), true), &how(Acks::All), effects);
+    assert!(!matches!(transactional, Err(Refusal::LongSince { .. })), "{transactional:?}");
+    // What a snapshot has lost is not vouched for.
+    let mut restored = Partition::new();
+    restored.restore(partition.producer_snapshot());
+    restored.open(LogEnds { log_start: Offset(0), log_end: Offset(18), high_watermark: Offset(18) });
+    restored.become_leader(&Leadership { epoch: LeaderEpoch(1), ..Leadership::default() }, effects);
+    let said = again(&mut restored, &batch(9, sequence(3), false));
+    assert!(matches!(said, Err(Refusal::SequenceGap { .. })), "{said:?}");
+    assert!(matches!(again(&mut restored, &batch(9, sequence(4), false)), Ok(Placed::Duplicate { .. })));
+}
+
 /// A coordinator that has been replaced may still send the marker of a transaction that its successor ended.
 #[test]
 fn marker_of_a_replaced_coordinator_is_refused() {
@@ -251,6 +296,7 @@ fn no_refusal_is_an_unknown_error() {
         Refusal::TooFewReplicas { in_sync: 1, needed: 2 },
         Refusal::TimedOut,
         Refusal::SequenceGap { producer_id, sequence: Sequence(2), last: Sequence(0) },
+        Refusal::LongSince { producer_id, sequence: Sequence(2) },
         Refusal::OldProducerEpoch { producer_id, epoch, current: epoch },
         Refusal::OldCoordinator { producer_id, epoch: coordinator, current: coordinator },
         Refusal::TxnState { producer_id },

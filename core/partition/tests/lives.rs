@@ -210,8 +210,7 @@ fn every_life_goes_as_it_went_in_kafka() {
         // Kafka forgets that it has such a batch (docs/COMPAT.md).
         let is_long_since = outcome == "refused DUPLICATE_SEQUENCE_NUMBER";
         long_since += usize::from(is_long_since);
-        let outcome =
-            if is_long_since { "refused OUT_OF_ORDER_SEQUENCE_NUMBER".to_owned() } else { outcome };
+        let outcome = if is_long_since { "refused OUT_OF_ORDER_SEQUENCE_NUMBER".to_owned() } else { outcome };
         let ours = format!("{outcome} | {}", life.state());
         assert_eq!(ours, raised(kafka), "line {}: {said}", at + 1);
         steps += 1;

@@ -60,7 +60,7 @@ impl Client {
         let at = self.in_flight.iter().position(|one| one.batch.sequence == sequence);
         let Some(at) = at else { return };
         match answer {
-            Ok(_) => {
+            Ok(_) | Err(ErrorCode::DuplicateSequenceNumber) => {
                 self.in_flight.remove(at);
             }
             Err(_) => self.in_flight[at].sent = None,

@@ -157,7 +157,7 @@ impl ShareConsumer {
         self.ready.is_empty()
     }
 
-    /// Notes what becomes of a record; the leader is told with the next fetch.
+    /// Notes what becomes of a record. The next fetch tells the leader.
     pub fn acknowledge(&mut self, record: &Received, what: Acknowledge) {
         self.acknowledgements.add(record.partition, record.offset.get(), what as i8);
     }

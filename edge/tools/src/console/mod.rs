@@ -1,4 +1,5 @@
-//! `console-consumer`, `console-share-consumer` and `console-producer`: records as lines. The verifiable tools: what happens as lines of JSON.
+//! `console-consumer`, `console-share-consumer` and `console-producer`: records as lines. The verifiable tools: what
+//! happens as lines of JSON.
 //!
 //! | file | answers |
 //! |---|---|

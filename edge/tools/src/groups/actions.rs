@@ -1,8 +1,8 @@
-//! What `consumer-groups`, `share-groups` and `streams-groups` do alike: the flags of their actions and which of them go together, the
-//! groups and states that are named, deletions and refusals.
+//! What `consumer-groups`, `share-groups` and `streams-groups` do alike: the flags of their actions and which of them
+//! go together, the groups and states that are named, deletions and refusals.
 //!
-//! As with Kafka's tools, a refusal of the cluster stands behind `Error:` on standard output, and the exit code is 0, of
-//! `streams-groups` 1. Unlike there, it is 1 where no broker answers.
+//! As with Kafka's tools, a refusal of the cluster stands behind `Error:` on standard output, and the exit code is 0,
+//! of `streams-groups` 1. Unlike there, it is 1 where no broker answers.
 //!
 //! Source: Kafka 4.3 `ConsumerGroupCommandOptions`, `ShareGroupCommandOptions`, `StreamsGroupCommandOptions`.
 

@@ -43,8 +43,8 @@ pub fn source_topics(told: &DescribedGroup) -> BTreeSet<String> {
     topics
 }
 
-/// The topics that the topology made: between its parts, and its stores' changelogs. The second list: those that are not
-/// named as such topics are.
+/// The topics that the topology made: between its parts, and its stores' changelogs. The second list: those that are
+/// not named as such topics are.
 pub fn internal_topics(told: &DescribedGroup) -> (Vec<String>, Vec<String>) {
     let inputs = input_topics(told);
     let own = subtopologies(told)

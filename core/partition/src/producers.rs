@@ -193,8 +193,11 @@ impl Producers {
             && !batch.is_transactional
             && batch.base_sequence != Sequence::NONE;
         let oldest = producer.batches().first().filter(|_| is_one)?;
-        let back = back_by(producer.last_sequence(), last_sequence(batch).0).0 as u32;
-        (back.saturating_add(batch.offsets as u32) <= producer.in_order).then(|| oldest.base())
+        let back = |sequence: Sequence| back_by(producer.last_sequence(), sequence.0).0 as u32;
+        let end = back(last_sequence(batch));
+        let is_before = end > back(back_by(oldest.last_sequence, oldest.offset_delta));
+        let was_taken = end.saturating_add(batch.offsets as u32) <= producer.in_order;
+        (is_before && was_taken).then(|| oldest.base())
     }
 
     /// Whether the producer's state takes this batch. Nothing changes.

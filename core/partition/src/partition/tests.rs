@@ -239,7 +239,8 @@ fn batch_that_was_appended_long_since_is_called_a_duplicate_once_it_is_safe() {
     }
     // Remembered ones get their offsets, and nothing else is called a duplicate.
     assert!(matches!(again(&mut partition, &batch(9, sequence(4), false)), Ok(Placed::Duplicate { .. })));
-    let unknown = [sequence(-1), sequence(-1) + 1, sequence(10), sequence(9) + 1];
+    // One record of a remembered batch is another batch.
+    let unknown = [sequence(6) + 1, sequence(-1), sequence(-1) + 1, sequence(10), sequence(9) + 1];
     for base in unknown {
         let said = again(&mut partition, &batch(9, base, false));
         assert!(matches!(said, Err(Refusal::SequenceGap { .. })), "{base}: {said:?}");

@@ -16,7 +16,7 @@ mod lines;
 pub use line::{Level, Line};
 pub use lines::{APART, EventLines, Here};
 
-use crate::{Changes, Image, LeaderRecoveryState, MetadataVersion, Partition};
+use crate::{Broker, Changes, Image, LeaderRecoveryState, MetadataVersion, Partition};
 use barnabas_base::{BrokerId, Text, TopicPartition};
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ pub fn between(
     if changes.features && !changes.everything && from != to {
         take(Event::MetadataVersion { from, to });
     }
-    changes.brokers.iter().filter_map(|&id| of_broker(id, before, image)).for_each(&mut take);
+    changes.brokers.iter().flat_map(|&id| of_broker(id, before, image)).flatten().for_each(&mut take);
     for (&id, topic) in changes.topics.iter().filter(|(_, topic)| !topic.deleted) {
         let Some(new) = image.topics.by_id(id) else { continue };
         let old = before.topics.by_id(id);
@@ -94,20 +94,22 @@ pub fn between(
     }
 }
 
-fn of_broker(id: BrokerId, before: &Image, image: &Image) -> Option<Event> {
+/// A broker registers fenced. A node that is behind takes both in one step.
+fn of_broker(id: BrokerId, before: &Image, image: &Image) -> [Option<Event>; 2] {
+    let registered = |new: &Broker| [Some(Event::Registered(id)), (!new.fenced).then_some(Event::Unfenced(id))];
     match (before.cluster.broker(id), image.cluster.broker(id)) {
-        (None, None) => None,
-        (None, Some(_)) => Some(Event::Registered(id)),
-        (Some(_), None) => Some(Event::Unregistered(id)),
-        (Some(old), Some(new)) if Arc::ptr_eq(old, new) => None,
-        (Some(old), Some(new)) if old.epoch != new.epoch => Some(Event::Registered(id)),
+        (None, None) => [None, None],
+        (None, Some(new)) => registered(new),
+        (Some(_), None) => [Some(Event::Unregistered(id)), None],
+        (Some(old), Some(new)) if Arc::ptr_eq(old, new) => [None, None],
+        (Some(old), Some(new)) if old.epoch != new.epoch => registered(new),
         (Some(old), Some(new)) => match (old.fenced, new.fenced) {
-            (false, true) => Some(Event::Fenced {
-                broker: id,
-                is_planned: old.in_controlled_shutdown || new.in_controlled_shutdown,
-            }),
-            (true, false) => Some(Event::Unfenced(id)),
-            _ => None,
+            (false, true) => {
+                let is_planned = old.in_controlled_shutdown || new.in_controlled_shutdown;
+                [Some(Event::Fenced { broker: id, is_planned }), None]
+            }
+            (true, false) => [Some(Event::Unfenced(id)), None],
+            _ => [None, None],
         },
     }
 }
@@ -247,6 +249,23 @@ mod tests {
         made(3);
         made(-1);
         assert_eq!(found, [(-1, PartitionChange::LostLeader)]);
+    }
+
+    #[test]
+    fn broker_registered_and_unfenced_in_one_step_is_both() {
+        let image = |epoch, fenced| {
+            let mut image = Image::default();
+            let broker = Broker { epoch: BrokerEpoch(epoch), fenced, ..broker(3) };
+            image.cluster.brokers.insert(BrokerId(3), Arc::new(broker));
+            image
+        };
+        let (registered, unfenced) = (Some(Event::Registered(BrokerId(3))), Some(Event::Unfenced(BrokerId(3))));
+        let of = |before: &Image, image: &Image| of_broker(BrokerId(3), before, image);
+        let (old, behind, new) = (image(1, true), image(2, true), image(2, false));
+        assert_eq!(of(&old, &behind), [registered.clone(), None]);
+        assert_eq!(of(&behind, &new), [unfenced.clone(), None]);
+        assert_eq!(of(&old, &new), [registered.clone(), unfenced.clone()]);
+        assert_eq!(of(&Image::default(), &new), [registered, unfenced]);
     }
 
     #[test]

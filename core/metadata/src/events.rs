@@ -96,7 +96,8 @@ pub fn between(
 
 /// A broker registers fenced. A node that is behind takes both in one step.
 fn of_broker(id: BrokerId, before: &Image, image: &Image) -> [Option<Event>; 2] {
-    let registered = |new: &Broker| [Some(Event::Registered(id)), (!new.fenced).then_some(Event::Unfenced(id))];
+    let registered =
+        |new: &Broker| [Some(Event::Registered(id)), (!new.fenced).then_some(Event::Unfenced(id))];
     match (before.cluster.broker(id), image.cluster.broker(id)) {
         (None, None) => [None, None],
         (None, Some(new)) => registered(new),
@@ -259,7 +260,8 @@ mod tests {
             image.cluster.brokers.insert(BrokerId(3), Arc::new(broker));
             image
         };
-        let (registered, unfenced) = (Some(Event::Registered(BrokerId(3))), Some(Event::Unfenced(BrokerId(3))));
+        let (registered, unfenced) =
+            (Some(Event::Registered(BrokerId(3))), Some(Event::Unfenced(BrokerId(3))));
         let of = |before: &Image, image: &Image| of_broker(BrokerId(3), before, image);
         let (old, behind, new) = (image(1, true), image(2, true), image(2, false));
         assert_eq!(of(&old, &behind), [registered.clone(), None]);

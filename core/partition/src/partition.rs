@@ -341,14 +341,15 @@ impl Partition {
             }
             let none = Producers::default();
             let producers = producers.unwrap_or(&none);
-            // Not before it is safe: the client takes the answer for an acknowledgement.
-            if how.origin == Origin::Client
-                && producers.is_long_since(batch).is_some_and(|behind| behind <= self.high_watermark)
-            {
-                let (producer_id, sequence) = (batch.producer_id, batch.base_sequence);
-                return Err(Refusal::LongSince { producer_id, sequence });
-            }
-            producers.check(batch, how.origin, how.verified)?;
+            producers.check(batch, how.origin, how.verified).map_err(|refusal| match refusal {
+                // Not before it is safe: the client takes the answer for an acknowledgement.
+                Refusal::SequenceGap { producer_id, sequence, .. }
+                    if producers.long_since(batch).is_some_and(|behind| behind <= self.high_watermark) =>
+                {
+                    Refusal::LongSince { producer_id, sequence }
+                }
+                refusal => refusal,
+            })?;
         }
         let base = self.log_end;
         self.log_end = base.plus(i64::from(batch.offsets));

@@ -182,11 +182,11 @@ impl Producers {
         producer.batches().iter().find(|remembered| remembered.holds(batch)).copied()
     }
 
-    /// Whether the batch was appended, and is not remembered any more. It lies before the offset that is returned.
+    /// Of a batch that was appended and is not remembered any more: an offset that it lies before.
     ///
     /// A client sends such a batch where the leader changed while it was on its way: the new leader had it already, and
     /// took more than five of its successors before the former leader's refusal came.
-    pub fn is_long_since(&self, batch: &BatchInfo) -> Option<Offset> {
+    pub fn long_since(&self, batch: &BatchInfo) -> Option<Offset> {
         let producer = self.entries.get(&batch.producer_id)?;
         let is_one = producer.epoch == batch.producer_epoch
             && batch.kind == BatchKind::Data

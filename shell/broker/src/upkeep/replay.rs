@@ -234,7 +234,7 @@ fn note_left(node: &Node, index: usize, recovered: &mut Recovered) -> Result<(),
 }
 
 /// Whether the replica lies in another log directory: it moved there before the unclean stop, and what this journal
-/// holds of it is in its segments there.
+/// holds of it is in its segments there. Where that cannot be found out, its opening asks again.
 fn has_moved(node: &Node, index: usize, partition: &JournalPartition) -> Result<bool, StorageError> {
     let directory = &node.log_dirs.directories[index];
     let is_here = || directory.disk.stat(&directory.path.join(partition.topic_partition.to_string()));
@@ -242,7 +242,7 @@ fn has_moved(node: &Node, index: usize, partition: &JournalPartition) -> Result<
     if has_one_place || is_here()?.is_some() {
         return Ok(false);
     }
-    Ok(!belongs_here(node, index, partition)?)
+    Ok(matches!(belongs_here(node, index, partition), Ok(false)))
 }
 
 /// In whichever log directory.

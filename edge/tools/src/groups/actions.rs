@@ -6,7 +6,7 @@
 //!
 //! Source: Kafka 4.3 `ConsumerGroupCommandOptions`, `ShareGroupCommandOptions`, `StreamsGroupCommandOptions`.
 
-use super::listing::states;
+use super::listing::{Kind, list, states};
 use super::offsets::delete_group;
 use super::reset;
 use crate::command_line::args::{
@@ -14,7 +14,7 @@ use crate::command_line::args::{
 };
 use crate::command_line::connection::{cluster_config, command_config};
 use crate::output::kafka_errors::{self, thrown};
-use crate::output::table::output;
+use crate::output::table::{Layout, Table, is_json, output};
 use crate::{ToolError, say};
 use barnabas_client::{ClientError, Cluster};
 use clap::{Arg, ArgMatches};
@@ -184,6 +184,40 @@ impl GroupsTool {
         let end = if kind == "streams" { "." } else { "" };
         say(&format!("\nThese {kind} groups were deleted successfully: {deleted}{end}"))
     }
+}
+
+/// The groups of a kind that are meant: those that are named, or all.
+///
+/// # Errors
+/// No broker lists its groups.
+pub async fn meant_of(
+    cluster: &mut Cluster,
+    matches: &ArgMatches,
+    kind: Kind,
+) -> Result<Vec<String>, ClientError> {
+    if matches.get_flag("all-groups") {
+        return Ok(list(cluster, &[], &[kind]).await?.into_iter().map(|row| row.group).collect());
+    }
+    Ok(named_groups(matches))
+}
+
+/// `--list` of share and streams groups: names, or with `--state` a table.
+///
+/// # Errors
+/// A state that groups of that kind do not have; no broker lists its groups.
+pub async fn list_of(
+    cluster: &mut Cluster,
+    matches: &ArgMatches,
+    kind: Kind,
+    valid: &[&str],
+) -> Result<(), ToolError> {
+    let groups = list(cluster, &wanted_states(matches, valid)?, &[kind]).await?;
+    if !is_given(matches, "state") && !is_json(matches) {
+        return groups.iter().try_for_each(|row| say(&row.group));
+    }
+    let mut table = Table::new(Layout::Blanks).text("GROUP", 15).text("STATE", 0);
+    groups.into_iter().for_each(|row| table.row([row.group, row.state]));
+    table.print(matches)
 }
 
 /// The groups of `--group`, each once and in order.

@@ -4,6 +4,7 @@
 
 use super::description::Partition;
 use super::offsets::delete as delete_committed;
+use super::reset;
 use crate::output::kafka_errors::{message, thrown};
 use crate::output::table::{Layout, MISSING, Table};
 use crate::{ToolError, say};
@@ -12,11 +13,40 @@ use barnabas_client::{ClientError, Cluster};
 use clap::ArgMatches;
 use std::collections::BTreeMap;
 
+/// Deletes the offsets of `partitions`, and of those that words name: `topic`, or `topic:0,1`. A topic that is refused
+/// is a line of the table.
+///
+/// # Errors
+/// As [`delete_partitions`]; a word that names no partition.
+pub async fn delete_named<'a>(
+    cluster: &mut Cluster,
+    matches: &ArgMatches,
+    group: &str,
+    words: impl Iterator<Item = &'a str>,
+    mut partitions: Vec<Partition>,
+) -> Result<(), ToolError> {
+    let mut outcome = BTreeMap::new();
+    for word in words {
+        if let Some(named) = reset::named_partitions(word)? {
+            partitions.extend(named);
+            continue;
+        }
+        match reset::all_partitions(cluster, word).await {
+            Ok(all) => partitions.extend(all),
+            Err(ClientError::Refused { code, message, .. }) => {
+                outcome.insert((word.to_owned(), -1), Some(thrown(code, Some(&message))));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    delete_partitions(cluster, matches, group, &partitions, outcome).await
+}
+
 /// `outcome`: what is known already, of topics that could not be looked up; their partition is −1.
 ///
 /// # Errors
 /// The coordinator does not answer; standard output takes no more.
-pub async fn delete_partitions(
+async fn delete_partitions(
     cluster: &mut Cluster,
     matches: &ArgMatches,
     group: &str,

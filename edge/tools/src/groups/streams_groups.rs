@@ -15,13 +15,12 @@ mod topology;
 
 pub use topology::is_internal_name;
 
-use super::actions::{GroupsTool, named_groups, wanted_states};
+use super::actions::{GroupsTool, list_of, meant_of};
 use super::listing::{Kind, Listed, list};
 use super::reset;
 use crate::command_line::args::{exactly_one, is_given, switch, values};
 use crate::command_line::connection::bootstrap_server;
-use crate::output::table::{Layout, Table, is_json};
-use crate::{ToolError, block_on, say};
+use crate::{ToolError, block_on};
 use barnabas_client::{ClientError, Cluster};
 use clap::{Arg, ArgMatches};
 
@@ -62,7 +61,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
     let mut cluster = TOOL.cluster(matches)?;
     TOOL.print_refusal(block_on(async {
         match action {
-            "list" => list_groups(&mut cluster, matches).await,
+            "list" => list_of(&mut cluster, matches, Kind::Streams, &STATES).await,
             "describe" => describe::describe(&mut cluster, matches).await,
             "delete" => change::delete(&mut cluster, matches).await,
             "delete-offsets" => change::delete_offsets(&mut cluster, matches).await,
@@ -94,22 +93,8 @@ async fn all(cluster: &mut Cluster, states: &[&str]) -> Result<Vec<Listed>, Clie
     list(cluster, states, &[Kind::Streams]).await
 }
 
-/// The groups that are meant.
 async fn meant(cluster: &mut Cluster, matches: &ArgMatches) -> Result<Vec<String>, ClientError> {
-    if matches.get_flag("all-groups") {
-        return Ok(all(cluster, &[]).await?.into_iter().map(|row| row.group).collect());
-    }
-    Ok(named_groups(matches))
-}
-
-async fn list_groups(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
-    let groups = all(cluster, &wanted_states(matches, &STATES)?).await?;
-    if !is_given(matches, "state") && !is_json(matches) {
-        return groups.iter().try_for_each(|row| say(&row.group));
-    }
-    let mut table = Table::new(Layout::Blanks).text("GROUP", 15).text("STATE", 0);
-    groups.into_iter().for_each(|row| table.row([row.group, row.state]));
-    table.print(matches)
+    meant_of(cluster, matches, Kind::Streams).await
 }
 
 #[cfg(test)]

@@ -3,15 +3,14 @@
 use super::super::actions::deletion;
 use super::super::description::describe;
 use super::super::listing::{Kind, is_missing, list};
-use super::super::offset_deletion::delete_partitions;
+use super::super::offset_deletion::delete_named;
 use super::super::reset::{self, Plan, Plans, Scenario};
 use super::{TOOL, meant};
 use crate::command_line::args::{text, texts};
-use crate::output::kafka_errors::{message, thrown};
+use crate::output::kafka_errors::message;
 use crate::{ToolError, say};
 use barnabas_client::{ClientError, Cluster};
 use clap::ArgMatches;
-use std::collections::BTreeMap;
 
 pub async fn delete(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
     let mut outcome = Vec::new();
@@ -24,21 +23,7 @@ pub async fn delete(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), T
 
 pub async fn delete_offsets(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
     let group = text(matches, "group").unwrap_or_default();
-    let (mut partitions, mut outcome) = (Vec::new(), BTreeMap::new());
-    for word in texts(matches, "topic") {
-        if let Some(named) = reset::named_partitions(word)? {
-            partitions.extend(named);
-            continue;
-        }
-        match reset::all_partitions(cluster, word).await {
-            Ok(all) => partitions.extend(all),
-            Err(ClientError::Refused { code, message, .. }) => {
-                outcome.insert((word.to_owned(), -1), Some(thrown(code, Some(&message))));
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    delete_partitions(cluster, matches, group, &partitions, outcome).await
+    delete_named(cluster, matches, group, texts(matches, "topic"), Vec::new()).await
 }
 
 pub async fn reset(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {

@@ -2,7 +2,8 @@
 
 use super::super::description::assignment_text;
 use super::answers::{described, starts};
-use super::{is_given, meant};
+use super::meant;
+use crate::command_line::args::is_given;
 use crate::output::table::{Layout, Table, cell, is_json, print_json};
 use crate::{ToolError, say, tell};
 use barnabas_client::{ClientError, Cluster};

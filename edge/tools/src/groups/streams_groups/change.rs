@@ -6,7 +6,7 @@ use crate::command_line::args::{text, texts};
 use crate::groups::actions::deletion;
 use crate::groups::description::Partition;
 use crate::groups::listing::is_missing;
-use crate::groups::offset_deletion::delete_partitions;
+use crate::groups::offset_deletion::delete_named;
 use crate::groups::reset::{self, Plan, Plans, Scenario};
 use crate::output::kafka_errors::{self, thrown};
 use crate::{ToolError, say};
@@ -93,26 +93,13 @@ async fn delete_topics(cluster: &mut Cluster, topics: &[String]) -> Result<(), C
 
 pub async fn delete_offsets(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
     let group = text(matches, "group").unwrap_or_default();
-    let (mut partitions, mut outcome) = (Vec::new(), BTreeMap::new());
+    let mut partitions = Vec::new();
     if matches.get_flag("all-input-topics") {
         let told = described(cluster, group).await.map_err(wrapped)?.0;
         let committed = cluster.committed_offsets(group).await.map_err(wrapped)?;
         partitions.extend(committed_of(&committed, &input_topics(&told)).into_keys());
     }
-    for word in texts(matches, "input-topic") {
-        if let Some(named) = reset::named_partitions(word)? {
-            partitions.extend(named);
-            continue;
-        }
-        match reset::all_partitions(cluster, word).await {
-            Ok(all) => partitions.extend(all),
-            Err(ClientError::Refused { code, message, .. }) => {
-                outcome.insert((word.to_owned(), -1), Some(thrown(code, Some(&message))));
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    delete_partitions(cluster, matches, group, &partitions, outcome).await
+    delete_named(cluster, matches, group, texts(matches, "input-topic"), partitions).await
 }
 
 pub async fn reset(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {

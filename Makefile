@@ -6,6 +6,12 @@ CONSOLE ?= 127.0.0.1:8080
 target := $(or $(CARGO_TARGET_DIR),target)
 .DEFAULT_GOAL := help
 
+# Release builds know which code a node under load executes (profile-guided optimization, lab/profile): that code lies together. Functions that
+# changed since are compiled without it. What CI builds, debug builds and `make run` do without.
+pgo = -Cprofile-use=$(CURDIR)/packaging/profile/barnabas.profdata -Cllvm-args=-no-pgo-warn-mismatch -Clink-arg=-Wl,-z,keep-text-section-prefix
+export RUSTFLAGS := $(pgo)
+help run test profile sim-coverage: override RUSTFLAGS =
+
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -20,7 +26,7 @@ cluster: ## three nodes on loopback in a temporary directory, and how to watch o
 # the same bytes; that takes a target folder of its own, since its flags would build everything else a second time.
 dist_target = $(abspath $(target))/dist/build
 cargo_home = $(or $(CARGO_HOME),$(HOME)/.cargo)
-binary: export RUSTFLAGS = --remap-path-prefix=$(CURDIR)=/barnabas --remap-path-prefix=$(cargo_home)=/cargo
+binary: override RUSTFLAGS = $(pgo) --remap-path-prefix=$(CURDIR)=/barnabas --remap-path-prefix=$(cargo_home)=/cargo
 binary: export CFLAGS = -ffile-prefix-map=$(dist_target)=/target -ffile-prefix-map=$(cargo_home)=/cargo
 binary:
 	@$(CARGO) build --release --locked -p barnabas --target-dir $(dist_target)
@@ -37,6 +43,9 @@ install: binary ## the release binary in PREFIX/bin (PREFIX=/usr/local; DESTDIR 
 
 dist-test: binary ## each package in an empty root: first record, upgrade and back, the unit, the image, the chart (root, Debian; ARGS="--only deb")
 	@lab/dist/run --binary $(abspath $(target))/dist/barnabas $(ARGS)
+
+profile: ## packaging/profile/barnabas.profdata once more, from nodes under load (15 minutes, most of it the build; needs rustup component llvm-tools)
+	@lab/profile/run
 
 test: ## everything that CI runs
 	@lab/test
@@ -189,4 +198,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster binary dist dist-test install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: telemetry dashboards attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage http-test console-test doctor-test bridge-story security-story
+.PHONY: profile telemetry dashboards attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage http-test console-test doctor-test bridge-story security-story

@@ -194,8 +194,12 @@ bench-node: ## size, start and cost of one node beside Apache Kafka
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bench/node/run
 
+bench-memory: ## a node within 256 MB, 512 MB, 1 GB and all of the memory, beside Apache Kafka (root; 10 minutes; ARGS="--ours --runs 1")
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/bench/memory/run $(ARGS)
+
 density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
-.PHONY: help run cluster binary dist dist-test install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
+.PHONY: help run cluster binary dist dist-test install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node bench-memory density
 .PHONY: profile telemetry dashboards attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage http-test console-test doctor-test bridge-story security-story

@@ -1,0 +1,1 @@
+"""A node within little memory."""

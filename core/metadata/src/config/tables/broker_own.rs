@@ -109,7 +109,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               writes; a power cut then loses the records acknowledged in the seconds before it."),
     long("log.cache.bytes", "").null().between(0, 1 << 40).unit("bytes")
         .doc("Memory of the node for recently appended batches that are already in their segments, so that consumers \
-              near the end of the log read no file. Unset: a sixteenth of the machine's memory, at most 512 MiB. More \
+              near the end of the log read no file. Unset: a sixteenth of the machine's memory, at most 224 MiB. More \
               than half of the machine's memory is refused at the start. A larger value serves consumers that are \
               further behind without reading files; with 0 only the page cache does."),
     long("log.dir.min.free.bytes", "-1").or_between(-1, 0, 1 << 50).unit("bytes").high().cluster_wide()

@@ -190,6 +190,9 @@ bench-cluster: ## three brokers beside three of Apache Kafka: throughput, kills,
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bench/cluster/run $(ARGS)
 
+bench-tail: ## the tail of steady loads beside Apache Kafka: why the slowest are slow (FULL=1: ten minutes a turn; ROWS=REGEX; ARGS=--skip-done goes on)
+	@lab/bench/tail/run $(ARGS)
+
 bench-node: ## size, start and cost of one node beside Apache Kafka
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bench/node/run
@@ -202,4 +205,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster binary dist dist-test install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node bench-memory density
-.PHONY: profile telemetry dashboards attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster sim-coverage http-test console-test doctor-test bridge-story security-story
+.PHONY: profile telemetry dashboards attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster bench-tail sim-coverage http-test console-test doctor-test bridge-story security-story

@@ -1,7 +1,8 @@
 //! What load.rs and read.rs use of librdkafka, declared by hand: the library is the confluent-kafka wheel's, which
 //! brings no header.
 //!
-//! Both are compiled by rustc alone (clients.py), each with this file as a module; each uses a part of it.
+//! Both are compiled by rustc alone (clients.py), each with this file as a module; each uses a part of it. So are
+//! cluster/beat.rs and tail/tail.rs.
 #![allow(dead_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -15,8 +16,8 @@ pub struct Message {
     pub len: usize,
     key: *mut c_void,
     pub key_len: usize,
-    offset: i64,
-    private: *mut c_void,
+    pub offset: i64,
+    pub private: *mut c_void,
 }
 
 pub type Report = extern "C" fn(*mut c_void, *const Message, *mut c_void);
@@ -40,6 +41,7 @@ unsafe extern "C" {
     ) -> c_int;
     pub fn rd_kafka_last_error() -> c_int;
     pub fn rd_kafka_poll(handle: *mut c_void, timeout_ms: c_int) -> c_int;
+    pub fn rd_kafka_purge(handle: *mut c_void, flags: c_int) -> c_int;
     pub fn rd_kafka_flush(handle: *mut c_void, timeout_ms: c_int) -> c_int;
     pub fn rd_kafka_message_latency(message: *const Message) -> i64;
     pub fn rd_kafka_queue_new(handle: *mut c_void) -> *mut c_void;

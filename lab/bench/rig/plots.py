@@ -1,4 +1,4 @@
-"""Draws charts: bars with spreads, lines over a quantity. Run by report.py in an environment that has matplotlib; charts as JSON on standard input.
+"""Draws charts: bars with spreads, lines over a quantity, lines over seconds. Run by report.py in an environment that has matplotlib; charts as JSON on standard input.
 
 Each becomes FILE.svg and FILE.png. Bars and points are medians, whiskers reach from the lowest run to the highest.
 """
@@ -75,11 +75,23 @@ def lines(axes, chart):
     axes.set_ylabel(chart["y_label"])
 
 
+def seconds(axes, chart):
+    """A value for each second: lines without marks, however many there are."""
+    for one in chart["series"]:
+        axes.plot([point[0] for point in one["points"]], [point[1] for point in one["points"]], color=one["colour"], label=one["label"], lw=1.2)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.minorticks_off()
+    axes.yaxis.set_major_formatter(FuncFormatter(tick))
+    axes.set_xlabel(chart["x_label"])
+    axes.set_ylabel(chart["y_label"])
+
+
 def draw(chart):
     is_bars = chart["kind"] == "bars"
     rows = sum(len(one["points"]) for one in chart["series"])
     figure, axes = plt.subplots(figsize=(9, max(2.6, 1.7 + rows * 0.26) if is_bars else 5), layout="constrained")
-    (bars if is_bars else lines)(axes, chart)
+    {"bars": bars, "lines": lines, "seconds": seconds}[chart["kind"]](axes, chart)
     axes.set_title(chart["title"], loc="left", pad=12)
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 3), frameon=False)

@@ -60,7 +60,7 @@ class TurnLines(Lines):
             print(f"bench-tail: {line['case']}: {line['peer']}: {line['failed']}", flush=True)
         else:
             figures = ", ".join(f"{name.removesuffix('_ms')} {line[name]:.2f}" for name in TOLD if line.get(name) is not None)
-            print(f"bench-tail: {line['case']}: {line['peer']}, turn {line['run'] + 1}: {figures}; causes {json.dumps(line['causes'])}; beside {json.dumps(line['beside'])}", flush=True)
+            print(f"bench-tail: {line['case']}: {line['peer']}, turn {line['run'] + 1}: {figures}; causes {json.dumps(line['causes'])}, of all above p99 {json.dumps(line['causes_of_p99'])}; beside {json.dumps(line['beside'])}", flush=True)
             for sentence in line["slowest"][:3]:
                 print(f"    {sentence}", flush=True)
         self.write()

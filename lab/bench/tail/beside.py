@@ -176,7 +176,7 @@ class Retention(Beside):
 
 
 class Compaction(Beside):
-    """Another topic, of 20,000 keys at 4 MB/s, is compacted as it grows."""
+    """Another topic, of 5,000 keys at 4 MB/s, is compacted as it grows."""
 
     settings = {"log.cleaner.backoff.ms": "1000"}
     compacted = {"cleanup.policy": "compact", "segment.bytes": SMALL_SEGMENT, "min.cleanable.dirty.ratio": "0.01", "file.delete.delay.ms": "1000"}
@@ -193,7 +193,7 @@ class Compaction(Beside):
     @contextmanager
     def going(self, rig, peer, name, seconds):
         told, before = {}, self.bytes(peer, name)
-        load = Process([built("tail"), "produce", peer.server.address, f"{name}-compacted", 1, 4000, 1000, seconds, 0, 20_000, "acks=all", "linger.ms=5"])
+        load = Process([built("tail"), "produce", peer.server.address, f"{name}-compacted", 1, 4000, 1000, seconds, 0, 5000, "acks=all", "linger.ms=5"])
         try:
             yield [load.process], told
         finally:

@@ -5,13 +5,15 @@ processor, for a quarter of the request's time at least; else the sentence says 
 and is not shown to be the cause.
 """
 
+import re
 from collections import namedtuple
 
 Request = namedtuple("Request", "due handed acked partition records")
 # A thread stood in a system call: `node` is its place among the peer's processes.
 Call = namedtuple("Call", "node thread start end what path stack")
-Waited = namedtuple("Waited", "at node thread us")
-Device = namedtuple("Device", "at writes bytes write_us flushes flush_us discards discard_us under_way")
+# In the 20 ms before `at` a thread was without a processor for `us`, and ran for `ran_us`.
+Waited = namedtuple("Waited", "at node thread us ran_us")
+Device = namedtuple("Device", "at writes bytes write_us flushes flush_us discards discard_us reads read_bytes read_us")
 Probe = namedtuple("Probe", "due us")
 
 # How much of the request's time something must have taken to be called its cause.
@@ -35,6 +37,10 @@ SYNCS = ("fsync", "fdatasync", "syncfs", "msync", "sync_file_range")
 SERVES = ("worker-", "journal-", "data-plane-kafk", "ReplicaFetcher")
 # The generator's own: librdkafka's threads of brokers, and tail.rs's.
 GENERATES = ("rdk:broker", "tail")
+SCHEDULED = {"us": "was without a processor", "ran_us": "was at work"}
+# What parsed safepoints are called.
+PAUSE = "safepoint"
+SAFEPOINT = re.compile(r'^\[(\d+)ns\] Safepoint "(\w+)".*Total: *(\d+) ns')
 # Where in the kernel: the first of these that is on the stack says it, so what is special stands before what many ways have in common.
 WAITS = (
     ("rq_qos_wait", "in the kernel's write-back throttle"), ("wbt_wait", "in the kernel's write-back throttle"), ("blk_mq_get_tag", "for a place in the device's queue"),
@@ -75,6 +81,8 @@ def doing(call):
     """(kind, what the thread did), in the words of the log directory."""
     file, of_log = file_of(call.path), call.path.endswith((".log", ".index", ".timeindex", ".snapshot", ".txnindex", ".cleaned", ".swap", ".deleted"))
     is_journal = "journal" in call.path.rsplit("/", 1)[-1] or "/journal" in call.path
+    if call.what == PAUSE:
+        return "JVM pause", "all threads of the JVM stopped"
     if "__cluster_metadata" in call.path or call.thread.startswith(("quorum", "snapshot", "kafka-raft", "raft-")):
         return "metadata log", f"{call.what} of the metadata log"
     if call.what in WRITES:
@@ -113,14 +121,14 @@ class Seen:
     def calls_in(self, start, end):
         return [call for call in self.calls if call.start < end and call.end > start and call.node != self.generator]
 
-    def waited_for_processor(self, start, end):
-        """{(node, thread): µs without a processor in this time}, of threads that serve and of those that generate."""
+    def of_scheduler(self, start, end, figure):
+        """{(node, thread): µs in this time} without a processor (`us`) or on one (`ran_us`), of threads that serve and of those that generate."""
         found = {}
         for one in self.waited:
             share = overlap(start, end, one.at - SELDOM_US, one.at) / SELDOM_US
             if share > 0 and one.thread.startswith(GENERATES if one.node == self.generator else SERVES):
                 key = one.node, one.thread
-                found[key] = found.get(key, 0) + one.us * share
+                found[key] = found.get(key, 0) + getattr(one, figure) * share
         return found
 
 
@@ -129,14 +137,18 @@ def cause(request, seen):
     start, end = request.handed, request.acked
     by_kind = {}
     for call in seen.calls_in(start, end):
-        if call.thread.startswith(SERVES):
+        if call.what == PAUSE or call.thread.startswith(SERVES):
             by_kind.setdefault(doing(call)[0], []).append(call)
     found = [("generator", start - request.due, None)]
     for kind, calls in by_kind.items():
         spans = [(max(call.start, start), min(call.end, end)) for call in calls]
         found.append((kind, union(spans), max(calls, key=lambda call: overlap(start, end, call.start, call.end))))
-    for who, us in seen.waited_for_processor(start, end).items():
-        found.append(("generator" if who[0] == seen.generator else "processor", min(us, end - start), who))
+    for figure, name in (("us", "processor"), ("ran_us", "work")):
+        # A request passes through one thread after the other, so their waits add up; at most to its time.
+        of = {"generator": [], name: []}
+        for who, us in seen.of_scheduler(start, end, figure).items():
+            of["generator" if who[0] == seen.generator else name].append((us, (*who, figure)))
+        found += [(kind, min(sum(us for us, _ in some), end - start), max(some)[1]) for kind, some in of.items() if some]
     kind, us, what = max(found, key=lambda one: one[1])
     return (kind, us, what) if us >= SHARE * (request.acked - request.due) else ("unseen", 0, None)
 
@@ -151,6 +163,8 @@ def thread_name(node, thread, several):
 
 def stood(call, several):
     """A call as a part of a sentence."""
+    if call.what == PAUSE:
+        return f"{doing(call)[1]} for {ms(call.end - call.start)} ({call.path})"
     why = reason(call.stack)
     return f"{doing(call)[1]}, {call.what} by {thread_name(call.node, call.thread, several)}, {ms(call.end - call.start)} or more{', ' + why if why else ''}"
 
@@ -158,12 +172,16 @@ def stood(call, several):
 def why(request, seen, several):
     kind, us, what = cause(request, seen)
     if kind == "generator":
-        return f"the load generator itself: {'handed over late by' if what is None else what[1] + ' was without a processor for'} {ms(us)}"
-    if kind == "processor":
-        waited = sorted(((us, who) for who, us in seen.waited_for_processor(request.handed, request.acked).items() if who[0] != seen.generator), reverse=True)
-        return "without a processor: " + ", ".join(f"{thread_name(*who, several)} for {ms(us)}" for us, who in waited[:BESIDE])
+        if what is None:
+            return f"the load generator itself handed over late by {ms(us)}"
+    if kind in ("processor", "work", "generator"):
+        figures = seen.of_scheduler(request.handed, request.acked, what[2])
+        most = sorted(((us, who) for who, us in figures.items() if (who[0] == seen.generator) == (kind == "generator")), reverse=True)
+        if kind == "generator":
+            return f"the load generator itself {SCHEDULED[what[2]]}: " + ", ".join(f"{who[1]} for {ms(us)}" for us, who in most[:BESIDE])
+        return f"a thread {SCHEDULED[what[2]]}: " + ", ".join(f"{thread_name(*who, several)} for {ms(us)}" for us, who in most[:BESIDE])
     if kind == "unseen":
-        return "no thread that serves producers stood still, or was without a processor, for a quarter of that"
+        return "no thread that serves producers was seen standing, without a processor or working for a quarter of that"
     share = us / max(request.acked - request.due, 1)
     return f"{stood(what, several)} ({kind} covers {share:.0%} of the time)"
 
@@ -179,13 +197,23 @@ def beside(request, seen, several):
     return "; ".join(stood(call, several) for _, call in sorted(longest.values(), key=lambda one: -one[0])[:BESIDE])
 
 
+def causes(requests, seen):
+    """{kind: requests}, the most frequent first."""
+    found = {}
+    for request in requests:
+        kind = cause(request, seen)[0]
+        found[kind] = found.get(kind, 0) + 1
+    return dict(sorted(found.items(), key=lambda one: -one[1]))
+
+
 def device(request, seen):
     """What the device was asked for meanwhile, and what the probe found."""
     rows = [one for one in seen.devices if one.at > request.handed and one.at - SELDOM_US < request.acked]
     words = []
     if rows:
-        of = {name: sum(getattr(one, name) for one in rows) for name in ("writes", "bytes", "write_us", "flushes", "flush_us", "discards", "discard_us")}
-        words.append(f"{of['writes']:,} writes ({of['bytes'] / 1e6:.1f} MB, {ms(of['write_us'] / max(of['writes'], 1))} each)")
+        of = {name: sum(getattr(one, name) for one in rows) for name in Device._fields[1:]}
+        words += [f"{of['writes']:,} writes ({of['bytes'] / 1e6:.1f} MB, {ms(of['write_us'] / max(of['writes'], 1))} each)"] if of["writes"] else []
+        words += [f"{of['reads']:,} reads ({of['read_bytes'] / 1e6:.1f} MB, {ms(of['read_us'] / of['reads'])} each)"] if of["reads"] else []
         words += [f"{of['flushes']} flushes ({ms(of['flush_us'] / of['flushes'])} each)"] if of["flushes"] else []
         words += [f"{of['discards']} discards ({ms(of['discard_us'] / of['discards'])} each)"] if of["discards"] else []
     probed = [one.us for one in seen.probes if one.due < request.acked and one.due + one.us > request.handed and one.us >= 0]
@@ -224,8 +252,8 @@ def parsed(lines, pids, machine):
             pid, thread, start, end, number, path, _, stack = rest
             calls.append(Call(node.get(pid, 0), thread, start, end, names.get(number, f"system call {number}"), path, tuple(stack)))
         elif kind == "cpu":
-            at, pid, thread, us = rest
-            waited.append(Waited(at, node.get(pid, 0), thread, us))
+            at, pid, *scheduled = rest
+            waited.append(Waited(at, node.get(pid, 0), *scheduled))
         elif kind == "device":
             devices.append(Device(*rest))
         elif kind == "probe":
@@ -233,6 +261,12 @@ def parsed(lines, pids, machine):
         elif kind == "used":
             used = dict(zip(("cpu_us", "samples", "late", "dropped"), rest))
     return calls, waited, devices, probes, used
+
+
+def pauses(text, node):
+    """Times in which a JVM stopped all its threads, as calls: of its log `safepoint`, decorated with `timenanos`, which is CLOCK_MONOTONIC."""
+    found = (SAFEPOINT.match(line) for line in text.splitlines())
+    return [Call(node, "JVM", int(one[1]) // 1000 - int(one[3]) // 1000, int(one[1]) // 1000, PAUSE, one[2], ()) for one in found if one]
 
 
 def slow_seconds(seconds, most=5, times=3):

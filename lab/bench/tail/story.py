@@ -30,6 +30,15 @@ def slow(turn):
     return "; ".join(f"second {second}: p99 {p99:.1f}, max {most:.1f} ms" for second, p99, most in turn["slow_seconds"]) or "none above three times the median second's p99"
 
 
+def summed(turns, name):
+    """Causes of all turns, the most frequent first."""
+    causes = {}
+    for turn in turns:
+        for kind, count in turn[name].items():
+            causes[kind] = causes.get(kind, 0) + count
+    return ", ".join(f"{kind} {count}" for kind, count in sorted(causes.items(), key=lambda one: -one[1]))
+
+
 def part(lines, loads):
     """The sections, and charts for rig/plots.py."""
     text, charts = [], []
@@ -45,12 +54,8 @@ def part(lines, loads):
             for peer in peers:
                 turns = per_turn(lines, workload, case, peer)
                 worst = max(turns, key=lambda turn: turn["p999_ms"])
-                causes = {}
-                for turn in turns:
-                    for kind, count in turn["causes"].items():
-                        causes[kind] = causes.get(kind, 0) + count
-                said = ", ".join(f"{kind} {count}" for kind, count in sorted(causes.items(), key=lambda one: -one[1]))
-                text += [f"**{PEERS[peer].label}**: slow seconds of the turn with the highest p99.9: {slow(worst)}. Causes of the slowest moments of all turns: {said}.", ""]
+                said, tail = (summed(turns, name) for name in ("causes", "causes_of_p99"))
+                text += [f"**{PEERS[peer].label}**: slow seconds of the turn with the highest p99.9: {slow(worst)}. Causes, all turns: of the slowest moments {said or 'none'}; of the requests above p99 (four of each second at most) {tail or 'none'}.", ""]
                 text += [f"Beside: {worst['beside']}.", ""] if worst["beside"] else []
                 text += [*(f"{number}. {sentence}." for number, sentence in enumerate(worst["slowest"], 1)), ""]
     return text, charts

@@ -78,9 +78,9 @@ class Causes(unittest.TestCase):
 
     def test_a_round_that_waits_for_a_flush_beside_a_segments_sync(self):
         seen = Seen([call("journal-0", 5000, 35_000, stack=("io_schedule", "blkdev_issue_flush", "ext4_sync_file")), call("committer-0", 4000, 30_000, "fdatasync", SEGMENT)],
-                    devices=[Device(20_000, 12, 3_000_000, 24_000, 4, 28_000, 2, 10_000, 1)], probes=[Probe(10_000, 22_000)], rest_us=200)
+                    devices=[Device(20_000, 12, 3_000_000, 24_000, 4, 28_000, 2, 10_000, 1, 4096, 300)], probes=[Probe(10_000, 22_000)], rest_us=200)
         self.check(seen, "journal round", "Cause: a round of the journal, pwrite64 by journal-0, 30.0 ms or more, for a flush of the device", "covers 73%",
-                   "Beside: sync of t-4/00000000000000000000.log, fdatasync by committer-0, 26.0 ms", "12 writes (3.0 MB, 2.0 ms each), 4 flushes (7.0 ms each), 2 discards (5.0 ms each)",
+                   "Beside: sync of t-4/00000000000000000000.log, fdatasync by committer-0, 26.0 ms", "12 writes (3.0 MB, 2.0 ms each), 1 reads (0.0 MB, 0.3 ms each), 4 flushes (7.0 ms each), 2 discards (5.0 ms each)",
                    "a synced write of 4 KiB due then took 22.0 ms (0.2 ms at rest)")
 
     def test_rounds_one_after_the_other_are_one_cause(self):
@@ -91,26 +91,39 @@ class Causes(unittest.TestCase):
                    "for the lock of a file")
 
     def test_a_committer_alone_is_no_cause(self):
-        sentence = self.check(Seen([call("committer-0", 2000, 39_000, "fdatasync", SEGMENT)]), "unseen", "no thread that serves producers stood still")
+        sentence = self.check(Seen([call("committer-0", 2000, 39_000, "fdatasync", SEGMENT)]), "unseen", "no thread that serves producers was seen standing")
         self.assertIn("Beside: sync of t-4", sentence)
 
     def test_what_took_less_than_a_quarter_is_no_cause(self):
         self.check(Seen([call("journal-0", 5000, 13_000)]), "unseen")
 
     def test_a_thread_without_a_processor(self):
-        waited = [Waited(20_000, 0, "journal-0", 15_000), Waited(40_000, 0, "journal-0", 12_000), Waited(40_000, 0, "cleaner-0", 20_000), Waited(40_000, 0, "worker-1", 6000)]
-        self.check(Seen(waited=waited), "processor", "without a processor: journal-0 for 26.2 ms, worker-1 for 6.0 ms")
+        waited = [Waited(20_000, 0, "journal-0", 15_000, 0), Waited(40_000, 0, "journal-0", 12_000, 0), Waited(40_000, 0, "cleaner-0", 20_000, 0), Waited(40_000, 0, "worker-1", 6000, 0)]
+        self.check(Seen(waited=waited), "processor", "a thread was without a processor: journal-0 for 26.2 ms, worker-1 for 6.0 ms")
+        # None of them a quarter by itself.
+        self.check(Seen(waited=[Waited(40_000, 0, name, 5000, 0) for name in ("worker-0", "worker-1", "journal-0")]), "processor")
+        self.check(Seen(waited=[Waited(20_000, 0, "worker-1", 0, 19_000)]), "work", "a thread was at work: worker-1 for 18.1 ms")
 
     def test_the_generators_own_lateness_is_not_the_brokers(self):
         late = Request(0, 30_000, 41_000, 4, 76)
         self.assertEqual(moments.cause(late, Seen())[0], "generator")
-        self.check(Seen(waited=[Waited(20_000, 1, "rdk:broker1", 18_000)], generator=1), "generator", "rdk:broker1 was without a processor")
+        self.check(Seen(waited=[Waited(20_000, 1, "rdk:broker1", 18_000, 0)], generator=1), "generator", "the load generator itself was without a processor: rdk:broker1 for 17.1 ms")
 
     def test_of_three_nodes_the_node_is_named(self):
         self.check(Seen([call("journal-0", 5000, 35_000, node=2)], generator=3), "journal round", "by journal-0 of node 3", several=True)
 
     def test_kafkas_threads(self):
         self.check(Seen([call("data-plane-kafk", 5000, 35_000, "write", SEGMENT, ("folio_wait_bit", "balance_dirty_pages"))]), "append", "append to t-4/", "because too many pages are dirty")
+
+    def test_a_jvm_that_stops(self):
+        line = '[30000000ns] Safepoint "G1CollectForAllocation", Time since last: 900 ns, Reaching safepoint: 1 ns, Cleanup: 2 ns, At safepoint: 3 ns, Total:  20000000 ns'
+        paused = moments.pauses(f"nothing\n{line}\n", 0)
+        self.assertEqual((paused[0].start, paused[0].end), (10_000, 30_000))
+        self.check(Seen(paused), "JVM pause", "all threads of the JVM stopped for 20.0 ms (G1CollectForAllocation)")
+
+    def test_causes_are_counted(self):
+        seen = Seen([call("journal-0", 5000, 35_000)])
+        self.assertEqual(moments.causes([self.request, self.request, Request(900_000, 900_000, 990_000, 0, 1)], seen), {"journal round": 2, "unseen": 1})
 
     def test_calls_are_named_by_what_they_are_for(self):
         for one, kind in ((call("worker-0", 0, 1), "journal round"), (call("worker-0", 0, 1, "fallocate", SEGMENT), "room"), (call("deletions", 0, 1, "unlink", ""), "deletion"),
@@ -120,7 +133,7 @@ class Causes(unittest.TestCase):
             self.assertEqual(moments.doing(one)[0], kind, one)
 
     def test_lines_of_the_watch_are_taken_apart(self):
-        lines = [["call", 77, "journal-0", 1, 9, 18, JOURNAL, "18 0x3", ["io_schedule"]], ["cpu", 20, 66, "worker-0", 3000], ["device", 20, 1, 2, 3, 4, 5, 6, 7, 8], ["probe", 5, 100], ["used", 1, 2, 3, 0]]
+        lines = [["call", 77, "journal-0", 1, 9, 18, JOURNAL, "18 0x3", ["io_schedule"]], ["cpu", 20, 66, "worker-0", 3000, 9], ["device", 20, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], ["probe", 5, 100], ["used", 1, 2, 3, 0]]
         calls, waited, devices, probes, used = moments.parsed(lines, [66, 77], "x86_64")
         self.assertEqual((calls[0].node, calls[0].what, waited[0].node, devices[0].flushes, probes[0].us), (1, "pwrite64", 0, 4, 100))
         self.assertEqual(used, {"cpu_us": 1, "samples": 2, "late": 3, "dropped": 0})

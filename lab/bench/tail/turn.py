@@ -16,12 +16,12 @@ from pathlib import Path
 from harness.process import spawn
 from rig.clients import Client
 from rig.machine import Sampled, settle
-from rig.measures import topic_name, warm
+from rig.measures import warm
 
 from . import moments
 from .beside import BESIDE, made
 from .histogram import percentile_ms, rank_ms
-from .peers import metrics_ports
+from .peers import metrics_ports, safepoint_logs
 from .phases import Pages
 from .programs import built
 
@@ -115,10 +115,10 @@ class Steady:
 
     def prepare(self, rig, peer, case):
         warm(rig, peer)
-        name, beside = topic_name(case, "t"), self.beside
+        self.topics[peer.name] = name = f"tail-{self.row.mb_per_s:g}-{self.row.record_bytes}-{self.row.partitions}{'-' + self.row.beside.split()[-1] if self.row.beside else ''}"
+        beside = self.beside
         settings = {**bounded(self.row, self.seconds * rig.plan.runs), **beside.topic}
         made(peer, name, self.row.partitions, self.row.replicas, settings, beside.rows())
-        self.topics[peer.name] = name
         beside.prepare(rig, peer, name)
         # What comes first in a new topic (files, memory, a JVM's code) is no steady load.
         said(self.command(peer, name, 2 if rig.plan.is_quick else 6), rig)
@@ -149,6 +149,7 @@ class Steady:
                 finally:
                     used.end()
         parsed = moments.parsed(watched.lines, [*pids, process.pid], platform.machine())
+        parsed[0].extend(pause for place, path in enumerate(safepoint_logs(peer)) for pause in moments.pauses(path.read_text(errors="replace"), place))
         return {**self.figures(found, used, rested, parsed), **self.told(found, rested, parsed, pages, len(pids)), "beside": did, "page_failures": pages.failed}
 
     def figures(self, found, used, rested, parsed):
@@ -173,6 +174,7 @@ class Steady:
         calls, waited, devices, probes, _ = parsed
         origin = found["begun_us"]
         requests = [moments.Request(*one) for one in found["slowest"] if one[0] >= origin + self.warm_up * 1e6]
+        p99_us = percentile_ms(found["histogram"], 0.99, found["max_us"]) * 1e3
         seen = moments.Seen(calls, waited, devices, probes, rank_ms(rested, 0.5) * 1e3, pages.between, generator=nodes)
         slowest = moments.moments(requests)
         floor = {}
@@ -181,17 +183,9 @@ class Steady:
             floor[place] = max(floor.get(place, 0), one.us)
         seconds = found["seconds"]
         return {"histogram": found["histogram"], "seconds_line": [[one[2], one[3], round(floor.get(place, 0) / 1e3, 2)] for place, one in enumerate(seconds)],
-                "slow_seconds": moments.slow_seconds([[0, 0, 0, 0]] * int(self.warm_up) + seconds[int(self.warm_up):]), "causes": counted_causes(slowest, seen),
+                "slow_seconds": moments.slow_seconds([[0, 0, 0, 0]] * int(self.warm_up) + seconds[int(self.warm_up):]), "causes": moments.causes([request for request, _ in slowest], seen),
+                "causes_of_p99": moments.causes([one for one in requests if one.acked - one.due >= p99_us], seen),
                 "slowest": [moments.sentence(request, seen, origin, others, nodes > 1) for request, others in slowest]}
-
-
-def counted_causes(slowest, seen):
-    """{kind of cause: moments}"""
-    found = {}
-    for request, _ in slowest:
-        kind = moments.cause(request, seen)[0]
-        found[kind] = found.get(kind, 0) + 1
-    return found
 
 
 def said(command, rig):

@@ -7,13 +7,13 @@
 //! `stat`), and of one that waits uninterruptibly (D: for the device, or for a lock of the file system) its `syscall`
 //! and, once seen twice in the same call, its kernel `stack` (both for root). A call is told from the next by its
 //! arguments; what lies below two samples is not seen. How long a thread was runnable without a processor is the
-//! scheduler's own count (`schedstat`), every 20 ms. COMMS: prefixes of thread names, separated by commas; empty: all.
+//! scheduler's own count (`schedstat`), every 20 ms, as is how long it ran. COMMS: prefixes of thread names, separated by commas; empty: all.
 //! The probe writes 4 KiB, O_DIRECT and O_DSYNC, into a file of its own in DIRECTORY, every PROBE_MS whatever became
 //! of the write before. DEVICE: `/sys/dev/block/MAJOR:MINOR/stat`.
 //!
 //! Lines of JSON, times µs of CLOCK_MONOTONIC: `["call", pid, thread, from, to, number, descriptor's path, arguments, [kernel functions]]`,
-//! `["cpu", at, pid, thread, waited_us]`, `["device", at, writes, bytes, write_us, flushes, flush_us, discards, discard_us, under way]`
-//! (since the line before), `["probe", due, us]`, at last `["used", cpu_us, samples, late]`. Until the end of standard
+//! `["cpu", at, pid, thread, waited_us, ran_us]`, `["device", at, writes, bytes, write_us, flushes, flush_us, discards, discard_us, reads, read bytes, read_us]`
+//! (both since the line before), `["probe", due, us]`, at last `["used", cpu_us, samples, late]`. Until the end of standard
 //! input. Memory: a call for each thread that waits. Compiled by rustc alone (programs.py); moments.py reads it.
 
 use std::collections::{HashMap, HashSet};
@@ -30,8 +30,9 @@ const LINES: usize = 65_536;
 const SELDOM_US: u64 = 20_000;
 /// How often new threads are looked for.
 const THREADS_US: u64 = 500_000;
-/// Shorter waits for a processor are left out.
+/// Shorter waits for a processor are left out, and shorter runs.
 const WAITED_US: u64 = 1000;
+const RAN_US: u64 = 5000;
 const PROBE_BYTES: usize = 4096;
 const PROBE_PLACES: u64 = 256;
 const FRAMES: usize = 8;
@@ -108,7 +109,8 @@ struct Thread {
     name: String,
     stat: Again,
     schedule: Again,
-    waited_ns: u64,
+    /// (ran, waited) by then, ns.
+    scheduled: (u64, u64),
     call: Option<Call>,
 }
 
@@ -117,17 +119,19 @@ impl Thread {
         let at = format!("/proc/{pid}/task/{id}");
         let name = std::fs::read_to_string(format!("{at}/comm")).ok()?.trim().to_owned();
         let (stat, schedule) = (Again::open(&format!("{at}/stat"))?, Again::open(&format!("{at}/schedstat"))?);
-        let mut thread = Self { pid, id, name, stat, schedule, waited_ns: 0, call: None };
-        thread.waited();
+        let mut thread = Self { pid, id, name, stat, schedule, scheduled: (0, 0), call: None };
+        thread.scheduled();
         Some(thread)
     }
 
-    /// ns that it was runnable without running since the last time; 0 the first time.
-    fn waited(&mut self) -> u64 {
-        let now = self.schedule.read().and_then(|text| text.split_whitespace().nth(1)?.parse().ok()).unwrap_or(self.waited_ns);
-        let since = if self.waited_ns == 0 { 0 } else { now - self.waited_ns };
-        self.waited_ns = now;
-        since
+    /// µs that it ran, and that it was runnable without running, since the last time.
+    fn scheduled(&mut self) -> (u64, u64) {
+        let before = self.scheduled;
+        if let Some(text) = self.schedule.read() {
+            let mut words = text.split_whitespace().map(|word| word.parse().unwrap_or(0));
+            self.scheduled = (words.next().unwrap_or(0), words.next().unwrap_or(0));
+        }
+        (self.scheduled.0.saturating_sub(before.0) / 1000, self.scheduled.1.saturating_sub(before.1) / 1000)
     }
 
     /// Whether it waits uninterruptibly; `None`: it is gone.
@@ -194,10 +198,10 @@ impl Device {
         let found = self.numbers();
         let since = |at: usize| found[at].saturating_sub(self.before[at]);
         let line = format!(
-            "[\"device\", {now}, {}, {}, {}, {}, {}, {}, {}, {}]",
-            since(4), since(6) * 512, since(7) * 1000, since(15), since(16) * 1000, since(11), since(14) * 1000, found[8]
+            "[\"device\", {now}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}]",
+            since(4), since(6) * 512, since(7) * 1000, since(15), since(16) * 1000, since(11), since(14) * 1000, since(0), since(2) * 512, since(3) * 1000
         );
-        let any = since(4) + since(15) + since(11) > 0;
+        let any = since(4) + since(15) + since(11) + since(0) > 0;
         self.before = found;
         any.then_some(line)
     }
@@ -247,17 +251,17 @@ impl Watch {
     }
 
     fn seldom(&mut self, now: u64) {
-        let mut waited: HashMap<(u32, String), u64> = HashMap::new();
+        let mut found: HashMap<(u32, String), (u64, u64)> = HashMap::new();
         for thread in &mut self.threads {
-            let us = thread.waited() / 1000;
-            if us >= WAITED_US {
-                // Of several threads of one name, the one that waited longest.
-                let most = waited.entry((thread.pid, thread.name.clone())).or_default();
-                *most = us.max(*most);
+            let (ran, waited) = thread.scheduled();
+            if waited >= WAITED_US || ran >= RAN_US {
+                // Of several threads of one name, the one that waited longest, and the one that ran longest.
+                let most = found.entry((thread.pid, thread.name.clone())).or_default();
+                *most = (most.0.max(waited), most.1.max(ran));
             }
         }
-        for ((pid, name), us) in waited {
-            self.say(format!("[\"cpu\", {now}, {pid}, {}, {us}]", quoted(&name)));
+        for ((pid, name), (waited, ran)) in found {
+            self.say(format!("[\"cpu\", {now}, {pid}, {}, {waited}, {ran}]", quoted(&name)));
         }
         if let Some(line) = self.device.as_mut().and_then(|device| device.line(now)) {
             self.say(line);

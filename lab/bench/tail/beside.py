@@ -10,6 +10,7 @@ import struct
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from cluster.asks import ClusterAsks, batch_of
@@ -24,6 +25,8 @@ from .programs import HERE, built
 PARTITIONS = 10
 # Of segments where they are to come and go within seconds.
 SMALL_SEGMENT = str(4 << 20)
+# What goes on by itself. A process ends with the thread that started it (harness/process.py): these threads live as long as the rig.
+ALONGSIDE = ThreadPoolExecutor(4)
 # A reader that finds nothing new waits as long as a broker lets it.
 COLD = ("fetch.message.max.bytes=1048576", "queued.max.messages.kbytes=65536")
 
@@ -126,9 +129,10 @@ class Cold(Beside):
     def going(self, rig, peer, name, seconds):
         told, ended, found = {}, threading.Event(), []
         self.forget(peer, name)
-        current = [self.reader(rig, peer, name)]
+        current = []
 
         def again():
+            current.append(self.reader(rig, peer, name))
             while not ended.is_set():
                 if current[0].process.poll() is not None:
                     found.append(current[0].ended())
@@ -136,13 +140,12 @@ class Cold(Beside):
                     current[0] = self.reader(rig, peer, name)
                 ended.wait(0.05)
 
-        thread = threading.Thread(target=again, daemon=True)
-        thread.start()
+        doing = ALONGSIDE.submit(again)
         try:
             yield [], told
         finally:
             ended.set()
-            thread.join()
+            doing.result(60)
             found.append(current[0].ended())
             told.update({"mb_per_s": max(one.get("mb_per_s", 0) for one in found), "records": sum(one.get("records", 0) for one in found), "times": len(found)})
 
@@ -227,13 +230,12 @@ class Snapshot(Beside):
             asks.close()
 
         before = self.snapshots(peer)
-        thread = threading.Thread(target=change, daemon=True)
-        thread.start()
+        doing = ALONGSIDE.submit(change)
         try:
             yield [], told
         finally:
             ended.set()
-            thread.join()
+            doing.result(60)
             told.update({"changes": changes[0], "failed": len(failed), "snapshots_of_others": len(self.snapshots(peer) - before)})
 
     @staticmethod
@@ -301,13 +303,12 @@ class Reassignment(Beside):
                     time.sleep(0.05)
             asks.close()
 
-        thread = threading.Thread(target=move, daemon=True)
-        thread.start()
+        doing = ALONGSIDE.submit(move)
         try:
             yield [], told
         finally:
             ended.set()
-            thread.join(120)
+            doing.result(120)
             told.update({"moves_of_20": moved[0], **({"failed": failed[0]} if failed else {})})
 
 
@@ -338,12 +339,11 @@ class Follower(Beside):
             peer.wait_in_sync([name], 300)
             told["in_sync_s"] = round(time.monotonic() - begun, 2)
 
-        thread = threading.Thread(target=back, daemon=True)
-        thread.start()
+        doing = ALONGSIDE.submit(back)
         try:
             yield [], told
         finally:
-            thread.join(400)
+            doing.result(400)
 
     @staticmethod
     def await_isr(peer, name, size, within=60):

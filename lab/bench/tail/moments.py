@@ -16,6 +16,8 @@ Waited = namedtuple("Waited", "at node thread us ran_us")
 Device = namedtuple("Device", "at writes bytes write_us flushes flush_us discards discard_us reads read_bytes read_us")
 Probe = namedtuple("Probe", "due us")
 
+# A system call that took so long is looked at for what stood beside it.
+LONG_US = 8000
 # How much of the request's time something must have taken to be called its cause.
 SHARE = 0.25
 # What a `Waited` or `Device` covers.
@@ -204,6 +206,21 @@ def causes(requests, seen):
         kind = cause(request, seen)[0]
         found[kind] = found.get(kind, 0) + 1
     return dict(sorted(found.items(), key=lambda one: -one[1]))
+
+
+def company(seen, least_us=LONG_US):
+    """{kind: {"calls": long calls of threads that serve, "alone": of them those beside which nothing of the node stood, other kind: those beside which that stood}}"""
+    found = {}
+    for call in seen.calls:
+        if call.end - call.start < least_us or not call.thread.startswith(SERVES) or call.node == seen.generator:
+            continue
+        kind = doing(call)[0]
+        others = {doing(other)[0] for other in seen.calls_in(call.start, call.end) if other is not call and other.node == call.node and other.thread != call.thread}
+        counts = found.setdefault(kind, {"calls": 0, "alone": 0})
+        counts["calls"] += 1
+        for name in others or {"alone"}:
+            counts[name] = counts.get(name, 0) + 1
+    return found
 
 
 def device(request, seen):

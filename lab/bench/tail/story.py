@@ -39,6 +39,17 @@ def summed(turns, name):
     return ", ".join(f"{kind} {count}" for kind, count in sorted(causes.items(), key=lambda one: -one[1]))
 
 
+def together(turns):
+    """Long calls of all turns by kind, and what stood beside them."""
+    kinds = {}
+    for turn in turns:
+        for kind, counts in turn["company"].items():
+            of = kinds.setdefault(kind, {})
+            for name, count in counts.items():
+                of[name] = of.get(name, 0) + count
+    return "; ".join(f"{kind} {of['calls']} (" + ", ".join(f"{name} {count}" for name, count in of.items() if name != "calls" and count) + ")" for kind, of in kinds.items())
+
+
 def part(lines, loads):
     """The sections, and charts for rig/plots.py."""
     text, charts = [], []
@@ -56,6 +67,7 @@ def part(lines, loads):
                 worst = max(turns, key=lambda turn: turn["p999_ms"])
                 said, tail = (summed(turns, name) for name in ("causes", "causes_of_p99"))
                 text += [f"**{PEERS[peer].label}**: slow seconds of the turn with the highest p99.9: {slow(worst)}. Causes, all turns: of the slowest moments {said or 'none'}; of the requests above p99 (four of each second at most) {tail or 'none'}.", ""]
+                text += [f"System calls of 8 ms and more of threads that serve, and beside how many of them another thread of the node stood in which, all turns: {stood}.", ""] if (stood := together(turns)) else []
                 text += [f"Beside: {worst['beside']}.", ""] if worst["beside"] else []
                 text += [*(f"{number}. {sentence}." for number, sentence in enumerate(worst["slowest"], 1)), ""]
     return text, charts

@@ -125,6 +125,12 @@ class Causes(unittest.TestCase):
         seen = Seen([call("journal-0", 5000, 35_000)])
         self.assertEqual(moments.causes([self.request, self.request, Request(900_000, 900_000, 990_000, 0, 1)], seen), {"journal round": 2, "unseen": 1})
 
+    def test_long_calls_are_told_with_their_company(self):
+        calls = [call("journal-0", 0, 20_000), call("committer-0", 10_000, 15_000, "fdatasync", SEGMENT), call("journal-0", 50_000, 60_000), call("journal-0", 70_000, 74_000)]
+        self.assertEqual(moments.company(Seen(calls)), {"journal round": {"calls": 2, "alone": 1, "segment sync": 1}})
+        turn = {"company": moments.company(Seen(calls))}
+        self.assertEqual(story.together([turn, turn]), "journal round 4 (alone 2, segment sync 2)")
+
     def test_calls_are_named_by_what_they_are_for(self):
         for one, kind in ((call("worker-0", 0, 1), "journal round"), (call("worker-0", 0, 1, "fallocate", SEGMENT), "room"), (call("deletions", 0, 1, "unlink", ""), "deletion"),
                           (call("cleaner-0", 0, 1, "pwritev", SEGMENT), "compaction"), (call("committer-0", 0, 1, "syncfs", "/d/data"), "segment sync"),

@@ -185,6 +185,7 @@ class Steady:
         return {"histogram": found["histogram"], "seconds_line": [[one[2], one[3], round(floor.get(place, 0) / 1e3, 2)] for place, one in enumerate(seconds)],
                 "slow_seconds": moments.slow_seconds([[0, 0, 0, 0]] * int(self.warm_up) + seconds[int(self.warm_up):]), "causes": moments.causes([request for request, _ in slowest], seen),
                 "causes_of_p99": moments.causes([one for one in requests if one.acked - one.due >= p99_us], seen),
+                "company": moments.company(seen),
                 "slowest": [moments.sentence(request, seen, origin, others, nodes > 1) for request, others in slowest]}
 
 

@@ -147,8 +147,13 @@ impl Thread {
         }
         let at = format!("/proc/{}/task/{}", self.pid, self.id);
         let text = std::fs::read_to_string(format!("{at}/syscall")).unwrap_or_default();
-        // The number and six arguments, or `running`; behind them stack pointer and program counter.
+        // The number and six arguments (-1: outside of a call, a page fault), or `running`; behind them stack pointer and
+        // program counter.
         let words = text.split_whitespace().take(7).collect::<Vec<_>>().join(" ");
+        if words.is_empty() || words.starts_with("running") {
+            // It went on in between.
+            return Some(self.call.take().and_then(|call| call.line(self.pid, &self.name)));
+        }
         if let Some(call) = self.call.as_mut().filter(|call| call.words == words) {
             (call.to, call.samples) = (now, call.samples + 1);
             if call.stack.is_empty() {

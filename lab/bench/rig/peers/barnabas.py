@@ -25,7 +25,7 @@ class BarnabasSynced(Peer):
         said = subprocess.run([str(cls.binary), "--version"], capture_output=True, text=True)
         if said.returncode != 0:
             raise Missing(f"{cls.binary} does not run: {(said.stdout + said.stderr).strip()[-200:]}; build it: cargo build --release -p barnabas")
-        return said.stdout.strip().split()[-1] if said.stdout.split() else "?"
+        return said.stdout.strip().split()[-1].strip("()") if said.stdout.split() else "?"
 
     def make_server(self, overrides):
         server = Barnabas(self.directory, self.binary or BarnabasSynced.binary, several(self.directory, overrides))

@@ -29,7 +29,7 @@ from . import story
 from .peers import ALL, OF
 from .programs import built
 from .rows import FIGURES, of_set, workloads
-from .turn import LINGER_MS
+from .turn import LINGER_MS, PRODUCERS
 
 SECONDS = {"quick": 4, "short": 20, "full": 600}
 TOLD = ("p50_ms", "p99_ms", "p999_ms", "p9999_ms", "max_ms", "floor_p99_ms", "server_us_per_record", "other_load")
@@ -76,6 +76,8 @@ def arguments():
     parser.add_argument("--seconds", type=float, help="of a turn")
     parser.add_argument("--turns", type=int, help="of each peer (3)")
     parser.add_argument("--linger", type=float, default=LINGER_MS, help="linger.ms of the producers")
+    parser.add_argument("--producers", type=int, default=PRODUCERS, help="clients that share a row's rate")
+    parser.add_argument("--fresh", action="store_true", help="each turn on a topic of its own, its begin not left out")
     parser.add_argument("--peers", help="kafka, barnabas, before (three of each at replication factor 3); default: those that a row has")
     parser.add_argument("--binary", default=os.environ.get("BARNABAS"), help="the barnabas program (or BARNABAS=; default: target/release)")
     parser.add_argument("--before", default=os.environ.get("BEFORE"), help="an older barnabas program (or BEFORE=), by turns with it; without Kafka unless --peers names it")
@@ -142,10 +144,10 @@ def write(options, plan, loads, lines, complaints):
 
 
 def of_all(lines, options):
-    """All rows of which there are turns, in the order of the sets: the report holds them whoever measured them."""
+    """All rows of which there are turns, in the order of the sets: the report holds them all, whichever run measured them."""
     names = {line["case"] for line in lines.all if "case" in line}
     rows = [row for row in of_set("full", cross=True) if row.name in names]
-    return workloads(rows, options.seconds, any(line.get("peer", "").startswith("before") for line in lines.all), options.linger)
+    return workloads(rows, options.seconds, any(line.get("peer", "").startswith("before") for line in lines.all))
 
 
 def quoted(lines, loads):
@@ -170,7 +172,8 @@ def main():
     PEERS.update(ALL)
     all_descriptors()
     begun, plan = time.monotonic(), TailPlan("tail", options.runs, options.seconds, 1, set=options.set)
-    lines, loads, rig = TurnLines(options.results / "tail.jsonl"), workloads(rows, options.seconds, bool(options.before), options.linger), None
+    lines, rig = TurnLines(options.results / "tail.jsonl"), None
+    loads = workloads(rows, options.seconds, bool(options.before), linger_ms=options.linger, producers=options.producers, fresh=options.fresh)
     if plan.is_quick and not options.report and not options.skip_done:
         lines.all = []
     options.work.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 //! A histogram of microseconds in bounded memory: 64 steps to each power of two, so that a value is known to 1.6 %.
 //!
-//! A percentile is the upper edge of its step, and never above the largest value: nothing is said to be faster than it
+//! A percentile is the upper edge of its step, and never above the largest value: no figure is better than the value
 //! was. histogram.py reads what [`Histogram::sparse`] prints. Its tests: `rustc --test histogram.rs` (test_tail.py).
 #![allow(dead_code)]
 

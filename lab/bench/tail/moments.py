@@ -1,7 +1,7 @@
 """What the slowest requests of a turn waited for: what watch.rs and the node said of the same moments, as a sentence each.
 
 Pure: lists in, sentences out. Times are µs of one clock. A cause is named where a thread that serves producers was seen standing, or waiting for a
-processor, for a quarter of the request's time at least; else the sentence says that none was seen. What is said to be *beside* happened in that time
+processor, for a quarter of the request's time at least; else the sentence says that none was seen. What stands as *beside* happened in that time
 and is not shown to be the cause.
 """
 

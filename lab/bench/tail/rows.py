@@ -12,7 +12,7 @@ from rig.plan import Bar, Case, Chart, Workload, question
 
 from .beside import BESIDE
 from .peers import OF
-from .turn import LINGER_MS, Row, Steady
+from .turn import Row, Steady
 
 # figure: (what tables call it, unit of plots, scale, digits), as rig/report.py has them.
 FIGURES = {
@@ -66,18 +66,18 @@ def bars(row, before):
     return tuple(found + [Bar(figure, 1, to=older, of=ours) for figure in ("p99_ms", "p999_ms", "max_ms", "server_us_per_record") if before])
 
 
-def workloads(rows, seconds, before=False, linger_ms=LINGER_MS):
-    """One for each replication factor: the servers of the other do not run meanwhile."""
+def workloads(rows, seconds, before=False, **load):
+    """One for each replication factor: the servers of the other do not run meanwhile. `load`: what Steady has besides."""
     made = []
     for replicas in REPLICAS:
         cases = []
         for row in (row for row in rows if row.replicas == replicas):
             peers = OF[replicas] if before else OF[replicas][:2]
-            cases.append(Case(row.name, Steady(row, seconds, linger_ms), peers, settings={**SETTINGS, **BESIDE[row.beside].settings}, bars=bars(row, before)))
+            cases.append(Case(row.name, Steady(row, seconds, **load), peers, settings={**SETTINGS, **BESIDE[row.beside].settings}, bars=bars(row, before)))
         charts = (Chart("p99_ms", f"p99 of steady loads, replication factor {replicas}"), Chart("p999_ms", f"p99.9 of steady loads, replication factor {replicas}"),
                   Chart("server_us_per_record", f"CPU of the brokers, replication factor {replicas}"))
         if cases:
-            made.append(Workload(f"tail-{replicas}", f"Steady loads, replication factor {replicas}", question(__doc__), cases, SHOWN, charts, NOTE, needs_gb=20 if seconds > 60 else 6, alone=True))
+            made.append(Workload(f"rf-{replicas}", f"Steady loads, replication factor {replicas}", question(__doc__), cases, SHOWN, charts, NOTE, needs_gb=20 if seconds > 60 else 6, alone=True))
     return made
 
 

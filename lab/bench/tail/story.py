@@ -1,5 +1,7 @@
 """The part of the report that tables do not hold: which second was slow, and what the slowest requests waited for. Made of the lines of turns alone."""
 
+import re
+
 from rig.report import FIGURES, PEERS
 
 from .histogram import merged, percentile_ms
@@ -54,12 +56,12 @@ def part(lines, loads):
     """The sections, and charts for rig/plots.py."""
     text, charts = [], []
     for workload in loads:
-        for place, case in enumerate(workload.cases):
+        for case in workload.cases:
             peers = [peer for peer in PEERS if peer in case.peers and any("slowest" in turn for turn in per_turn(lines, workload, case, peer))]
             if not peers:
                 continue
             text += [f"## {case.name}", *percentiles(lines, workload, case, peers), ""]
-            file = f"{workload.name}-line-{place + 1}"
+            file = file_of(case.name)
             charts.append(chart(lines, workload, case, peers, file))
             text += [f"![{case.name}]({file}.svg)", ""]
             for peer in peers:
@@ -82,6 +84,11 @@ def chart(lines, workload, case, peers, file):
         if not peer.startswith("kafka"):
             series.append({"label": f"floor beside {PEERS[peer].label}, max", "colour": "#999999", "points": points(turn, 2)})
     return {"file": file, "title": case.name, "kind": "seconds", "x_label": "second of the last turn", "y_label": FIGURES["max_ms"][1], "x_log": False, "y_log": True, "series": series}
+
+
+def file_of(name):
+    """A row's plot keeps its name when other rows come."""
+    return "tail-line-" + re.sub("[^a-z0-9]+", "-", name.lower())
 
 
 def points(turn, of):

@@ -228,7 +228,7 @@ fn send(job: &Job, number: u64, handle: usize, topic: usize, taken: &AtomicU64) 
 fn produce(job: &Arc<Job>, number: u64) -> Box<Told> {
     let mut told = Box::new(Told::new(job, number));
     let (taken, is_sent) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-    // SAFETY: librdkafka's own calls with live pointers; `told` outlives the last callback, as the handle is polled here.
+    // SAFETY: librdkafka's own calls with live pointers; `told` outlives the last callback: the handle is polled here.
     let (handle, topic) = unsafe {
         let conf = conf(&job.bootstrap, &job.settings);
         rd_kafka_conf_set_dr_msg_cb(conf, report);

@@ -52,6 +52,7 @@ class Seconds(unittest.TestCase):
 
     def test_a_chart_has_a_point_for_each_second(self):
         turn = {"seconds_line": [[5, 6, 0.2], [5, 0, 0.3]]}
+        self.assertEqual(story.file_of("5 MB/s, 1 kB, 10,000 partitions, RF 3, beside a cold reader"), "tail-line-5-mb-s-1-kb-10-000-partitions-rf-3-beside-a-cold-reader")
         self.assertEqual(story.points(turn, 1), [(0, 6, 6, 6), (1, 0.01, 0.01, 0.01)])
 
 
@@ -184,7 +185,7 @@ class Rows(unittest.TestCase):
 
     def test_three_brokers_stand_apart_and_bars_hold_both(self):
         made = workloads([Row(30, 1000, 10, 1), Row(20, 1000, 10, 3)], 20, before=True)
-        self.assertEqual([load.name for load in made], ["tail-1", "tail-3"])
+        self.assertEqual([load.name for load in made], ["rf-1", "rf-3"])
         self.assertIsInstance(made[1].cases[0], Case)
         self.assertEqual(made[1].cases[0].peers, ("kafka-cluster", "barnabas-cluster", "before-cluster"))
         self.assertEqual({bar.to for bar in made[0].cases[0].bars}, {"kafka", "before"})

@@ -99,6 +99,9 @@ class Steady:
     row: Row
     seconds: float
     linger_ms: float = LINGER_MS
+    producers: int = PRODUCERS
+    # Each turn has a topic of its own, and its begin counts.
+    fresh: bool = False
     topics: dict = field(default_factory=dict)
 
     @property
@@ -107,7 +110,7 @@ class Steady:
 
     @property
     def warm_up(self):
-        return min(self.seconds * WARM_UP, WARM_UP_S)
+        return 0 if self.fresh else min(self.seconds * WARM_UP, WARM_UP_S)
 
     def takes(self, plan, peer):
         many = self.row.partitions * self.row.replicas / (300 if peer.makes_files_later else 5000)
@@ -116,23 +119,28 @@ class Steady:
     def prepare(self, rig, peer, case):
         warm(rig, peer)
         self.topics[peer.name] = name = f"tail-{self.row.mb_per_s:g}-{self.row.record_bytes}-{self.row.partitions}{'-' + self.row.beside.split()[-1] if self.row.beside else ''}"
-        beside = self.beside
-        settings = {**bounded(self.row, self.seconds * rig.plan.runs), **beside.topic}
-        made(peer, name, self.row.partitions, self.row.replicas, settings, beside.rows())
-        beside.prepare(rig, peer, name)
+        self.make(rig, peer, name)
+        self.beside.prepare(rig, peer, name)
         # What comes first in a new topic (files, memory, a JVM's code) is no steady load.
         said(self.command(peer, name, 2 if rig.plan.is_quick else 6), rig)
+
+    def make(self, rig, peer, name):
+        settings = {**bounded(self.row, self.seconds * rig.plan.runs), **self.beside.topic}
+        made(peer, name, self.row.partitions, self.row.replicas, settings, self.beside.rows())
 
     def finish(self, rig, peer, case):
         self.beside.finish(rig, peer, self.topics[peer.name])
         peer.delete([self.topics[peer.name]], 300)
 
     def command(self, peer, name, seconds):
-        return [built("tail"), "produce", peer.server.address, name, str(PRODUCERS), str(self.row.records_per_s), str(self.row.record_bytes), str(seconds), str(self.warm_up), "0",
+        return [built("tail"), "produce", peer.server.address, name, str(self.producers), str(self.row.records_per_s), str(self.row.record_bytes), str(seconds), str(self.warm_up), "0",
                 "acks=all", f"linger.ms={self.linger_ms:g}", "batch.num.messages=10000", "queue.buffering.max.messages=1000000", "queue.buffering.max.kbytes=1000000"]
 
     def run(self, rig, peer, case, number):
         name = self.topics[peer.name]
+        if self.fresh:
+            peer.delete([name], 300)
+            self.make(rig, peer, name)
         settle()
         with Watched(peer, REST_PROBE_MS, pids=[]) as rest:
             time.sleep(REST_S)

@@ -3,18 +3,22 @@
 //!
 //! `watch DIRECTORY DEVICE SAMPLE_US PROBE_MS COMMS PID …`
 //!
-//! Needs nothing of the servers, so that both makes are seen alike: every SAMPLE_US each thread's state is read (its
-//! `stat`), and of one that waits uninterruptibly (D: for the device, or for a lock of the file system) its `syscall`
-//! and, once seen twice in the same call, its kernel `stack` (both for root). A call is told from the next by its
-//! arguments; what lies below two samples is not seen. How long a thread was runnable without a processor is the
-//! scheduler's own count (`schedstat`), every 20 ms, as is how long it ran. COMMS: prefixes of thread names, separated by commas; empty: all.
-//! The probe writes 4 KiB, O_DIRECT and O_DSYNC, into a file of its own in DIRECTORY, every PROBE_MS whatever became
-//! of the write before. DEVICE: `/sys/dev/block/MAJOR:MINOR/stat`.
+//! Needs nothing of the servers, so that both makes are seen alike: every SAMPLE_US each thread is looked at (its
+//! `schedstat`; where it has run since, its `stat`), and of one that waits uninterruptibly (D: for the device, or for a
+//! lock of the file system) its `syscall` and, once seen twice in the same call, its kernel `stack` (both for root). A
+//! call differs from the next by its arguments; what lies below two samples is not seen. How long a thread was runnable
+//! without a processor is the scheduler's own count (`schedstat`), every 20 ms, as is how long it ran. COMMS: prefixes
+//! of thread names, separated by commas; empty: all. The probe writes 4 KiB, O_DIRECT and O_DSYNC, into a file of its
+//! own in DIRECTORY, every PROBE_MS whatever became of the write before. DEVICE: `/sys/dev/block/MAJOR:MINOR/stat`.
 //!
-//! Lines of JSON, times µs of CLOCK_MONOTONIC: `["call", pid, thread, from, to, number, descriptor's path, arguments, [kernel functions]]`,
-//! `["cpu", at, pid, thread, waited_us, ran_us]`, `["device", at, writes, bytes, write_us, flushes, flush_us, discards, discard_us, reads, read bytes, read_us]`
-//! (both since the line before), `["probe", due, us]`, at last `["used", cpu_us, samples, late]`. Until the end of standard
-//! input. Memory: a call for each thread that waits. Compiled by rustc alone (programs.py); moments.py reads it.
+//! Lines of JSON, times µs of CLOCK_MONOTONIC, until the end of standard input:
+//! - `["call", pid, thread, from, to, number, descriptor's path, arguments, [kernel functions]]`
+//! - `["cpu", at, pid, thread, waited_us, ran_us]`, since the line before
+//! - `["device", at, writes, bytes, write_us, flushes, flush_us, discards, discard_us, reads, read_bytes, read_us]`
+//! - `["probe", due, us]`
+//! - at last `["used", cpu_us, samples, late, dropped]`, of this program
+//!
+//! Memory: a call for each thread that waits. Compiled by rustc alone (programs.py); moments.py reads it.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, c_char, c_int, c_long, c_void};
@@ -109,8 +113,11 @@ struct Thread {
     name: String,
     stat: Again,
     schedule: Again,
-    /// (ran, waited) by then, ns.
-    scheduled: (u64, u64),
+    /// What the scheduler has counted by the last sample, and by the last `seldom`: ns that it ran, ns that it waited,
+    /// times that it was given a processor.
+    counted: [u64; 3],
+    told: [u64; 3],
+    was_waiting: bool,
     call: Option<Call>,
 }
 
@@ -119,19 +126,23 @@ impl Thread {
         let at = format!("/proc/{pid}/task/{id}");
         let name = std::fs::read_to_string(format!("{at}/comm")).ok()?.trim().to_owned();
         let (stat, schedule) = (Again::open(&format!("{at}/stat"))?, Again::open(&format!("{at}/schedstat"))?);
-        let mut thread = Self { pid, id, name, stat, schedule, scheduled: (0, 0), call: None };
-        thread.scheduled();
+        let mut thread = Self { pid, id, name, stat, schedule, counted: [0; 3], told: [0; 3], was_waiting: true, call: None };
+        thread.told = thread.count()?;
         Some(thread)
     }
 
-    /// µs that it ran, and that it was runnable without running, since the last time.
+    /// What the scheduler counts now; `None`: the thread is gone.
+    fn count(&mut self) -> Option<[u64; 3]> {
+        let mut words = self.schedule.read()?.split_whitespace().map(|word| word.parse().unwrap_or(0));
+        Some([words.next()?, words.next()?, words.next()?])
+    }
+
+    /// µs that it ran, and that it was runnable without running, since the last time, as of the last sample.
     fn scheduled(&mut self) -> (u64, u64) {
-        let before = self.scheduled;
-        if let Some(text) = self.schedule.read() {
-            let mut words = text.split_whitespace().map(|word| word.parse().unwrap_or(0));
-            self.scheduled = (words.next().unwrap_or(0), words.next().unwrap_or(0));
-        }
-        (self.scheduled.0.saturating_sub(before.0) / 1000, self.scheduled.1.saturating_sub(before.1) / 1000)
+        let since = |at: usize| self.counted[at].saturating_sub(self.told[at]) / 1000;
+        let found = (since(0), since(1));
+        self.told = self.counted;
+        found
     }
 
     /// Whether it waits uninterruptibly; `None`: it is gone.
@@ -140,31 +151,49 @@ impl Thread {
         Some(text.rsplit_once(") ")?.1.starts_with('D'))
     }
 
-    /// Looks at it once; the line of a call that has ended.
+    /// Looks at it once; the line of a call that has ended. `None`: the thread is gone. One that has not run since the
+    /// last sample is in no other call than then, and waits only if it waited then: most threads cost one read.
     fn sample(&mut self, now: u64) -> Option<Option<String>> {
-        if !self.is_waiting()? {
+        let counted = self.count()?;
+        let has_run = std::mem::replace(&mut self.counted, counted) != counted;
+        if !has_run && !self.was_waiting {
+            return Some(None);
+        }
+        self.was_waiting = self.is_waiting()?;
+        if !self.was_waiting {
             return Some(self.call.take().and_then(|call| call.line(self.pid, &self.name)));
+        }
+        if !has_run && self.call.is_some() {
+            self.seen_again(now);
+            return Some(None);
         }
         let at = format!("/proc/{}/task/{}", self.pid, self.id);
         let text = std::fs::read_to_string(format!("{at}/syscall")).unwrap_or_default();
-        // The number and six arguments (-1: outside of a call, a page fault), or `running`; behind them stack pointer and
-        // program counter.
+        // The number and six arguments (-1: outside of a call, a page fault), or `running`; behind them stack pointer
+        // and program counter.
         let words = text.split_whitespace().take(7).collect::<Vec<_>>().join(" ");
         if words.is_empty() || words.starts_with("running") {
             // It went on in between.
             return Some(self.call.take().and_then(|call| call.line(self.pid, &self.name)));
         }
-        if let Some(call) = self.call.as_mut().filter(|call| call.words == words) {
-            (call.to, call.samples) = (now, call.samples + 1);
-            if call.stack.is_empty() {
-                call.stack = frames(&at);
-            }
+        if self.call.as_ref().is_some_and(|call| call.words == words) {
+            self.seen_again(now);
             return Some(None);
         }
         let descriptor = words.split(' ').nth(1).and_then(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok()).unwrap_or(u64::MAX);
         let path = std::fs::read_link(format!("/proc/{}/fd/{descriptor}", self.pid)).map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
         let before = self.call.replace(Call { words, from: now, to: now, samples: 1, path, stack: Vec::new() });
         Some(before.and_then(|call| call.line(self.pid, &self.name)))
+    }
+
+    fn seen_again(&mut self, now: u64) {
+        let at = format!("/proc/{}/task/{}", self.pid, self.id);
+        if let Some(call) = &mut self.call {
+            (call.to, call.samples) = (now, call.samples + 1);
+            if call.stack.is_empty() {
+                call.stack = frames(&at);
+            }
+        }
     }
 }
 

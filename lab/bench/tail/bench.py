@@ -77,6 +77,7 @@ def arguments():
     parser.add_argument("--turns", type=int, help="of each peer (3)")
     parser.add_argument("--linger", type=float, default=LINGER_MS, help="linger.ms of the producers")
     parser.add_argument("--producers", type=int, default=PRODUCERS, help="clients that share a row's rate")
+    parser.add_argument("--setting", action="append", default=[], help="of the producers, KEY=VALUE (librdkafka's); may be given more than once")
     parser.add_argument("--fresh", action="store_true", help="each turn on a topic of its own, its begin not left out")
     parser.add_argument("--peers", help="kafka, barnabas, before (three of each at replication factor 3); default: those that a row has")
     parser.add_argument("--binary", default=os.environ.get("BARNABAS"), help="the barnabas program (or BARNABAS=; default: target/release)")
@@ -173,7 +174,7 @@ def main():
     all_descriptors()
     begun, plan = time.monotonic(), TailPlan("tail", options.runs, options.seconds, 1, set=options.set)
     lines, rig = TurnLines(options.results / "tail.jsonl"), None
-    loads = workloads(rows, options.seconds, bool(options.before), linger_ms=options.linger, producers=options.producers, fresh=options.fresh)
+    loads = workloads(rows, options.seconds, bool(options.before), linger_ms=options.linger, producers=options.producers, fresh=options.fresh, settings=tuple(options.setting))
     if plan.is_quick and not options.report and not options.skip_done:
         lines.all = []
     options.work.mkdir(parents=True, exist_ok=True)

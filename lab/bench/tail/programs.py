@@ -1,5 +1,6 @@
 """The two programs of this bench, built by rustc alone: tail.rs (open-loop producer, reader) and watch.rs (threads, device, probe)."""
 
+import functools
 import os
 import subprocess
 from pathlib import Path
@@ -11,8 +12,9 @@ FOLDER = "bench-tail"
 SHARED = (HERE / "histogram.rs", HERE.parent / "rig/librdkafka.rs")
 
 
+@functools.cache
 def built(name):
-    """The program, compiled where it is not the one of this source."""
+    """The program, compiled where it is not the one of this source; once in a process, so that no turn waits for a compiler."""
     out = fetch.CACHE / FOLDER / name
     out.mkdir(parents=True, exist_ok=True)
     words = []

@@ -26,13 +26,14 @@ from .phases import Pages
 from .programs import built
 
 PRODUCERS, LINGER_MS = 2, 5
-SAMPLE_US, PROBE_MS = 4000, 100
+SAMPLE_US, PROBE_MS = 5000, 100
 # The device at rest, before the load begins.
 REST_S, REST_PROBE_MS = 1.5, 10
 # Of a turn that is not counted, at its begin: a share, and at most so many seconds.
 WARM_UP, WARM_UP_S = 0.25, 10
-# Threads of a JVM are many: those that write, read, sync, delete and collect.
-JAVA_THREADS = "data-plane,kafka-schedule,kafka-log-clea,ReplicaFetcher,kafka-raft,raft-,VM Thread,G1 ,log-,rdk:,tail"
+# Threads that are looked at, as each costs some µs a sample: those that write, read, sync and delete, and the generator's.
+JAVA_THREADS = "data-plane,kafka-schedule,kafka-log-clea,ReplicaFetcher,kafka-raft,raft-,rdk:broker,tail"
+THREADS = "worker-,journal-,committer-,cleaner-,deletions,housekeeping,mover,scrub,quorum,snapshot,settle-,group-jobs,rdk:broker,tail"
 # What all copies of a load's topic may take: beyond that retention is set.
 ROOM_BYTES = 8e9
 
@@ -64,7 +65,7 @@ class Watched:
         directory = peer.directory
         device = os.stat(directory).st_dev
         pids = peer.pids() if pids is None else pids
-        self.process = spawn([built("watch"), directory, f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat", SAMPLE_US, probe_ms, JAVA_THREADS if peer.compiles else "", *pids],
+        self.process = spawn([built("watch"), directory, f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat", SAMPLE_US, probe_ms, JAVA_THREADS if peer.compiles else THREADS, *pids],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.lines, self.reading = [], threading.Thread(target=self._read, daemon=True)
         self.reading.start()
@@ -102,6 +103,8 @@ class Steady:
     producers: int = PRODUCERS
     # Each turn has a topic of its own, and its begin counts.
     fresh: bool = False
+    # Of librdkafka, over those below.
+    settings: tuple = ()
     topics: dict = field(default_factory=dict)
 
     @property
@@ -134,7 +137,7 @@ class Steady:
 
     def command(self, peer, name, seconds):
         return [built("tail"), "produce", peer.server.address, name, str(self.producers), str(self.row.records_per_s), str(self.row.record_bytes), str(seconds), str(self.warm_up), "0",
-                "acks=all", f"linger.ms={self.linger_ms:g}", "batch.num.messages=10000", "queue.buffering.max.messages=1000000", "queue.buffering.max.kbytes=1000000"]
+                "acks=all", f"linger.ms={self.linger_ms:g}", "batch.num.messages=10000", "queue.buffering.max.messages=1000000", "queue.buffering.max.kbytes=1000000", *self.settings]
 
     def run(self, rig, peer, case, number):
         name = self.topics[peer.name]

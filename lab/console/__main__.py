@@ -11,7 +11,7 @@ from pathlib import Path
 from compat import fetch
 from harness.process import spawn
 
-from . import attacks, changes, gate, routes, tail, tls
+from . import attacks, changes, gate, proxy, repeated, routes, shapes, tail, tls
 from .ask import Table, ask
 from .nodes import Beside, OwnProcess, WithConsole, WithLogins, who
 from .schema import Described
@@ -52,6 +52,8 @@ def plain(table, directory, binary, is_quick):
     routes.api(table, port, "readers")
     tail.check(table, port, base)
     changes.check(table, node)
+    proxy.check(table, port)
+    repeated.check(table, port)
     changes.read_only(table, directory, binary, node, cluster)
     routes.page(table, port)
     routes.documented(table, node, ROOT)
@@ -89,6 +91,7 @@ def apache(table, directory, binary):
     routes.api(table, port, "readers")
     tail.check(table, port, base)
     changes.check(table, node)
+    proxy.check(table, port)
     reader.kill()
     own.stop()
     node.stop()
@@ -105,6 +108,7 @@ def secured(table, directory, binary):
     gate.rights(table, node, cluster)
     changes.audited(table, node)
     routes.acls(table, port, base, admin)
+    shapes.check(table, port, cluster, admin)
     config = directory / "console.properties"
     config.write_text("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n")
     own = OwnProcess(directory, binary, node.address, config).start()

@@ -49,11 +49,38 @@ def pages(table, port, base):
     table.answered("nothing was made", ask(port, "GET", f"{base}/topics/made-by-a-page"), 404)
     deleted = ask(port, "DELETE", f"{base}/topics/orders", headers={"Origin": "http://evil.example"})
     table.answered("a deletion from another origin", deleted, 403)
+    consumers(table, port)
     answer = ask(port, "OPTIONS", f"{base}/topics", headers={"Origin": "http://evil.example"})
     table.row("no answer allows another origin", not any(name.startswith("access-control") for name in answer.headers), answer.headers)
     answer = ask(port, "GET", "/v3/clusters")
     guarded = answer.headers.get("x-content-type-options") == "nosniff" and "frame-ancestors 'none'" in answer.headers.get("content-security-policy", "")
     table.row("answers cannot be framed or sniffed", guarded, answer.headers)
+
+
+def consumers(table, port):
+    """A page of another site moves no consumer of REST v2 by an image or a fetch, and their number is bounded."""
+    ask(port, "POST", "/consumers/attacked", {"name": "c", "auto.offset.reset": "earliest"})
+    place = "/consumers/attacked/instances/c"
+    ask(port, "POST", f"{place}/assignments", {"partitions": [{"topic": "orders", "partition": 0}]})
+    for name, headers in (
+        ("another origin", {"Origin": "http://evil.example"}),
+        ("another site", {"Sec-Fetch-Site": "cross-site"}),
+        ("another site of the same domain", {"Sec-Fetch-Site": "same-site"}),
+    ):
+        table.answered(f"records read by {name}", ask(port, "GET", f"{place}/records", headers=headers), 403)
+    table.answered("records read as an image", ask(port, "GET", f"{place}/records", headers={"Accept": "image/avif,image/png"}), 406)
+    ask(port, "POST", f"{place}/offsets", {})
+    table.answered("the consumer has not moved", ask(port, "GET", f"{place}/offsets"), 200, {"offsets": []})
+    made = [ask(port, "POST", "/consumers/many", {"name": f"c{n}"}).status for n in range(70)]
+    table.row("consumers are bounded", made[0] == 200 and made[-1] == 429 and made.count(200) <= 64, made)
+    for n in range(70):
+        ask(port, "DELETE", f"/consumers/many/instances/c{n}")
+    pattern = ask(port, "POST", f"{place}/subscription", {"topic_pattern": "(a{1000}){1000}"})
+    table.row("a pattern that would take memory without bound is refused", pattern.status in (409, 422), pattern.body)
+    split = ask(port, "POST", "/consumers/many", {"name": "a\r\nSet-Cookie: x=1"})
+    is_quoted = split.status == 200 and "set-cookie" not in split.headers and "%0D%0A" in split.json["base_uri"]
+    table.row("a line break in a consumer's name is no header", is_quoted, split.body)
+    ask(port, "DELETE", "/consumers/many/instances/a%0d%0aSet-Cookie:%20x=1")
 
 
 def heads(table, port):

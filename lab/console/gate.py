@@ -13,6 +13,8 @@ C, T, G, R = "CLUSTER_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED", "GROU
 EMPTY = "empty"
 # What everyone who is logged in may know, as by Metadata.
 OPEN = "open"
+# A consumer of REST v2 is found by its maker alone.
+ABSENT = "absent"
 
 RECORD = {"value": {"type": "STRING", "data": "x"}}
 VALUE = {"value": "1000"}
@@ -25,6 +27,10 @@ GROUP = "/v3/clusters/{cluster}/consumer-groups/{group}"
 TOPIC = "/v3/clusters/{cluster}/topics/{topic}"
 BROKER = "/v3/clusters/{cluster}/brokers/{broker}"
 ALL = "/v3/clusters/{cluster}"
+INSTANCE = "/consumers/{group}/instances/{instance}"
+V2_RECORDS = {"records": [{"value": "eA=="}]}
+V2_PARTS = {"partitions": [{"topic": R, "partition": 0}]}
+V2_OFFSETS = {"offsets": [{"topic": R, "partition": 0, "offset": 1}]}
 
 # (method, pattern): (what a caller without rights gets, body, query)
 ROWS = {
@@ -76,6 +82,30 @@ ROWS = {
     ("GET", f"{ALL}/acls"): (C,),
     ("POST", f"{ALL}/acls"): (C, ACL),
     ("POST", f"{ALL}/acls:batch"): (C, {"data": [ACL]}),
+    ("GET", "/brokers"): (OPEN,),
+    ("GET", "/topics"): (EMPTY,),
+    ("GET", "/topics/{topic}"): (T,),
+    ("POST", "/topics/{topic}"): (T, V2_RECORDS),
+    ("GET", "/topics/{topic}/partitions"): (T,),
+    ("GET", "/topics/{topic}/partitions/{partition}"): (T,),
+    ("POST", "/topics/{topic}/partitions/{partition}"): (T, V2_RECORDS),
+    ("GET", "/topics/{topic}/partitions/{partition}/offsets"): (T,),
+    ("POST", "/consumers/{group}"): (G, {"name": "mine"}),
+    ("DELETE", INSTANCE): (ABSENT,),
+    ("GET", f"{INSTANCE}/subscription"): (ABSENT,),
+    ("POST", f"{INSTANCE}/subscription"): (ABSENT, {"topics": [R]}),
+    ("DELETE", f"{INSTANCE}/subscription"): (ABSENT,),
+    ("GET", f"{INSTANCE}/assignments"): (ABSENT,),
+    ("POST", f"{INSTANCE}/assignments"): (ABSENT, V2_PARTS),
+    ("POST", f"{INSTANCE}/positions"): (ABSENT, V2_OFFSETS),
+    ("POST", f"{INSTANCE}/positions/beginning"): (ABSENT, V2_PARTS),
+    ("POST", f"{INSTANCE}/positions/end"): (ABSENT, V2_PARTS),
+    ("GET", f"{INSTANCE}/offsets"): (ABSENT,),
+    ("POST", f"{INSTANCE}/offsets"): (ABSENT, V2_OFFSETS),
+    ("GET", f"{INSTANCE}/records"): (ABSENT,),
+    ("POST", "/admin/topics"): (T, {"topic_name": "mine"}),
+    ("GET", "/openapi"): (OPEN,),
+    ("GET", "/openapi/v3"): (OPEN,),
     ("GET", "/api/v1/openapi.json"): (OPEN,),
     ("GET", "/api/v1/overview"): (OPEN,),
     ("GET", "/api/v1/quorum"): (C,),
@@ -108,11 +138,18 @@ def routes():
 def check(table, node, cluster, group):
     found = routes()
     table.row("every route has a row", found == set(ROWS), sorted(found ^ set(ROWS)))
-    names = {"cluster": cluster, "topic": R, "group": group, "broker": "1", "name": "retention.ms", "partition": "0", "consumer": "c"}
+    # A consumer that is there: its maker's, and no one else's.
+    made = ask(node.console_port, "POST", f"/consumers/{group}", {"name": "admins", "auto.commit.enable": False}, user=who("admin"))
+    table.answered("admin makes a consumer", made, 200)
+    place = f"/consumers/{group}/instances/admins"
+    ask(node.console_port, "POST", f"{place}/assignments", V2_PARTS, user=who("admin"))
+    names = {"instance": "admins", "cluster": cluster, "topic": R, "group": group, "broker": "1", "name": "retention.ms", "partition": "0", "consumer": "c"}
     for (method, pattern), row in ROWS.items():
         expected, body, query = (*row, None, None)[:3]
         path = pattern.format(**names) + (f"?{query}" if query else "")
         one(table, node.console_port, method, path, body, expected)
+    table.answered("admin's consumer is as it was", ask(node.console_port, "GET", f"{place}/assignments", user=who("admin")), 200, V2_PARTS)
+    table.answered("and nothing is committed", ask(node.console_port, "GET", f"{place}/offsets", user=who("admin")), 200, {"offsets": []})
     unchanged(table, node)
 
 
@@ -122,9 +159,12 @@ def one(table, port, method, path, body, expected):
     if expected == OPEN:
         table.answered(f"{name} as stranger", answer, 200)
     elif expected == EMPTY:
-        table.answered(f"{name} as stranger", answer, 200, lambda document: not document["data"])
+        table.answered(f"{name} as stranger", answer, 200, lambda document: not (document if isinstance(document, list) else document["data"]))
+    elif expected == ABSENT:
+        table.answered(f"{name} as stranger", answer, 404, {"error_code": 40403})
     else:
-        table.answered(f"{name} as stranger", answer, 403, {"error_code": 40301} if path.startswith("/v3") else {"status": 403}, expected)
+        has = {"status": 403} if path.startswith("/api/") else {"error_code": 40301}
+        table.answered(f"{name} as stranger", answer, 403, has, expected)
     table.answered(f"{name} without a login", ask(port, method, path, body), 401, None, "SASL_AUTHENTICATION_FAILED")
     wrong = ask(port, method, path, body, user=("admin", "wrong"))
     table.answered(f"{name} with a wrong password", wrong, 401, None, "SASL_AUTHENTICATION_FAILED")
@@ -168,3 +208,23 @@ def rights(table, node, cluster):
     ):
         table.answered(f"reader, dry run of {method} {path}", ask(port, method, f"{path}?dryRun=true", body, user=reader), 403, None, T)
     table.answered("admin writes", ask(port, "POST", f"{base}/topics/{R}/records", RECORD, user=who("admin")), 200, {"error_code": 200})
+    consumers(table, node, reader)
+
+
+def consumers(table, node, reader):
+    """Of REST v2: a right on the group makes one, and reads no topic without the right on that."""
+    config, port = node.client_config("admin"), node.console_port
+    node.tool("acls", "--add", "--allow-principal", "User:stranger", "--operation", "READ", "--group", "theirs", config=config)
+    stranger = who("stranger")
+    made = ask(port, "POST", "/consumers/theirs", {"name": "c", "auto.offset.reset": "earliest"}, user=stranger)
+    table.answered("stranger makes a consumer of its own group", made, 200)
+    place = "/consumers/theirs/instances/c"
+    ask(port, "POST", f"{place}/assignments", V2_PARTS, user=stranger)
+    table.answered("it reads no topic of others", ask(port, "GET", f"{place}/records?timeout=1000", user=stranger), 403, {"error_code": 40301}, T)
+    table.answered("it commits for none", ask(port, "POST", f"{place}/offsets", V2_OFFSETS, user=stranger), 403, {"error_code": 40301}, T)
+    ask(port, "POST", f"{place}/assignments", {"partitions": []}, user=stranger)
+    ask(port, "POST", f"{place}/subscription", {"topics": [R]}, user=stranger)
+    table.answered("it joins its group for none", ask(port, "GET", f"{place}/records?timeout=8000", user=stranger), 403, {"error_code": 40301}, T)
+    table.answered("reader does not find it", ask(port, "GET", f"{place}/records", user=reader), 404, {"error_code": 40403})
+    produced = ask(port, "POST", f"/topics/{R}", V2_RECORDS, user=reader)
+    table.answered("reader does not write by v2", produced, 403, {"error_code": 40301}, T)

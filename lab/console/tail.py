@@ -29,6 +29,7 @@ def search(table, port):
     place = "/api/v1/topics/fast/search"
     found = row("search for a text", ask(port, "GET", f"{place}?text=planted"), 200, {"data.0.offset": 1500, "not_scanned": 0, "next": None, "scanned.records": COUNT})
     table.row("it finds that alone", len(found.json["data"]) == 1, found.body[:300])
+    row("search by a regular expression", ask(port, "GET", f"{place}?regex=%5Ethe+p.%2Aed"), 200, {"data.0.offset": 1500, "not_scanned": 0, "scanned.records": COUNT})
     row("search for what is not there", ask(port, "GET", f"{place}?text=absent"), 200, {"data": [], "not_scanned": 0})
     row("search from an offset", ask(port, "GET", f"{place}?text=planted&from=offset&offset=1501"), 200, {"data": [], "scanned.records": COUNT - 1501})
     row("a search that has found enough says what is left", ask(port, "GET", f"{place}?text=record&limit=10"), 200, {"not_scanned": COUNT - 10, "partitions.0.next": 10})
@@ -38,7 +39,7 @@ def search(table, port):
         offsets += [one["offset"] for one in page["data"]]
         cursor = page["next"]
     table.row("its pages have every record once", offsets == [at for at in range(COUNT) if at != 1500], len(offsets))
-    for query in ("", "text=", f"text={'x' * 1025}", "text=x&from=newest", "text=x&cursor=nonsense", "text=x&limit=0"):
+    for query in ("", "text=x&regex=x", "regex=(", "regex=(a%7B1000%7D)%7B1000%7D", "text=", f"text={'x' * 1025}", "text=x&from=newest", "text=x&cursor=nonsense", "text=x&limit=0"):
         row(f"search?{query[:40]}", ask(port, "GET", f"{place}?{query}"), 400)
     row("search in no topic", ask(port, "GET", "/api/v1/topics/absent/search?text=x"), 404, None, "UNKNOWN_TOPIC_OR_PARTITION")
 
@@ -96,9 +97,13 @@ def tail(table, port, base):
     send(port, base, ["hammer", "a nail", "saw"])
     table.row("a tail with a text shows what contains it", text.until(1) == ["a nail"], text.values)
     text.close()
+    pattern = Tail(port, "?regex=%5Bmn%5Dail$&partition=0")
+    send(port, base, ["hammer", "a nail", "saw"])
+    table.row("a tail with an expression shows what matches", pattern.until(1) == ["a nail"], pattern.values)
+    pattern.close()
     behind = Tail(port, last="0:0")
     behind.until(150)
-    end = COUNT + 6
+    end = COUNT + 9
     is_counted = behind.skipped + len(behind.values) == end and behind.values[:2] == ["record 0", "record 1"] and behind.values[-1] == "saw"
     table.row("a tail that is far behind skips, and counts", is_counted, (behind.skipped, len(behind.values), end))
     behind.close()

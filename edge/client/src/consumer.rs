@@ -19,7 +19,7 @@ mod leader;
 pub mod share;
 #[cfg(test)]
 mod tests;
-mod unpack;
+pub mod unpack;
 
 use crate::troubles::Troubles;
 use crate::{ClientError, Cluster, Trouble};

@@ -1,6 +1,7 @@
 //! Membership of a classic consumer group: join, take the share of partitions, stay, commit, leave.
 //!
-//! One topic, the `range` assignor, so that it can share a group with any of Kafka's clients that still offers it.
+//! The `range` assignor, so that it can share a group with any of Kafka's clients that still offers it. Most callers
+//! read one topic ([`Group::new`], [`Group::join`]); [`Group::of_topics`] and [`Group::join_all`] take several.
 //!
 //! Sources: KIP-62 (heartbeats beside processing), KIP-394 (member id first); Kafka `ConsumerProtocol`,
 //! `RangeAssignor`.
@@ -29,6 +30,8 @@ use std::time::{Duration, Instant};
 const ASSIGNOR: &str = "range";
 /// Versions of the embedded protocol that are written: 1 is understood by every client.
 const EMBEDDED_VERSION: i16 = 1;
+/// The newest version of OffsetCommit that names topics: for those whose id is not known here.
+const COMMIT_BY_NAME_NEWEST: i16 = 9;
 
 #[derive(Debug, Clone)]
 pub struct GroupConfig {
@@ -52,11 +55,15 @@ impl GroupConfig {
     }
 }
 
-/// One member, for one topic.
+/// A partition of a subscribed topic.
+type Partition = (String, i32);
+
+/// One member.
 #[derive(Debug)]
 pub struct Group {
     config: GroupConfig,
-    topic: String,
+    /// At least one, in order.
+    topics: Vec<String>,
     coordinator: BrokerId,
     member: Str,
     generation: i32,
@@ -64,19 +71,21 @@ pub struct Group {
 }
 
 impl Group {
+    /// A member for one topic.
     pub fn new(config: GroupConfig, topic: &str) -> Self {
-        let coordinator = BrokerId::NONE;
-        Self {
-            config,
-            topic: topic.to_owned(),
-            coordinator,
-            member: Str::default(),
-            generation: -1,
-            beaten: Instant::now(),
-        }
+        Self::of_topics(config, vec![topic.to_owned()])
     }
 
-    /// Joins (again) and returns the partitions that are ours, each with its committed offset if there is one.
+    /// A member for these topics.
+    pub fn of_topics(config: GroupConfig, mut topics: Vec<String>) -> Self {
+        let coordinator = BrokerId::NONE;
+        topics.sort_unstable();
+        topics.dedup();
+        Self { config, topics, coordinator, member: Str::default(), generation: -1, beaten: Instant::now() }
+    }
+
+    /// Joins (again) and returns the partitions that are ours, each with its committed offset if there is one: of a
+    /// member for one topic.
     ///
     /// # Errors
     /// What trying again does not cure.
@@ -84,11 +93,48 @@ impl Group {
         &mut self,
         cluster: &mut Cluster,
     ) -> Result<Vec<(PartitionIndex, Option<Offset>)>, ClientError> {
+        let partitions = self.join_until_assigned(cluster).await?;
+        let indexes = partitions.into_iter().map(|partition| PartitionIndex(partition.1)).collect();
+        self.with_offsets(cluster, indexes).await
+    }
+
+    /// [`Self::join`] of a member for several topics.
+    ///
+    /// # Errors
+    /// As [`Self::join`].
+    pub async fn join_all(
+        &mut self,
+        cluster: &mut Cluster,
+    ) -> Result<Vec<(Partition, Option<Offset>)>, ClientError> {
+        let partitions = self.join_until_assigned(cluster).await?;
+        if partitions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let committed = cluster.committed_offsets(&self.config.group).await?;
+        let with_offset = |partition: Partition| {
+            let offset = committed.get(&partition).map(|committed| Offset(committed.offset));
+            (partition, offset)
+        };
+        Ok(partitions.into_iter().map(with_offset).collect())
+    }
+
+    /// Takes these topics from the next join on.
+    pub fn subscribe(&mut self, mut topics: Vec<String>) {
+        topics.sort_unstable();
+        topics.dedup();
+        self.topics = topics;
+    }
+
+    /// The only topic, or the first.
+    fn topic(&self) -> &str {
+        self.topics.first().map_or("", String::as_str)
+    }
+
+    async fn join_until_assigned(&mut self, cluster: &mut Cluster) -> Result<Vec<Partition>, ClientError> {
         let tries = cluster.tries(format!("joining group {}", self.config.group));
         loop {
-            let joined = self.join_once(cluster).await;
-            let error = match joined {
-                Ok(partitions) => return self.with_offsets(cluster, partitions).await,
+            let error = match self.join_once(cluster).await {
+                Ok(partitions) => return Ok(partitions),
                 Err(error) => error,
             };
             match error.code() {
@@ -106,7 +152,7 @@ impl Group {
         }
     }
 
-    async fn join_once(&mut self, cluster: &mut Cluster) -> Result<Vec<PartitionIndex>, ClientError> {
+    async fn join_once(&mut self, cluster: &mut Cluster) -> Result<Vec<Partition>, ClientError> {
         if self.coordinator == BrokerId::NONE {
             self.coordinator = cluster.group_coordinator(&self.config.group).await?;
         }
@@ -136,8 +182,8 @@ impl Group {
     }
 
     fn join_request(&self) -> Result<JoinGroupRequest, ClientError> {
-        let subscription =
-            ConsumerProtocolSubscription { topics: vec![self.topic.as_str().into()], ..Default::default() };
+        let topics = self.topics.iter().map(|topic| topic.as_str().into()).collect();
+        let subscription = ConsumerProtocolSubscription { topics, ..Default::default() };
         let protocol = JoinGroupRequestProtocol {
             name: ASSIGNOR.into(),
             metadata: embed(&subscription)?,
@@ -173,7 +219,12 @@ impl Group {
         let mut shares: Vec<ConsumerProtocolAssignment> =
             vec![ConsumerProtocolAssignment::default(); members.len()];
         for topic in topics {
-            let count = cluster.topic(&topic, false).await?.partitions.len();
+            let count = match cluster.topic(&topic, false).await {
+                Ok(found) => found.partitions.len(),
+                // Another member's topic that is not there yet must not keep the group from its others.
+                Err(error) if is_unknown(&error) && !self.topics.iter().any(|ours| **ours == *topic) => 0,
+                Err(error) => return Err(error),
+            };
             let takers: Vec<usize> =
                 (0..members.len()).filter(|index| members[*index].1.contains(&topic)).collect();
             for (place, range) in ranges(count, takers.len()).enumerate() {
@@ -190,15 +241,18 @@ impl Group {
         members.into_iter().zip(shares).map(assignment).collect()
     }
 
-    fn read_assignment(&self, bytes: Bytes) -> Result<Vec<PartitionIndex>, ClientError> {
+    fn read_assignment(&self, bytes: Bytes) -> Result<Vec<Partition>, ClientError> {
         if bytes.is_empty() {
             return Ok(Vec::new());
         }
         let assignment: ConsumerProtocolAssignment = unembed(&bytes, &self.config.group)?;
-        let ours = assignment.assigned_partitions.iter().filter(|assigned| *assigned.topic == *self.topic);
-        Ok(ours
-            .flat_map(|assigned| assigned.partitions.iter().map(|partition| PartitionIndex(*partition)))
-            .collect())
+        let is_ours = |topic: &str| self.topics.iter().any(|ours| ours == topic);
+        let ours = assignment.assigned_partitions.iter().filter(|assigned| is_ours(&assigned.topic));
+        let of_topic = |assigned: &AssignedTopic| {
+            let topic = assigned.topic.to_string();
+            assigned.partitions.iter().map(|index| (topic.clone(), *index)).collect::<Vec<_>>()
+        };
+        Ok(ours.flat_map(of_topic).collect())
     }
 
     async fn with_offsets(
@@ -207,14 +261,14 @@ impl Group {
         partitions: Vec<PartitionIndex>,
     ) -> Result<Vec<(PartitionIndex, Option<Offset>)>, ClientError> {
         let indexes: Vec<i32> = partitions.iter().map(|partition| partition.get()).collect();
-        let topic_id = cluster.topic_id(&self.topic).unwrap_or_default();
+        let topic_id = cluster.topic_id(self.topic()).unwrap_or_default();
         let single = OffsetFetchRequestTopic {
-            name: self.topic.as_str().into(),
+            name: self.topic().into(),
             partition_indexes: indexes.clone(),
             ..Default::default()
         };
         let topic = OffsetFetchRequestTopics {
-            name: self.topic.as_str().into(),
+            name: self.topic().into(),
             topic_id,
             partition_indexes: indexes,
             ..Default::default()
@@ -294,18 +348,38 @@ impl Group {
         cluster: &mut Cluster,
         offsets: impl IntoIterator<Item = (PartitionIndex, Offset)>,
     ) -> Result<bool, ClientError> {
-        let partition = |(partition, offset): (PartitionIndex, Offset)| OffsetCommitRequestPartition {
-            partition_index: partition.get(),
-            committed_offset: offset.get(),
-            ..Default::default()
-        };
-        let topic = OffsetCommitRequestTopic {
-            name: self.topic.as_str().into(),
-            topic_id: cluster.topic_id(&self.topic).unwrap_or_default(),
-            partitions: offsets.into_iter().map(partition).collect(),
-            ..Default::default()
-        };
-        if topic.partitions.is_empty() {
+        let topic = self.topic().to_owned();
+        let offsets = offsets.into_iter().map(|(index, offset)| ((topic.clone(), index.get()), offset));
+        self.commit_all(cluster, offsets).await
+    }
+
+    /// [`Self::commit`] of a member for several topics.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub async fn commit_all(
+        &mut self,
+        cluster: &mut Cluster,
+        offsets: impl IntoIterator<Item = (Partition, Offset)>,
+    ) -> Result<bool, ClientError> {
+        let mut topics: Vec<OffsetCommitRequestTopic> = Vec::new();
+        for ((topic, index), offset) in offsets {
+            if topics.last().is_none_or(|last| *last.name != *topic) {
+                topics.push(OffsetCommitRequestTopic {
+                    topic_id: cluster.topic_id(&topic).unwrap_or_default(),
+                    name: topic.as_str().into(),
+                    ..Default::default()
+                });
+            }
+            topics.last_mut().expect("invariant: pushed just now").partitions.push(
+                OffsetCommitRequestPartition {
+                    partition_index: index,
+                    committed_offset: offset.get(),
+                    ..Default::default()
+                },
+            );
+        }
+        if topics.is_empty() {
             return Ok(true);
         }
         let request = OffsetCommitRequest {
@@ -313,10 +387,12 @@ impl Group {
             generation_id_or_member_epoch: self.generation,
             member_id: self.member.clone(),
             group_instance_id: self.instance(),
-            topics: vec![topic],
+            topics,
             ..Default::default()
         };
-        let answer = match cluster.ask(self.coordinator, &request).await {
+        let has_ids = request.topics.iter().all(|topic| !topic.topic_id.is_zero());
+        let newest = if has_ids { i16::MAX } else { COMMIT_BY_NAME_NEWEST };
+        let answer = match cluster.ask_up_to(self.coordinator, newest, |_| request.clone()).await {
             Ok(answer) => answer,
             Err(error) => return self.must_join_again(error),
         };
@@ -379,6 +455,10 @@ impl Group {
     fn what(&self, doing: &str) -> String {
         format!("{doing} group {}", self.config.group)
     }
+}
+
+fn is_unknown(error: &ClientError) -> bool {
+    error.code() == Some(ErrorCode::UnknownTopicOrPartition)
 }
 
 /// Kafka's range assignor: of `count` partitions each of `takers` gets a run; the first ones get one more.

@@ -45,6 +45,11 @@ pub fn command() -> Command {
             "NAME,…",
             "Names by which the console is reached, besides addresses and localhost",
         ))
+        .arg(value(
+            "advertised-url",
+            "URL",
+            "How this console alone is reached, where a balancer stands before several: http://node1.example:8080",
+        ))
         .arg(value("tls-config", "FILE", "ssl.* of the HTTP listener, as for Kafka's listeners: HTTPS"))
         .arg(
             Arg::new("read-only")
@@ -70,7 +75,11 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     if let Some(tls) = tls.clone() {
         watch(tls)?;
     }
-    let settings = Settings { hosts, cluster, mechanisms, is_read_only, tls, standing: None };
+    let advertised = Some(text("advertised-url")).filter(|url| !url.is_empty()).map(str::to_owned);
+    if let Some(url) = &advertised {
+        listener::check_advertised(url).map_err(|error| format!("--advertised-url: {error}"))?;
+    }
+    let settings = Settings { hosts, advertised, cluster, mechanisms, is_read_only, tls, standing: None };
     let console = listener::start(listener, settings)?;
     // Where standard output is closed, the line has no reader.
     let _ = writeln!(std::io::stdout(), "The console is at {} (Ctrl-C stops it)", console.url());

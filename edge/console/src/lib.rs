@@ -1,4 +1,4 @@
-//! HTTP in front of a cluster: probes, Confluent's REST API v3, an API of our own and the console's page. It reaches
+//! HTTP in front of a cluster: probes, Confluent's REST API v2 and v3, an API of our own and the console's page. It reaches
 //! brokers through the Kafka protocol alone, so it runs inside a node (`console.listener`) and beside any cluster
 //! (`barnabas console`).
 //!
@@ -9,6 +9,7 @@
 //! | `probes` | does the process live, may it get traffic |
 //! | `api` | `/api/v1`: what the page shows |
 //! | `v3` | Confluent's REST API v3 |
+//! | `proxy` | Confluent's REST API v2, and what Strimzi's bridge has beyond it |
 //! | `page` | the console's page |
 //! | `kafka` | the requests that the routes send |
 //! | `command` | `barnabas console` |
@@ -26,16 +27,19 @@ mod kafka;
 mod listener;
 mod page;
 mod probes;
+mod proxy;
 mod v3;
 
 pub use command::{cluster, command, run};
-pub use listener::{BindError, CONNECTIONS_MAX, Console, Settings, bind, start};
+pub use listener::{BindError, CONNECTIONS_MAX, Console, Settings, bind, check_advertised, start};
 pub use probes::{Check, Standing};
 
 /// The keys of the node's settings.
 pub const KEY: &str = "console.listener";
 pub const HOSTS: &str = "console.hosts";
 pub const READ_ONLY: &str = "console.read.only";
+pub const ADVERTISED: &str = "console.advertised.url";
+pub const ADVERTISED_EXAMPLE: &str = "console.advertised.url=https://node1.example:8080";
 /// `PLAINTEXT` or `SSL`.
 pub const PROTOCOL: &str = "console.security.protocol";
 pub const EXAMPLE: &str = "console.listener=127.0.0.1:8080";

@@ -14,11 +14,14 @@ use crate::http::body::{self, Outgoing};
 use crate::http::call::{Answer, Call, Place};
 use crate::http::callers::Callers;
 use crate::http::gate::{self, Hosts};
-use crate::http::problem::Problem;
-use crate::http::routes::{self, Found, Run};
+use crate::http::idempotency::{self, Changes};
+use crate::http::problem::{Dialect, Problem};
+use crate::http::routes::{self, Found, Handler, Run};
 use crate::http::slow::Timed;
 use crate::page;
 use crate::probes::{Probes, Standing};
+use crate::proxy::instances::Instances;
+use crate::proxy::{self, media};
 use crate::v3;
 use barnabas_client::ClusterConfig;
 use barnabas_net::Stream;
@@ -26,10 +29,11 @@ use barnabas_tls::ServerTls;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::http::Extensions;
 use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hasher};
@@ -53,6 +57,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10);
 pub struct Settings {
     /// Names by which it is reached, besides addresses and `localhost`.
     pub hosts: Vec<String>,
+    /// How this listener alone is reached, where a balancer stands before several: `https://node1.example:8080`.
+    pub advertised: Option<String>,
     /// Without a login: each caller has its own.
     pub cluster: ClusterConfig,
     /// SASL mechanisms in the order in which they are tried.
@@ -118,6 +124,9 @@ struct Shared {
     hosts: Hosts,
     is_read_only: bool,
     callers: Arc<Callers>,
+    instances: Arc<Instances>,
+    changes: Arc<Changes>,
+    advertised: Option<String>,
     probes: Probes,
     tls: Option<Arc<ServerTls>>,
 }
@@ -160,9 +169,13 @@ pub fn start(listener: std::net::TcpListener, settings: Settings) -> std::io::Re
              Set console.security.protocol=SSL (--tls-config), put a proxy with TLS in front, or listen on 127.0.0.1"
         );
     }
+    let own = settings.advertised.as_deref().and_then(advertised_host);
     let shared = Arc::new(Shared {
-        hosts: Hosts::new(settings.hosts.iter().map(String::as_str)),
+        hosts: Hosts::new(settings.hosts.iter().map(String::as_str).chain(own)),
         is_read_only: settings.is_read_only,
+        instances: Arc::default(),
+        changes: Arc::default(),
+        advertised: settings.advertised.as_deref().map(|url| url.trim_end_matches('/').to_owned()),
         callers: Arc::new(Callers::new(settings.cluster, settings.mechanisms)),
         probes: Probes::new(settings.standing),
         tls: settings.tls,
@@ -181,6 +194,26 @@ pub fn start(listener: std::net::TcpListener, settings: Settings) -> std::io::Re
     };
     let thread = std::thread::Builder::new().name("console".to_owned()).spawn(work)?;
     Ok(Console { address, scheme, stop: Some(stop), thread: Some(thread) })
+}
+
+/// Whether this can be [`Settings::advertised`].
+///
+/// # Errors
+/// It is no URL of HTTP with a host.
+pub fn check_advertised(url: &str) -> Result<(), BindError> {
+    let wrong = || {
+        BindError(format!("expected a URL such as https://node1.example:8080, not '{}'", url.escape_debug()))
+    };
+    advertised_host(url).map(drop).ok_or_else(wrong)
+}
+
+/// The name in `https://node1.example:8080`; `None`: it is no such URL.
+fn advertised_host(url: &str) -> Option<&str> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    let authority = rest.split('/').next().unwrap_or_default();
+    let (name, port) = authority.rsplit_once(':').unwrap_or((authority, "0"));
+    let name = if authority.ends_with(']') { authority } else { name };
+    (!name.is_empty() && (authority.ends_with(']') || port.parse::<u16>().is_ok())).then_some(name)
 }
 
 async fn serve(listener: TcpListener, shared: &Arc<Shared>) {
@@ -258,14 +291,14 @@ async fn answer(shared: &Shared, request: Request<Incoming>) -> Response<Outgoin
     // The files are the same for everyone and say nothing of a cluster; a foreign host gets none all the same.
     if is_read(request.method())
         && shared.hosts.check(request.headers()).is_ok()
-        && let Some(file) = page::answer(&path, request.headers())
+        && let Some(file) = own_file(&path, request.headers())
     {
         return guarded(file);
     }
-    let is_confluent = own_path(&path).starts_with("/v3");
+    let dialect = dialect(own_path(&path));
     let (parts, incoming) = request.into_parts();
     let mut body = Some(incoming);
-    let answered = match timeout(ANSWER_WITHIN, routed(shared, &parts, &mut body, &path)).await {
+    let answered = match timeout(ANSWER_WITHIN, routed(shared, &parts, &mut body, (&path, dialect))).await {
         Ok(answered) => answered,
         Err(_) => Err(Problem::new(
             StatusCode::GATEWAY_TIMEOUT,
@@ -275,12 +308,32 @@ async fn answer(shared: &Shared, request: Request<Incoming>) -> Response<Outgoin
     if let (Err(_), Some(body)) = (&answered, &mut body) {
         body::drain(body).await;
     }
-    let mut response = guarded(answered.unwrap_or_else(|problem| refuse(&problem, is_confluent)));
+    let mut response = guarded(answered.unwrap_or_else(|problem| refuse(&problem, dialect, &parts)));
     if shared.is_read_only {
         // The page shows no change then.
         response.headers_mut().insert("barnabas-read-only", HeaderValue::from_static("true"));
     }
     response
+}
+
+/// A file of the page. Who asks for `/` in JSON alone is a client of Strimzi's bridge and gets what that says of itself.
+fn own_file(path: &str, headers: &HeaderMap) -> Option<Response<Outgoing>> {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    if path == "/" && accept.contains("json") && !accept.contains("text/html") {
+        let document = serde_json::json!({ "bridge_version": env!("CARGO_PKG_VERSION") });
+        return Some(write(Answer::json(document), None));
+    }
+    page::answer(path, headers)
+}
+
+fn dialect(own: &str) -> Dialect {
+    if own.starts_with("/v3") {
+        Dialect::V3
+    } else if proxy::is_own(own) {
+        Dialect::V2
+    } else {
+        Dialect::Own
+    }
 }
 
 /// The path behind the prefix that Confluent's API has inside a broker.
@@ -292,16 +345,23 @@ async fn routed(
     shared: &Shared,
     request: &Parts,
     body: &mut Option<Incoming>,
-    path: &str,
+    (path, dialect): (&str, Dialect),
 ) -> Result<Response<Outgoing>, Problem> {
     let host = shared.hosts.check(&request.headers)?;
     let own = own_path(path);
-    let found =
-        routes::find([v3::ROUTES, v3::STREAMS, api::ROUTES, api::STREAMS], request.method.as_str(), own)?;
+    let named = if dialect == Dialect::V2 { proxy::trimmed(own) } else { own };
+    let found = routes::find(api::tables(), request.method.as_str(), named)?;
     gate::check_change(&request.method, &request.headers, &host, shared.is_read_only)?;
+    if dialect == Dialect::V2 {
+        // Reading records is a change too: a consumer goes on behind them.
+        gate::check_origin(&request.headers, &host)?;
+        media::Accepted::read(&request.headers)?;
+    }
+    let here = here((request, shared.scheme()), &host);
     let at = Place {
         query: Place::read_query(request.uri.query())?,
-        base: base((request, shared.scheme()), &host, &path[..path.len() - own.len()]),
+        base: format!("{here}{}/v3", &path[..path.len() - own.len()]),
+        own: shared.advertised.clone().unwrap_or_else(|| here.clone()),
         params: Vec::new(),
         is_read_only: shared.is_read_only,
     };
@@ -317,20 +377,43 @@ async fn routed(
                 Some(body) => body::read(body).await?,
                 None => Bytes::new(),
             };
-            let mut call = Call { cluster, at, body };
-            let answered = handler(&mut call).await;
-            call.cluster.keep();
+            let mut together = Extensions::new();
+            together.insert(shared.instances.clone());
+            let key = repeated(request, path)?.map(|key| {
+                let user = cluster.user().map(str::to_owned);
+                (idempotency::Id { user, key }, idempotency::print(request, &body))
+            });
+            let call = Call { cluster, at, headers: request.headers.clone(), body, shared: together };
+            let working = run(handler, call);
+            let answered = match key {
+                Some((id, print)) => shared.changes.once(id, print, working).await,
+                None => working.await,
+            };
             let known = request.headers.get(header::IF_NONE_MATCH).filter(|_| is_read(&request.method));
             answered.map(|answer| write(answer, known))
         }
     }
 }
 
+async fn run(handler: Handler, mut call: Call) -> Result<Answer, Problem> {
+    let answered = handler(&mut call).await;
+    call.cluster.keep();
+    answered
+}
+
+/// The key with which a change of `/api/v1` may be repeated.
+fn repeated(request: &Parts, path: &str) -> Result<Option<String>, Problem> {
+    if is_read(&request.method) || !path.starts_with("/api/v1/") {
+        return Ok(None);
+    }
+    idempotency::key(&request.headers)
+}
+
 /// How links begin: as the caller has addressed this listener, through a proxy with TLS or not.
-fn base((request, own): (&Parts, &str), host: &str, prefix: &str) -> String {
+fn here((request, own): (&Parts, &str), host: &str) -> String {
     let is_proxied = request.headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
     let scheme = if is_proxied { "https" } else { own };
-    format!("{scheme}://{host}{prefix}/v3")
+    format!("{scheme}://{host}")
 }
 
 fn is_read(method: &Method) -> bool {
@@ -340,8 +423,10 @@ fn is_read(method: &Method) -> bool {
 /// `known`: the tags of answers that the caller has. An answer with such a tag goes out without its body (RFC 9110,
 /// 13.1.2).
 fn write(answer: Answer, known: Option<&HeaderValue>) -> Response<Outgoing> {
-    let body = answer.document.map(|document| Bytes::from(document.to_string()));
-    let tag = body.as_deref().filter(|_| answer.status == StatusCode::OK).map(tag);
+    let (written, kind) = answer.written.unzip();
+    let is_tagged = answer.status == StatusCode::OK && written.is_none();
+    let body = written.or_else(|| answer.document.map(|document| Bytes::from(document.to_string())));
+    let tag = body.as_deref().filter(|_| is_tagged).map(tag);
     let is_known = tag.as_deref().is_some_and(|tag| known.is_some_and(|known| names(known, tag)));
     let (status, body) = if is_known { (StatusCode::NOT_MODIFIED, None) } else { (answer.status, body) };
     let mut response = Response::new(Outgoing::Whole(body));
@@ -349,8 +434,8 @@ fn write(answer: Answer, known: Option<&HeaderValue>) -> Response<Outgoing> {
     if let Some(tag) = tag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
         response.headers_mut().insert(header::ETAG, tag);
     }
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    let kind = HeaderValue::from_static(kind.unwrap_or("application/json"));
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
     if let Some(location) = answer.location.and_then(|location| HeaderValue::from_str(&location).ok()) {
         response.headers_mut().insert(header::LOCATION, location);
     }
@@ -378,11 +463,14 @@ fn plain(status: StatusCode, text: String) -> Response<Outgoing> {
     response
 }
 
-/// Confluent's clients decode errors by the content type `application/json` alone.
-fn refuse(problem: &Problem, is_confluent: bool) -> Response<Outgoing> {
-    let text = problem.document(is_confluent).to_string();
-    let mut response = plain(problem.status, text);
-    let kind = if is_confluent { "application/json" } else { "application/problem+json" };
+/// Clients of Confluent's API v3 decode errors by the content type `application/json` alone.
+fn refuse(problem: &Problem, dialect: Dialect, request: &Parts) -> Response<Outgoing> {
+    let mut response = plain(problem.status, problem.document(dialect).to_string());
+    let kind = match dialect {
+        Dialect::Own => "application/problem+json",
+        Dialect::V3 => "application/json",
+        Dialect::V2 => media::of_errors(&request.headers),
+    };
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     if problem.status == StatusCode::UNAUTHORIZED {
         let challenge = HeaderValue::from_static("Basic realm=\"Kafka\", charset=\"UTF-8\"");
@@ -424,5 +512,26 @@ mod tests {
         assert_eq!([status(tag), status(&format!("\"x\", W/{tag}")), status("*")], [304; 3]);
         assert_eq!([status("\"x\""), status("")], [200; 2]);
         assert!(write(Answer::nothing(), None).headers().get(header::ETAG).is_none());
+        let records = Answer::written(Bytes::from_static(b"[]"), "application/vnd.kafka.json.v2+json");
+        let given = write(records, None);
+        assert!(given.headers().get(header::ETAG).is_none());
+        assert_eq!(given.headers()[header::CONTENT_TYPE], "application/vnd.kafka.json.v2+json");
+    }
+
+    #[test]
+    fn advertised_url_has_a_host() {
+        for (url, host) in [
+            ("https://node1.example:8080", Some("node1.example")),
+            ("http://node1.example/", Some("node1.example")),
+            ("http://[::1]:8080", Some("[::1]")),
+            ("http://[::1]", Some("[::1]")),
+            ("node1.example:8080", None),
+            ("http://:8080", None),
+            ("http://node1:x", None),
+            ("ftp://node1", None),
+        ] {
+            assert_eq!(advertised_host(url), host, "{url}");
+            assert_eq!(check_advertised(url).is_ok(), host.is_some());
+        }
     }
 }

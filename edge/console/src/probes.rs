@@ -2,7 +2,7 @@
 //!
 //! `/livez` is true as soon as the listener runs, also while a node recovers: a probe that restarts a recovering
 //! broker makes it recover again. `/readyz` asks the broker for its versions, without a login, and the node what lacks.
-//! `/startupz` is true from the first time that `/readyz` was.
+//! `/startupz` is true from the first time that `/readyz` was. `/healthy` and `/ready` are the names of Strimzi's bridge.
 
 use crate::http::callers::Callers;
 use barnabas_client::{Connection, Dial};
@@ -46,8 +46,8 @@ impl Probes {
     pub async fn answer(&self, path: &str, query: &str, callers: &Callers) -> Option<(StatusCode, String)> {
         let is_verbose = query.split('&').any(|word| word == "verbose" || word.starts_with("verbose="));
         let checks = match path {
-            "/livez" | "/healthz" => vec![Check { name: "listener", trouble: None }],
-            "/readyz" => self.ready(callers).await,
+            "/livez" | "/healthz" | "/healthy" => vec![Check { name: "listener", trouble: None }],
+            "/readyz" | "/ready" => self.ready(callers).await,
             "/startupz" if self.has_started.load(Ordering::Relaxed) => {
                 vec![Check { name: "start", trouble: None }]
             }

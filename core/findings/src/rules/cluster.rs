@@ -333,6 +333,7 @@ const OF_THE_NODE: &[&str] = &[
     "advertised.listeners",
     "broker.id",
     "broker.rack",
+    "console.advertised.url",
     "console.hosts",
     "console.listener",
     "console.read.only",

@@ -7,9 +7,9 @@ use barnabas_wire::messages::fetch_response::PartitionData;
 use barnabas_wire::records::{Batch, BatchError, Entry, entries};
 use std::collections::VecDeque;
 
-/// What came.
+/// What came of one partition.
 #[derive(Debug)]
-pub(super) struct Unpacked {
+pub struct Unpacked {
     pub batches: Vec<FetchedBatch>,
     /// The offset after everything that could be read.
     pub next: Offset,
@@ -19,7 +19,7 @@ pub(super) struct Unpacked {
 
 /// Why a batch cannot be read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub enum Fault {
     /// It is damaged, or of a format that is not known.
     Unreadable(String),
     /// It is sound, and inflates to more than the consumer takes. Reading could go on at `next`.
@@ -27,12 +27,7 @@ pub(super) enum Fault {
 }
 
 /// Unpacks what was fetched from `from` on. `inflated_max`: of one batch.
-pub(super) fn unpack(
-    data: PartitionData,
-    from: Offset,
-    read_committed: bool,
-    inflated_max: usize,
-) -> Unpacked {
+pub fn unpack(data: PartitionData, from: Offset, read_committed: bool, inflated_max: usize) -> Unpacked {
     let partition = PartitionIndex(data.partition_index);
     let mut unpacked = Unpacked { batches: Vec::new(), next: from, error: None };
     let mut aborted = AbortedTransactions::new(&data);

@@ -27,10 +27,13 @@ mod topics;
 use crate::http::problem::Problem;
 use crate::http::routes::{Route, Run, routes};
 use crate::http::shape::Shape;
+use crate::{proxy, v3};
 use serde_json::{Map, Value};
 
 pub const ROUTES: &[Route] = routes! {
     GET "/api/v1/openapi.json" openapi::get, openapi::GET;
+    GET "/openapi" openapi::get, openapi::GET;
+    GET "/openapi/v3" openapi::get, openapi::GET;
     GET "/api/v1/overview" overview::overview, overview::OVERVIEW;
     GET "/api/v1/quorum" overview::quorum, overview::QUORUM;
     GET "/api/v1/topics" topics::list, topics::LIST;
@@ -49,6 +52,11 @@ pub const ROUTES: &[Route] = routes! {
 /// Answered for as long as the client reads.
 pub const STREAMS: &[Route] =
     &[Route { method: "GET", pattern: "/api/v1/topics/{topic}/tail", run: Run::Tail, doc: &tail::TAIL }];
+
+/// Every table of routes, in the order in which they are looked in.
+pub fn tables() -> [&'static [Route]; 5] {
+    [v3::ROUTES, v3::STREAMS, ROUTES, STREAMS, proxy::ROUTES]
+}
 
 /// Kafka's error of each part that is not shown.
 const REFUSED: Shape = Shape::Map(&Shape::Text);

@@ -1,13 +1,12 @@
-//! `/api/v1/openapi.json`: every route of this listener as an OpenAPI 3.1 document, made from the tables of routes.
+//! `/api/v1/openapi.json`, and `/openapi` as Strimzi's bridge has it: every route of this listener as an OpenAPI 3.1 document, made from the tables of routes.
 //!
-//! Routes of `/api/v1` have the schema of what they take and give. Those of `/v3` are named with their paths; their
-//! documents are those of Confluent's public reference.
+//! Routes of `/api/v1` have the schema of what they take and give. Those of `/v3` and of API v2 are named with their
+//! paths; their documents are those of Confluent's public references.
 
 use crate::http::call::{Answer, Call};
 use crate::http::problem::Problem;
 use crate::http::routes::Route;
 use crate::http::shape::{Content, Doc, Param, Shape};
-use crate::v3;
 use serde_json::{Map, Value, json};
 use std::sync::OnceLock;
 
@@ -30,7 +29,7 @@ pub async fn get(_: &mut Call) -> Result<Answer, Problem> {
 
 /// Every table that the listener looks in.
 fn routes() -> impl Iterator<Item = &'static Route> {
-    [v3::ROUTES, v3::STREAMS, super::ROUTES, super::STREAMS].into_iter().flatten()
+    super::tables().into_iter().flatten()
 }
 
 fn document() -> Value {
@@ -57,8 +56,15 @@ fn operation(route: &Route) -> Value {
     let names = route.pattern.split('/').filter_map(name);
     let mut parameters: Vec<Value> = names.map(path_parameter).collect();
     parameters.extend(doc.query.iter().map(query_parameter));
-    let is_confluent = route.pattern.starts_with("/v3/");
-    let kind = if is_confluent { "application/json" } else { "application/problem+json" };
+    if route.pattern.starts_with("/api/") && route.method != "GET" {
+        parameters.push(idempotency_key());
+    }
+    let is_confluent = !route.pattern.starts_with("/api/");
+    let kind = match (route.pattern.starts_with("/v3/"), is_confluent) {
+        (true, _) => "application/json",
+        (false, true) => "application/vnd.kafka.v2+json",
+        (false, false) => "application/problem+json",
+    };
     let problem = json!({ "$ref": "#/components/schemas/Problem" });
     let mut responses = json!({
         "default": { "description": "An error", "content": { kind: { "schema": problem } } },
@@ -94,6 +100,15 @@ fn name(segment: &'static str) -> Option<&'static str> {
 fn path_parameter(name: &str) -> Value {
     let shape = if matches!(name, "partition" | "broker") { Shape::Int } else { Shape::Text };
     json!({ "name": name, "in": "path", "required": true, "schema": shape.schema() })
+}
+
+fn idempotency_key() -> Value {
+    json!({
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": "The change is made once; a request that repeats it with the same key gets the same answer",
+        "schema": Shape::Text.schema(),
+    })
 }
 
 fn query_parameter(param: &Param) -> Value {

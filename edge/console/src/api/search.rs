@@ -1,4 +1,4 @@
-//! Records that contain a text. One request looks at a bounded part of the topic and says what it has not looked at.
+//! Records that contain a text, or match a regular expression. One request looks at a bounded part of the topic and says what it has not looked at.
 //! Its cursor goes on from there, up to the ends that the partitions had at the first request.
 //!
 //! | bound | value |
@@ -16,7 +16,7 @@ use crate::http::shape::Shape::{Int, List, Object, OneOf, Text};
 use crate::http::shape::{Doc, Param, Shape, TEXT_OR_NULL};
 use crate::kafka::metadata;
 use crate::kafka::records::fetch::{self, Page, Shown, Want};
-use crate::kafka::records::needle::Needle;
+use crate::kafka::records::needle::{Needle, REGEX, TEXT};
 use barnabas_client::Cluster;
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
 use base64::Engine;
@@ -40,15 +40,20 @@ const FROM: Param = Param {
     about: "Where to begin; absent: oldest",
 };
 pub const SEARCH: Doc = Doc::get(
-    "Records that contain a text, in a bounded part of the topic",
+    "Records that contain a text or match an expression, in a bounded part of the topic",
     &[
-        Param { name: "text", shape: Text, about: "What keys, values or headers contain: 1 to 1024 bytes" },
+        TEXT,
+        REGEX,
         FROM,
         OFFSET,
         TIME,
         PARTITION,
         LIMITED,
-        Param { name: "cursor", shape: Text, about: "`next` of the answer before, with the same text" },
+        Param {
+            name: "cursor",
+            shape: Text,
+            about: "`next` of the answer before, with the same text or regex",
+        },
     ],
     Object(&[
         ("data", List(&RECORD)),
@@ -85,7 +90,8 @@ impl Reach {
 }
 
 pub async fn search(call: &mut Call) -> Result<Answer, Problem> {
-    let needle = Needle::read(call.at.query("text").unwrap_or_default())?;
+    let missing = || Problem::bad("a search takes text or regex");
+    let needle = Needle::of_query(&call.at)?.ok_or_else(missing)?;
     let limit = places::limit(&call.at)?;
     let Ok(_place) = SEARCHES.try_acquire() else {
         let detail = format!("{SEARCHES_MAX} searches run already: try again in some seconds");

@@ -19,11 +19,11 @@ use super::records::document;
 use crate::http::body::Outgoing;
 use crate::http::call::Place;
 use crate::http::callers::Lease;
-use crate::http::problem::Problem;
+use crate::http::problem::{Dialect, Problem};
 use crate::http::shape::{Content, Doc, Param, Shape};
 use crate::kafka::metadata;
 use crate::kafka::records::follow::{Following, Round};
-use crate::kafka::records::needle::Needle;
+use crate::kafka::records::needle::{Needle, REGEX, TEXT};
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Response, StatusCode};
@@ -46,7 +46,8 @@ const WAITING_MAX: usize = 2;
 pub const TAIL: Doc = Doc {
     summary: "New records as they come, as server-sent events",
     query: &[
-        Param { name: "text", shape: Shape::Text, about: "Only records that contain it" },
+        TEXT,
+        REGEX,
         PARTITION,
         Param { name: "from", shape: Shape::Text, about: "As Last-Event-ID: 0:17,3:4; absent: the ends" },
     ],
@@ -66,7 +67,7 @@ pub async fn stream(
         let detail = format!("{TAILS_MAX} tails run already");
         return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, detail));
     };
-    let needle = at.query("text").map(Needle::read).transpose()?;
+    let needle = Needle::of_query(&at)?;
     let topic = metadata::topic(&mut cluster, at.param("topic")).await?;
     let wanted = places::wanted(&at, &topic)?;
     let spans = places::spans(&mut cluster, &wanted, From::Newest, 0).await?;
@@ -143,7 +144,7 @@ fn event(next: &BTreeMap<i32, i64>, round: &Round) -> Bytes {
 }
 
 fn problem(problem: &Problem) -> Bytes {
-    format!("event: problem\ndata: {}\n\n", problem.document(false)).into()
+    format!("event: problem\ndata: {}\n\n", problem.document(Dialect::Own)).into()
 }
 
 fn write_id(next: &BTreeMap<i32, i64>) -> String {

@@ -4,7 +4,8 @@ use super::percent;
 use super::problem::Problem;
 use crate::http::callers::Lease;
 use bytes::Bytes;
-use hyper::StatusCode;
+use hyper::http::Extensions;
+use hyper::{HeaderMap, StatusCode};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,7 +16,10 @@ pub struct Call {
     /// The connection to the cluster, as the caller.
     pub cluster: Lease,
     pub at: Place,
+    pub headers: HeaderMap,
     pub body: Bytes,
+    /// What requests of one API share, by its type.
+    pub shared: Extensions,
 }
 
 /// Where a request went: the names in its path, its query, and how this listener is called from outside.
@@ -25,6 +29,8 @@ pub struct Place {
     pub query: Vec<(String, String)>,
     /// `http://127.0.0.1:8080/v3`
     pub base: String,
+    /// How this listener alone is reached, also behind a balancer: `http://127.0.0.1:8080`
+    pub own: String,
     /// Whether this listener refuses changes.
     pub is_read_only: bool,
 }
@@ -115,6 +121,16 @@ impl Fields {
         read.map(Self).map_err(|error| Problem::bad(format!("the body is not a JSON object: {error}")))
     }
 
+    /// Whether the field is there, null or not.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// All fields, by name, each as it was written.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.get()))
+    }
+
     /// The text of a field that is there and not null.
     pub fn raw(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|value| value.get()).filter(|text| *text != "null")
@@ -193,24 +209,36 @@ impl Fields {
 }
 
 /// What a handler gives.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Answer {
     pub status: StatusCode,
     pub document: Option<Value>,
     pub location: Option<String>,
+    /// Instead of `document`: a body that is written already, and its media type. It has no tag.
+    pub written: Option<(Bytes, &'static str)>,
 }
 
 impl Answer {
     pub fn json(document: Value) -> Self {
-        Self { status: StatusCode::OK, document: Some(document), location: None }
+        Self { document: Some(document), ..Self::of(StatusCode::OK) }
     }
 
     pub fn created(location: String, document: Option<Value>) -> Self {
-        Self { status: StatusCode::CREATED, document, location: Some(location) }
+        Self { document, location: Some(location), ..Self::of(StatusCode::CREATED) }
     }
 
     pub fn nothing() -> Self {
-        Self { status: StatusCode::NO_CONTENT, document: None, location: None }
+        Self::of(StatusCode::NO_CONTENT)
+    }
+
+    /// Without a body.
+    pub fn of(status: StatusCode) -> Self {
+        Self { status, document: None, location: None, written: None }
+    }
+
+    /// As it is, without a tag: for what is not asked for twice.
+    pub fn written(text: Bytes, kind: &'static str) -> Self {
+        Self { written: Some((text, kind)), ..Self::of(StatusCode::OK) }
     }
 }
 

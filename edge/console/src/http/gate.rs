@@ -97,6 +97,24 @@ pub fn check_change(
         let detail = "this console only reads (console.read.only, --read-only)";
         return Err(Problem::new(StatusCode::FORBIDDEN, detail));
     }
+    check_origin(headers, host)?;
+    if *method == Method::DELETE {
+        return Ok(());
+    }
+    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if kind == "application/json" || kind.starts_with("application/") && kind.ends_with("+json") {
+        return Ok(());
+    }
+    let detail = format!("expected content type application/json, not '{}'", kind.escape_debug());
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+}
+
+/// Whether the request comes from this listener's own page, or from no page: for those that change something.
+///
+/// # Errors
+/// It comes from another site.
+pub fn check_origin(headers: &HeaderMap, host: &str) -> Result<(), Problem> {
     let foreign = |what: &str| {
         Err(Problem::new(StatusCode::FORBIDDEN, format!("changes from another site are refused: {what}")))
     };
@@ -110,16 +128,7 @@ pub fn check_change(
     if headers.get(SITE).is_some_and(|site| site != "same-origin" && site != "none") {
         return foreign("Sec-Fetch-Site is not same-origin");
     }
-    if *method == Method::DELETE {
-        return Ok(());
-    }
-    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    if kind == "application/json" || kind.starts_with("application/") && kind.ends_with("+json") {
-        return Ok(());
-    }
-    let detail = format!("expected content type application/json, not '{}'", kind.escape_debug());
-    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+    Ok(())
 }
 
 /// The login that the request brings, if any.
@@ -146,9 +155,8 @@ pub fn caller(headers: &HeaderMap) -> Result<Option<Caller>, Problem> {
 /// 401, for a caller who has to log in.
 pub fn no_login(detail: &str) -> Problem {
     Problem {
-        status: StatusCode::UNAUTHORIZED,
         kafka: Some(ErrorCode::SaslAuthenticationFailed),
-        detail: detail.to_owned(),
+        ..Problem::new(StatusCode::UNAUTHORIZED, detail)
     }
 }
 

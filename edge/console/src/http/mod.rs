@@ -3,6 +3,7 @@
 //! | file | answers |
 //! |---|---|
 //! | `gate` | may this request come in: its host, its origin, its content type, its login |
+//! | `idempotency` | was this change made before, and how was it answered |
 //! | `callers` | the connection to the cluster as the caller |
 //! | `routes` | which route is meant |
 //! | `call` | what does a route's handler get |
@@ -16,6 +17,7 @@ pub mod body;
 pub mod call;
 pub mod callers;
 pub mod gate;
+pub mod idempotency;
 pub mod percent;
 pub mod problem;
 pub mod routes;

@@ -1,5 +1,5 @@
 //! Errors as RFC 9457 problem documents with Kafka's error name; under `/v3` also with the two fields that clients of
-//! Confluent's API read (`error_code`, `message`).
+//! Confluent's API read (`error_code`, `message`). Answers of API v2 have those two alone, and Kafka's error name.
 //!
 //! | what happened | status |
 //! |---|---|
@@ -15,8 +15,20 @@ use barnabas_client::ClientError;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
-/// Confluent's code of an error that may pass.
+/// Confluent's codes of an error that may pass, and of one that does not.
 const RETRIABLE: u32 = 50_003;
+const KAFKA: u32 = 50_002;
+
+/// Whose documents errors are written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// `/api/v1`: RFC 9457.
+    Own,
+    /// Confluent's API v3.
+    V3,
+    /// Confluent's API v2.
+    V2,
+}
 
 /// An answer that is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,12 +36,21 @@ pub struct Problem {
     pub status: StatusCode,
     /// Where a broker refused.
     pub kafka: Option<ErrorCode>,
+    /// Confluent's `error_code`, where the route knows better than the status says.
+    pub code: Option<u32>,
     pub detail: String,
 }
 
 impl Problem {
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, kafka: None, detail: detail.into() }
+        Self { status, kafka: None, code: None, detail: detail.into() }
+    }
+
+    /// An error of Confluent's, whose first three digits are the status.
+    pub fn coded(code: u32, detail: impl Into<String>) -> Self {
+        let status = u16::try_from(code / 100).ok().and_then(|status| StatusCode::from_u16(status).ok());
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self { code: Some(code), ..Self::new(status, detail) }
     }
 
     pub fn bad(detail: impl Into<String>) -> Self {
@@ -49,7 +70,9 @@ impl Problem {
     pub fn confluent_code(&self) -> u32 {
         let status = u32::from(self.status.as_u16());
         match (self.kafka, status) {
+            _ if self.code.is_some() => self.code.unwrap_or(status),
             (Some(code), 500) if code.is_retriable() => RETRIABLE,
+            (Some(_), 500) => KAFKA,
             (Some(_), 400) => 40_002,
             (Some(_), 401 | 403) => status * 100 + 1,
             (Some(_), 404) => 40_403,
@@ -57,19 +80,21 @@ impl Problem {
         }
     }
 
-    /// The document, with Confluent's fields where `is_confluent`.
-    pub fn document(&self, is_confluent: bool) -> Value {
-        let title = self.status.canonical_reason().unwrap_or("Error");
-        let mut document = json!({
-            "type": "about:blank",
-            "title": title,
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-        });
+    /// The document, as its readers expect it.
+    pub fn document(&self, dialect: Dialect) -> Value {
+        let mut document = match dialect {
+            Dialect::V2 => json!({}),
+            Dialect::Own | Dialect::V3 => json!({
+                "type": "about:blank",
+                "title": self.status.canonical_reason().unwrap_or("Error"),
+                "status": self.status.as_u16(),
+                "detail": self.detail,
+            }),
+        };
         if let Some(code) = self.kafka {
             document["kafka_error"] = code.name().into();
         }
-        if is_confluent {
+        if dialect != Dialect::Own {
             document["error_code"] = self.confluent_code().into();
             document["message"] = self.detail.clone().into();
         }
@@ -81,16 +106,16 @@ impl From<ClientError> for Problem {
     fn from(error: ClientError) -> Self {
         let detail = error.to_string();
         match &error {
-            ClientError::Refused { code, .. } => Self { status: status(*code), kafka: Some(*code), detail },
+            ClientError::Refused { code, .. } => {
+                Self { kafka: Some(*code), ..Self::new(status(*code), detail) }
+            }
             ClientError::Login { .. } => Self {
-                status: StatusCode::UNAUTHORIZED,
                 kafka: Some(ErrorCode::SaslAuthenticationFailed),
-                detail,
+                ..Self::new(StatusCode::UNAUTHORIZED, detail)
             },
             ClientError::Unsupported { .. } => Self {
-                status: StatusCode::NOT_IMPLEMENTED,
                 kafka: Some(ErrorCode::UnsupportedVersion),
-                detail,
+                ..Self::new(StatusCode::NOT_IMPLEMENTED, detail)
             },
             ClientError::Request(_) | ClientError::Invalid(_) => Self::bad(detail),
             ClientError::TimedOut { .. } => Self::new(StatusCode::GATEWAY_TIMEOUT, detail),
@@ -126,7 +151,7 @@ mod tests {
 
     fn told(code: ErrorCode) -> (u16, u32, String) {
         let problem = Problem::refused("topic t", code.code(), None);
-        let document = problem.document(true);
+        let document = problem.document(Dialect::V3);
         let name = document["kafka_error"].as_str().expect("a name").to_owned();
         (problem.status.as_u16(), problem.confluent_code(), name)
     }
@@ -151,11 +176,20 @@ mod tests {
     #[test]
     fn document_is_rfc_9457_and_confluents_fields_are_for_its_clients() {
         let problem = Problem::not_found("no route has this path");
-        let document = problem.document(false);
+        let document = problem.document(Dialect::Own);
         assert_eq!(document["status"], 404);
         assert_eq!(document["title"], "Not Found");
         assert!(document.get("error_code").is_none() && document.get("kafka_error").is_none());
-        assert_eq!(problem.document(true)["error_code"], 404);
+        assert_eq!(problem.document(Dialect::V3)["error_code"], 404);
+    }
+
+    #[test]
+    fn v2_has_the_code_and_the_message_alone() {
+        let problem = Problem::coded(40_401, "Topic t not found");
+        let told = json!({ "error_code": 40_401, "message": "Topic t not found" });
+        assert_eq!((problem.status.as_u16(), problem.document(Dialect::V2)), (404, told));
+        let denied = Problem::refused("topic t", ErrorCode::TopicAuthorizationFailed.code(), None);
+        assert_eq!(denied.document(Dialect::V2)["kafka_error"], "TOPIC_AUTHORIZATION_FAILED");
     }
 
     #[test]

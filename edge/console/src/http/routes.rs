@@ -9,11 +9,13 @@ use std::pin::Pin;
 
 pub type Running<'a> = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send + 'a>>;
 
+pub type Handler = for<'a> fn(&'a mut Call) -> Running<'a>;
+
 /// How a route is answered.
 #[derive(Clone, Copy)]
 pub enum Run {
     /// Body in, document out.
-    Whole(for<'a> fn(&'a mut Call) -> Running<'a>),
+    Whole(Handler),
     /// Records in and reports out, for as long as the client sends.
     Records,
     /// Events out, for as long as the client reads.

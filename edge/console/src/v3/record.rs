@@ -4,7 +4,7 @@
 
 use super::timestamps;
 use crate::http::call::Fields;
-use crate::http::problem::Problem;
+use crate::http::problem::{Dialect, Problem};
 use crate::kafka::records::produce::{NewRecord, Stored};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -105,7 +105,7 @@ pub fn report(cluster: &str, topic: &str, parsed: &Parsed, stored: &Stored) -> V
 
 /// The report of a record that was refused.
 pub fn failure(problem: &Problem) -> Value {
-    problem.document(true)
+    problem.document(Dialect::V3)
 }
 
 #[cfg(test)]

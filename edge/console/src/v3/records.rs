@@ -12,8 +12,7 @@ use crate::http::call::{Answer, Call, Place};
 use crate::http::callers::Lease;
 use crate::http::problem::Problem;
 use crate::kafka::metadata;
-use crate::kafka::records::produce::{self, NewRecord, Stored};
-use barnabas_base::ErrorCode;
+use crate::kafka::records::produce::{self, NewRecord};
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Incoming};
@@ -33,9 +32,6 @@ const GROUP_BYTES_MAX: usize = 512 * 1024;
 const GROUP_RECORDS_MAX: usize = 500;
 /// Reports that wait for the client to read them.
 const REPORTS_WAITING_MAX: usize = 16;
-/// Tries of records that a leader has not taken since it is none any more.
-const TRIES: u32 = 10;
-const PAUSE: Duration = Duration::from_millis(100);
 /// Between two pieces of a stream.
 const PIECE_WITHIN: Duration = Duration::from_secs(60);
 
@@ -55,7 +51,7 @@ impl Sender {
     /// The report of each record, in order.
     async fn reports(&mut self, parsed: &[Result<Parsed, Problem>]) -> Vec<Result<Value, Problem>> {
         let records: Vec<NewRecord> = parsed.iter().flatten().map(|parsed| parsed.record.clone()).collect();
-        let mut outcomes = self.send(&records).await.into_iter();
+        let mut outcomes = produce::deliver(&mut self.cluster, &mut self.topic, &records).await.into_iter();
         let mut report = |parsed: &Result<Parsed, Problem>| {
             let parsed = parsed.as_ref().map_err(Clone::clone)?;
             let stored = outcomes.next().expect("invariant: one outcome for each record that was sent")?;
@@ -63,37 +59,6 @@ impl Sender {
         };
         parsed.iter().map(&mut report).collect()
     }
-
-    /// Those that found no leader were not sent, and are tried again. A leader that steps down refuses records that are
-    /// in its log already: its answer stands, and the next group goes to the new leader.
-    async fn send(&mut self, records: &[NewRecord]) -> Vec<Result<Stored, Problem>> {
-        let mut outcomes = produce::send(&mut self.cluster, &self.topic, records).await;
-        for _ in 1..TRIES {
-            let again: Vec<usize> =
-                (0..outcomes.len()).filter(|at| is(&outcomes[*at], ErrorCode::LeaderNotAvailable)).collect();
-            if again.is_empty() {
-                break;
-            }
-            tokio::time::sleep(PAUSE).await;
-            match metadata::topic(&mut self.cluster, &self.name).await {
-                Ok(topic) => self.topic = topic,
-                Err(_) => continue,
-            }
-            let some: Vec<NewRecord> = again.iter().map(|at| records[*at].clone()).collect();
-            let sent = produce::send(&mut self.cluster, &self.topic, &some).await;
-            again.into_iter().zip(sent).for_each(|(at, outcome)| outcomes[at] = outcome);
-        }
-        let has_moved = outcomes.iter().any(|outcome| is(outcome, ErrorCode::NotLeaderOrFollower));
-        // Where no broker answers, the next group finds that out, and says it.
-        if has_moved && let Ok(topic) = metadata::topic(&mut self.cluster, &self.name).await {
-            self.topic = topic;
-        }
-        outcomes
-    }
-}
-
-fn is(outcome: &Result<Stored, Problem>, code: ErrorCode) -> bool {
-    outcome.as_ref().is_err_and(|problem| problem.kafka == Some(code))
 }
 
 /// # Errors

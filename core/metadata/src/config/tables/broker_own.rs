@@ -48,18 +48,22 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               reconnect in the same second after a restart. `max.connection.creation.rate` bounds all addresses \
               together, by delaying connections. An address with the quota `connection_creation_rate` is bounded by that \
               quota instead."),
+    string("console.advertised.url", "").null().valid(Valid::NonEmpty)
+        .doc("How clients reach the console of this node alone, such as https://node1.example:8080, where a load balancer \
+              stands before the consoles of several nodes. A consumer of REST v2 lives in one node: its `base_uri` begins \
+              with this URL. Its name counts as one of `console.hosts`. Unset: `base_uri` begins as the request was addressed."),
     string("console.hosts", "").null().valid(Valid::NonEmpty)
         .doc("The names by which the console is reached, separated by commas, without ports. A request whose Host header has \
               another name is refused, so that no web page can reach the console under a name of its own (DNS rebinding). \
               Addresses and `localhost` are always accepted."),
     string("console.listener", "").null().valid(Valid::HostPort)
-        .doc("The address and port, such as 127.0.0.1:8080, at which the node answers HTTP: the console, Confluent's REST API v3, \
+        .doc("The address and port, such as 127.0.0.1:8080, at which the node answers HTTP: the console, Confluent's REST API v2 and v3, \
               and `/livez`, `/readyz`, `/startupz` (docs/CONSOLE.md). Unset: no listener; `make run` sets it. Requests act as \
               their callers: with logins on the node's listener by HTTP basic, else as ANONYMOUS. An address off loopback \
               without TLS (`console.security.protocol`) is a WARN. The node needs a listener without TLS for it, on loopback for instance."),
     string("console.read.only", "false").one_of(&["true", "false"])
         .doc("Whether the console refuses every request that could change something: all methods but GET and HEAD, of its \
-              page, of `/api/v1` and of `/v3`. A user's rights do not matter then. The Kafka protocol is not concerned."),
+              page, of `/api/v1`, of `/v3` and of REST v2. A user's rights do not matter then. The Kafka protocol is not concerned."),
     string("console.security.protocol", "PLAINTEXT").one_of(&["PLAINTEXT", "SSL"])
         .doc("`SSL`: the console answers HTTPS alone, with the key store of `listener.name.console.ssl.*` or else of `ssl.*`, \
               which is read again when its file changes. A client's certificate, where `ssl.client.auth` asks for one, opens \

@@ -112,10 +112,16 @@ pub struct Limits {
     pub wait_ms: i32,
     pub bytes: i32,
     pub partition_bytes: i32,
+    /// Whether only records up to the last stable offset come.
+    pub is_committed: bool,
 }
 
-const AT_ONCE: Limits =
-    Limits { wait_ms: 0, bytes: PARTITION_BYTES_MAX, partition_bytes: PARTITION_BYTES_MAX };
+const AT_ONCE: Limits = Limits {
+    wait_ms: 0,
+    bytes: PARTITION_BYTES_MAX,
+    partition_bytes: PARTITION_BYTES_MAX,
+    is_committed: false,
+};
 
 /// At most `count` records from `from` on.
 ///
@@ -191,6 +197,7 @@ pub async fn ask(
         max_wait_ms: limits.wait_ms,
         min_bytes: i32::from(limits.wait_ms > 0),
         max_bytes: limits.bytes,
+        isolation_level: i8::from(limits.is_committed),
         session_epoch: -1,
         topics: vec![row],
         ..Default::default()

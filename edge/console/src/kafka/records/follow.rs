@@ -70,7 +70,8 @@ impl Following {
         let leaders = self.leaders(&mut round);
         round.leaders = leaders.len();
         let wait_ms = if leaders.len() == 1 && !is_first { WAIT_MS } else { 0 };
-        let limits = Limits { wait_ms, bytes: FETCH_BYTES_MAX, partition_bytes: PARTITION_BYTES_MAX };
+        let (bytes, partition_bytes) = (FETCH_BYTES_MAX, PARTITION_BYTES_MAX);
+        let limits = Limits { wait_ms, bytes, partition_bytes, is_committed: false };
         let mut lost = BTreeSet::new();
         for (leader, asked) in leaders {
             let told = match fetch::ask(cluster, leader, &self.topic, (&asked, limits)).await {

@@ -3,8 +3,11 @@
 //!
 //! Without a producer id: each HTTP request would need one of its own, and a partition remembers them for a day. So
 //! nothing is sent twice here: where an answer is lost, the caller gets an error and decides.
+//!
+//! [`deliver`] tries again what found no leader, since that was not sent.
 
 use crate::http::problem::Problem;
+use crate::kafka::metadata;
 use barnabas_base::{BrokerId, ErrorCode, TimestampMs};
 use barnabas_client::{ClientError, Cluster, murmur2};
 use barnabas_wire::messages::ProduceRequest;
@@ -15,8 +18,12 @@ use barnabas_wire::records::{BatchBuilder, BatchOptions};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 const TIMEOUT_MS: i32 = 15_000;
+/// Tries of records that a leader has not taken since it is none any more.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A record to be sent.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +43,45 @@ pub struct Stored {
     pub timestamp_ms: i64,
 }
 
-/// The outcome of each record, in order.
+/// The outcome of each record, in order. `topic` is asked for again where leaders have changed.
+///
+/// Records that found no leader were not sent, and are tried again. A leader that steps down refuses records that are
+/// in its log already: its answer stands, and what comes next goes to the new leader.
+pub async fn deliver(
+    cluster: &mut Cluster,
+    topic: &mut MetadataResponseTopic,
+    records: &[NewRecord],
+) -> Vec<Result<Stored, Problem>> {
+    let name = topic.name.as_deref().unwrap_or_default().to_owned();
+    let mut outcomes = send(cluster, topic, records).await;
+    for _ in 1..TRIES {
+        let again: Vec<usize> =
+            (0..outcomes.len()).filter(|at| is(&outcomes[*at], ErrorCode::LeaderNotAvailable)).collect();
+        if again.is_empty() {
+            break;
+        }
+        tokio::time::sleep(PAUSE).await;
+        match metadata::topic(cluster, &name).await {
+            Ok(found) => *topic = found,
+            Err(_) => continue,
+        }
+        let some: Vec<NewRecord> = again.iter().map(|at| records[*at].clone()).collect();
+        let sent = send(cluster, topic, &some).await;
+        again.into_iter().zip(sent).for_each(|(at, outcome)| outcomes[at] = outcome);
+    }
+    let has_moved = outcomes.iter().any(|outcome| is(outcome, ErrorCode::NotLeaderOrFollower));
+    // Where no broker answers, the next group finds that out, and says it.
+    if has_moved && let Ok(found) = metadata::topic(cluster, &name).await {
+        *topic = found;
+    }
+    outcomes
+}
+
+fn is(outcome: &Result<Stored, Problem>, code: ErrorCode) -> bool {
+    outcome.as_ref().is_err_and(|problem| problem.kafka == Some(code))
+}
+
+/// The outcome of each record, in order, each tried once.
 pub async fn send(
     cluster: &mut Cluster,
     topic: &MetadataResponseTopic,

@@ -8,7 +8,9 @@ use crate::server::Failure;
 use barnabas_base::BrokerEpoch;
 use barnabas_config::sasl::SaslListener;
 use barnabas_config::{ConfigError, Listener, SecurityProtocol};
-use barnabas_console::{Check, Console, EXAMPLE, HOSTS, KEY, READ_ONLY, Settings, Standing};
+use barnabas_console::{
+    ADVERTISED, ADVERTISED_EXAMPLE, Check, Console, EXAMPLE, HOSTS, KEY, READ_ONLY, Settings, Standing,
+};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_tls::ServerTls;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -51,9 +53,15 @@ impl OwnConsole {
             )
             .into());
         }
+        let advertised = config.value(ADVERTISED).map(str::to_owned);
+        if let Some(url) = &advertised {
+            barnabas_console::check_advertised(url)
+                .map_err(|why| ConfigError::value(ADVERTISED, why.to_string(), ADVERTISED_EXAMPLE))?;
+        }
         let standing = Arc::new(Known::default());
         let settings = Settings {
             hosts: config.value(HOSTS).unwrap_or_default().split(',').map(str::to_owned).collect(),
+            advertised,
             cluster: barnabas_console::cluster(&reachable(*bound).to_string(), target)?,
             mechanisms,
             is_read_only: config.value(READ_ONLY) == Some("true"),

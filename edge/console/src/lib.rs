@@ -1,6 +1,6 @@
-//! HTTP in front of a cluster: probes, Confluent's REST API v2 and v3, an API of our own and the console's page. It reaches
-//! brokers through the Kafka protocol alone, so it runs inside a node (`console.listener`) and beside any cluster
-//! (`barnabas console`).
+//! HTTP in front of a cluster: probes, Confluent's REST API v2 and v3, an API of our own and the console's page. It
+//! reaches brokers through the Kafka protocol alone, so it runs inside a node (`console.listener`) and beside any
+//! cluster (`barnabas console`).
 //!
 //! | module | answers |
 //! |---|---|

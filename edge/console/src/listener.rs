@@ -316,7 +316,7 @@ async fn answer(shared: &Shared, request: Request<Incoming>) -> Response<Outgoin
     response
 }
 
-/// A file of the page. Who asks for `/` in JSON alone is a client of Strimzi's bridge and gets what that says of itself.
+/// A file of the page. A client that asks for `/` in JSON alone is one of Strimzi's bridge: it gets the version.
 fn own_file(path: &str, headers: &HeaderMap) -> Option<Response<Outgoing>> {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     if path == "/" && accept.contains("json") && !accept.contains("text/html") {

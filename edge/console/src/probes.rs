@@ -2,7 +2,8 @@
 //!
 //! `/livez` is true as soon as the listener runs, also while a node recovers: a probe that restarts a recovering
 //! broker makes it recover again. `/readyz` asks the broker for its versions, without a login, and the node what lacks.
-//! `/startupz` is true from the first time that `/readyz` was. `/healthy` and `/ready` are the names of Strimzi's bridge.
+//! `/startupz` is true from the first time that `/readyz` was. `/healthy` and `/ready` are the names of Strimzi's
+//! bridge.
 
 use crate::http::callers::Callers;
 use barnabas_client::{Connection, Dial};

@@ -1,4 +1,5 @@
-//! `/api/v1/openapi.json`, and `/openapi` as Strimzi's bridge has it: every route of this listener as an OpenAPI 3.1 document, made from the tables of routes.
+//! `/api/v1/openapi.json`, and `/openapi` as Strimzi's bridge has it: every route of this listener as an OpenAPI 3.1
+//! document, made from the tables of routes.
 //!
 //! Routes of `/api/v1` have the schema of what they take and give. Those of `/v3` and of API v2 are named with their
 //! paths; their documents are those of Confluent's public references.

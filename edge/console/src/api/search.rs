@@ -1,5 +1,6 @@
-//! Records that contain a text, or match a regular expression. One request looks at a bounded part of the topic and says what it has not looked at.
-//! Its cursor goes on from there, up to the ends that the partitions had at the first request.
+//! Records that contain a text, or match a regular expression. One request looks at a bounded part of the topic and
+//! says what it has not looked at. Its cursor goes on from there, up to the ends that the partitions had at the first
+//! request.
 //!
 //! | bound | value |
 //! |---|---|

@@ -11,6 +11,7 @@ use super::subscription::{Subscription, illegal_state};
 use crate::http::problem::Problem;
 use crate::kafka::Partition;
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -54,6 +55,8 @@ pub struct Instance {
     pub setup: Setup,
     /// One request reads at a time.
     pub turn: tokio::sync::Mutex<()>,
+    /// Rounds of reading: which partition is the first in one.
+    pub turns: AtomicUsize,
     /// Wakes requests that wait for partitions.
     pub changed: Notify,
     /// Wakes its task.
@@ -107,6 +110,7 @@ impl Instance {
             id,
             setup,
             turn: tokio::sync::Mutex::default(),
+            turns: AtomicUsize::new(0),
             changed: Notify::new(),
             woken: Notify::new(),
             stopped: Notify::new(),

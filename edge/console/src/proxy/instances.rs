@@ -37,7 +37,9 @@ impl Instances {
     pub fn create(self: &Arc<Self>, id: Id, setup: Setup, cluster: Cluster) -> Result<(), Problem> {
         let (commits, waiting) = mpsc::channel(COMMITS_WAITING_MAX);
         let instance = self.insert(Instance::new(id, setup, commits))?;
-        tokio::spawn(member::keep(instance, Arc::downgrade(self), cluster, waiting));
+        let own = Arc::downgrade(self);
+        let remove = move |instance: &Arc<Instance>| own.upgrade().is_some_and(|all| all.remove(instance));
+        tokio::spawn(member::keep(instance, remove, cluster, waiting));
         Ok(())
     }
 

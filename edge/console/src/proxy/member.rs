@@ -11,14 +11,13 @@
 //! Source: Kafka `ConsumerCoordinator` (what is committed before a rebalance), KIP-62.
 
 use super::instance::{Commit, Instance, Offsets};
-use super::instances::Instances;
 use super::subscription::{Subscription, matching};
 use crate::http::problem::Problem;
 use crate::kafka::{Partition, metadata};
 use barnabas_base::{ErrorCode, Offset};
 use barnabas_client::{ClientError, Cluster, Group, GroupConfig};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
@@ -47,10 +46,10 @@ struct Member {
     committed_at: Instant,
 }
 
-/// Until the consumer is deleted or idle.
+/// Until the consumer is deleted or idle. `remove` takes an idle one out of the list; `false`: a request has, by now.
 pub async fn keep(
     instance: Arc<Instance>,
-    instances: Weak<Instances>,
+    remove: impl Fn(&Arc<Instance>) -> bool,
     cluster: Cluster,
     mut commits: Receiver<Commit>,
 ) {
@@ -62,12 +61,9 @@ pub async fn keep(
             () = member.instance.woken.notified() => {}
             () = tokio::time::sleep(TICK) => {}
         }
-        if member.instance.is_idle_for(IDLE_FOR) {
-            let Some(instances) = instances.upgrade() else { return };
-            if instances.remove(&member.instance) {
-                tracing::debug!(name = member.instance.id.name, "a consumer of REST v2 idled out");
-                break false;
-            }
+        if member.instance.is_idle_for(IDLE_FOR) && remove(&member.instance) {
+            tracing::debug!(name = member.instance.id.name, "a consumer of REST v2 idled out");
+            break false;
         }
         if member.turn().await {
             break true;
@@ -100,7 +96,8 @@ impl Member {
         let done = match &subscription {
             Subscription::Nothing | Subscription::Partitions => {
                 self.leave().await;
-                self.commit_processed(false).await.map(|()| false)
+                self.commit_processed(false).await;
+                Ok(false)
             }
             Subscription::Topics(_) | Subscription::Pattern(_) => self.stay(&subscription).await,
         };
@@ -125,7 +122,7 @@ impl Member {
             self.is_joined = group.stay(&mut self.cluster).await?;
         }
         // What was processed is committed before others may get the partitions.
-        self.commit_processed(!self.is_joined).await?;
+        self.commit_processed(!self.is_joined).await;
         let has_partitions = self.sizes.values().any(|size| *size > 0);
         if self.is_joined || !has_partitions {
             return Ok(false);
@@ -221,27 +218,23 @@ impl Member {
         Ok(())
     }
 
-    /// `is_due`: whatever time has passed.
-    async fn commit_processed(&mut self, is_due: bool) -> Result<(), ClientError> {
+    /// `is_due`: whatever time has passed. A failure is no trouble of reading: it is tried again with the next commit,
+    /// as Kafka's consumer does.
+    async fn commit_processed(&mut self, is_due: bool) {
         let is_due = is_due || self.committed_at.elapsed() >= COMMIT_EVERY;
         if !self.instance.setup.is_auto_commit || !is_due {
-            return Ok(());
+            return;
         }
         let mut offsets = self.instance.processed();
         offsets.retain(|partition, offset| self.committed.get(partition) != Some(offset));
         self.committed_at = Instant::now();
         if offsets.is_empty() {
-            return Ok(());
+            return;
         }
         match self.send(&offsets).await {
             Ok(()) => self.committed.extend(offsets),
-            // The group has gone on without this member: others have the partitions.
-            Err(error) if is_of_another_generation(&error) => {
-                tracing::debug!(%error, "offsets were not committed by themselves");
-            }
-            Err(error) => return Err(error),
+            Err(error) => tracing::debug!(%error, "a consumer of REST v2 did not commit by itself"),
         }
-        Ok(())
     }
 
     async fn send(&mut self, offsets: &BTreeMap<Partition, i64>) -> Result<(), ClientError> {
@@ -280,11 +273,4 @@ impl Member {
         }
         self.leave().await;
     }
-}
-
-fn is_of_another_generation(error: &ClientError) -> bool {
-    matches!(
-        error.code(),
-        Some(ErrorCode::RebalanceInProgress | ErrorCode::IllegalGeneration | ErrorCode::UnknownMemberId)
-    )
 }

@@ -53,7 +53,7 @@ async fn produce(call: &mut Call, partition: Option<i32>) -> Result<Answer, Prob
         return Err(denied.clone());
     }
     if is_async {
-        // Stored all the same: what was not is said.
+        // Stored all the same: a record that was not is an error.
         let trouble = outcomes.into_iter().find_map(Result::err);
         return trouble.map_or(Ok(Answer::nothing()), Err);
     }

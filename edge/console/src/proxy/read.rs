@@ -26,6 +26,7 @@ use bytes::Bytes;
 use hyper::StatusCode;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
@@ -163,11 +164,12 @@ impl<'a> Reading<'a> {
     /// Asks every leader once. Where there is one alone, it may wait for records.
     async fn round(&mut self, cluster: &mut Cluster, until: Instant) -> Result<(), Problem> {
         self.begin(cluster).await?;
-        let leaders = self.leaders();
+        let turn = self.instance.turns.fetch_add(1, Ordering::Relaxed);
+        let leaders = rotated(self.leaders().into_iter().collect(), turn);
         let left = until.saturating_duration_since(Instant::now());
         let wait = if leaders.len() == 1 { WAIT.min(left) } else { Duration::ZERO };
         for ((leader, topic), partitions) in leaders {
-            self.fetch(cluster, (leader, &topic), partitions, wait).await?;
+            self.fetch(cluster, (leader, &topic), rotated(partitions, turn), wait).await?;
             if self.bytes >= self.bytes_max {
                 break;
             }
@@ -347,6 +349,13 @@ impl<'a> Reading<'a> {
     }
 }
 
+/// Another one is the first in each turn: an answer that is full before the last must not starve it.
+fn rotated<T>(mut rows: Vec<T>, turn: usize) -> Vec<T> {
+    let count = rows.len().max(1);
+    rows.rotate_left(turn % count);
+    rows
+}
+
 /// One at least: an empty record takes its place too.
 fn weight(record: &RecordRef<'_>) -> usize {
     let of = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len);
@@ -395,4 +404,79 @@ fn write(
     }
     out.push('}');
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barnabas_base::TimestampMs;
+    use barnabas_wire::records::{BatchBuilder, BatchOptions};
+
+    use crate::proxy::instance::Id;
+    use crate::proxy::setup::Setup;
+    use tokio::sync::mpsc;
+
+    fn instance(setup: &str) -> Instance {
+        let id = Id { user: None, group: "g".to_owned(), name: "i".to_owned() };
+        Instance::new(id, Setup::read(setup.as_bytes()).expect("sound"), mpsc::channel(1).0)
+    }
+
+    fn told(values: &[&str]) -> PartitionData {
+        let mut batch = BatchBuilder::new(BatchOptions::default());
+        for value in values {
+            batch.push(TimestampMs(7), None, Some(value.as_bytes()), &[(b"h", None)]);
+        }
+        let records = Some(batch.build().expect("a batch"));
+        PartitionData {
+            partition_index: 0,
+            high_watermark: values.len() as i64,
+            records,
+            ..Default::default()
+        }
+    }
+
+    /// The answer's records, the next offset, and the error.
+    async fn taken(setup: &str, bytes_max: usize, values: &[&str]) -> (String, Position, Option<u32>) {
+        let (instance, of) = (instance(setup), ("t".to_owned(), 0));
+        let mut reading =
+            Reading::new(&instance, Positions::from([(of.clone(), Position::At(0))]), bytes_max);
+        reading.take(&of, told(values), 0).await;
+        let code = reading.trouble.as_ref().map(Problem::confluent_code);
+        (reading.text.clone(), reading.next[&of], code)
+    }
+
+    #[tokio::test]
+    async fn records_are_written_as_they_are_stored() {
+        let (text, next, _) = taken(r#"{"format":"json"}"#, 100, &["{\"n\": 1e400}", "2"]).await;
+        let row = |value: &str, offset: i64| {
+            format!(
+                "{{\"topic\":\"t\",\"key\":null,\"value\":{value},\"partition\":0,\"offset\":{offset},\"timestamp\":7,\"headers\":[{{\"key\":\"h\",\"value\":null}}]}}"
+            )
+        };
+        assert_eq!(text, format!("{},{}", row("{\"n\": 1e400}", 0), row("2", 1)));
+        assert_eq!(next, Position::At(2));
+    }
+
+    #[tokio::test]
+    async fn answer_ends_with_the_record_that_fills_it() {
+        // Each has a header's name of one byte too.
+        let (text, next, _) = taken("{}", 4, &["aa", "bb", "cc"]).await;
+        assert_eq!((text.matches("offset").count(), next), (2, Position::At(2)));
+        let (text, next, _) = taken("{}", 1, &["a large one", "bb"]).await;
+        assert_eq!((text.matches("offset").count(), next), (1, Position::At(1)));
+    }
+
+    #[tokio::test]
+    async fn record_of_another_format_is_not_passed_over() {
+        let (text, next, code) = taken(r#"{"format":"json"}"#, 100, &["1", "no json", "3"]).await;
+        assert_eq!((text.matches("offset").count(), next, code), (1, Position::At(1), Some(422)));
+        assert!(serde_json::from_str::<serde_json::Value>(&format!("[{text}]")).is_ok(), "{text}");
+    }
+
+    #[test]
+    fn every_partition_is_the_first_in_its_turn() {
+        let first: Vec<i32> = (0..4).map(|turn| rotated(vec![0, 1, 2], turn)[0]).collect();
+        assert_eq!(first, [0, 1, 2, 0]);
+        assert!(rotated(Vec::<i32>::new(), 7).is_empty());
+    }
 }

@@ -1,6 +1,6 @@
 """Requests as other people's tools send them, each with what the tool looks at in the answer: Grafana's Kafka contact point, the `confluent` CLI
-against a REST proxy, and the Confluent provider of Terraform. Written from what the tools' public documents and sources say of their requests; the
-tools themselves do not run here."""
+against a REST proxy, and the Confluent provider of Terraform. Written from what is known of the tools' APIs; nothing was recorded, and the tools
+themselves do not run here."""
 
 from .ask import ask
 

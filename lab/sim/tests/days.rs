@@ -44,8 +44,8 @@ fn days_that_found_a_defect_go_well() {
     }
     // A changed epoch of a deleted record that came back was believed (46). The replay of a restart brought deleted
     // records back (1991, 2377), and failed at a torn log that it was to empty (4707). A damaged batch that held the
-    // start of the log was never repaired (5935).
-    for seed in [46, 1_991, 2_377, 4_707, 5_935] {
+    // start of the log was never repaired (5935). A follower with a full disk kept what its leader had deleted (7702).
+    for seed in [46, 1_991, 2_377, 4_707, 5_935, 7_702] {
         let day = World::in_climate(seed, Climate::Retention).run();
         day.unwrap_or_else(|why| panic!("retention, seed {seed}: {why}"));
     }

@@ -6,7 +6,7 @@
 //!
 //! Always true:
 //! 1. nothing is appended that does not go on where the log ends
-//! 2. the log's start never lies in what is in memory alone
+//! 2. the log's start lies in what is in memory alone only where a full disk kept that from being written back
 //!
 //! Neighbours: shell/broker/src/worker/partition_worker/replication/apply_fetched.rs, which hands the answers in;
 //! core/partition's `partition/follower`; `append`.
@@ -117,14 +117,19 @@ impl Replica {
         self.follow_start(around);
     }
 
-    /// The leader has dropped what lies before its start. Here that counts once it is below the high watermark; it is
-    /// written back first.
+    /// The leader has dropped what lies before its start. Here that counts once it is below the high watermark.
+    ///
+    /// It is written back first, but on a full disk: a start takes the rest from the journal. What lies below may be
+    /// of an older epoch than the leader's was, since nothing compares what a leader has deleted. So it must not be
+    /// served by this replica either, should it be elected (found by lab/sim, climate retention, seed 7702).
     pub fn follow_start(&mut self, around: &mut Surroundings<'_>) {
         let to = self.leader_start.min(self.partition.high_watermark());
         if to <= self.partition.log_start() {
             return;
         }
-        if to > self.log.segment_end() && self.write_back_all(around).is_err() {
+        if to > self.log.segment_end()
+            && self.write_back_all(around).is_err_and(|error| !error.is_passing())
+        {
             return;
         }
         self.partition.advance_log_start(to, &mut around.outbox.decisions);

@@ -118,3 +118,22 @@ fn leaders_start_counts_below_the_high_watermark_and_in_segments() {
     assert_eq!((replica.partition.log_start(), replica.log.start()), (Offset(5), Offset(5)));
     assert!(replica.log.segment_end() >= Offset(5), "the start never lies in memory alone");
 }
+
+/// What lies below may be of another epoch than the leader's was.
+#[test]
+fn leaders_start_counts_on_a_full_disk() {
+    let mut bench = follower();
+    for base in [0, 5] {
+        apply(&mut bench, batch(base, 5, None)).unwrap();
+        bench.finish_round();
+    }
+    bench.step(|replica, around| replica.journal_durable(Offset(10), around.outbox));
+    bench.disk.set_capacity(0);
+    bench.step(|replica, around| replica.apply_marks(Offset(10), Offset(7), around));
+    let replica = &bench.replica;
+    assert_eq!((replica.partition.log_start(), replica.log.start()), (Offset(7), Offset(7)));
+    assert_eq!((replica.log.segment_end(), replica.log.end()), (Offset(0), Offset(10)));
+    bench.disk.set_capacity(1 << 30);
+    bench.write_back().unwrap();
+    assert_eq!((bench.replica.log.start(), bench.replica.log.segment_end()), (Offset(7), Offset(10)));
+}

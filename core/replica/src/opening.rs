@@ -19,7 +19,7 @@ pub(crate) mod stays;
 
 use std::sync::Arc;
 
-use barnabas_base::{Offset, TimestampMs, TopicPartition};
+use barnabas_base::{Offset, TimestampMs, TopicId, TopicPartition};
 use barnabas_partition::{LogEnds, Partition, ReplicaKey};
 use barnabas_storage::journal::{JournalError, JournalPartition, PartitionReplay, WriteBackOp};
 use barnabas_storage::{
@@ -66,7 +66,9 @@ pub struct Checkpointed {
 }
 
 impl Checkpointed {
-    pub fn read(log_dir: &mut LogDir, name: &TopicPartition) -> Self {
+    /// Of the log of that topic's partition.
+    pub fn read(log_dir: &mut LogDir, name: &TopicPartition, topic: TopicId) -> Self {
+        log_dir.take_written_back(name, topic);
         let (high_watermark, held_end) = (log_dir.high_watermark(name), log_dir.held_end(name));
         Self { from: log_dir.open_from(name), high_watermark, held_end }
     }

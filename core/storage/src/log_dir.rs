@@ -59,6 +59,8 @@ pub struct LogDir {
     log_starts: OffsetCheckpoint,
     high_watermarks: OffsetCheckpoint,
     cleaner_points: OffsetCheckpoint,
+    /// What the journal says of synced logs, until they are opened.
+    written_back: Map<(TopicPartition, TopicId), Offset>,
     /// Logs that were closed and synced by this process after an unclean stop: as good as after a clean one.
     vouched: Set<TopicPartition>,
     /// After a clean stop: the logs that were opened since, for which that stop vouches no more.
@@ -206,6 +208,7 @@ impl LogDir {
             settled: clean_file.is_some(),
             kept_life,
             online: true,
+            written_back: Map::default(),
             vouched: Set::default(),
             opened: Set::default(),
             path: Arc::from(path),
@@ -242,6 +245,7 @@ impl LogDir {
             settled: false,
             kept_life: None,
             online: false,
+            written_back: Map::default(),
             vouched: Set::default(),
             opened: Set::default(),
             path: Arc::from(path),
@@ -416,6 +420,21 @@ impl LogDir {
     /// `offset` comes from [`crate::Log::checkpoint`].
     pub fn set_recovery_point(&mut self, partition: TopicPartition, offset: Offset) {
         self.recovery_points.set(partition, Some(offset));
+    }
+
+    /// The journal's rounds say that the log of this topic's partition is synced up to there, where the recovery point
+    /// of the checkpoint file may be less. Counts once that log is about to be opened.
+    pub fn note_written_back(&mut self, partition: TopicPartition, topic: TopicId, end: Offset) {
+        self.written_back.insert((partition, topic), end);
+    }
+
+    /// A log of this topic's partition is about to be opened: its recovery point is that of the checkpoint file, or
+    /// what the journal has said ([`LogDir::note_written_back`]).
+    pub fn take_written_back(&mut self, partition: &TopicPartition, topic: TopicId) {
+        let Some(end) = self.written_back.remove(&(partition.clone(), topic)) else { return };
+        if end > self.recovery_point(partition) {
+            self.set_recovery_point(partition.clone(), end);
+        }
     }
 
     /// As [`LogDir::set_log_start`] where the given offset may be older than the known one: a log's start does not move

@@ -13,6 +13,8 @@ pub enum Mistake {
     TruncatesUnnoted,
     /// A start does not read the journal.
     ForgetsTheJournal,
+    /// A start does not look at the rounds before the journal's replay point.
+    ForgetsOlderRounds,
     /// The names of new segments are not synced with them.
     SkipsTheNames,
     /// The journal's orders to write back are answered before the segments are synced.
@@ -156,12 +158,13 @@ impl Mistake {
     ];
 
     /// Those that a day of brokers notices.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::SkipsTheSync,
         Self::SkipsTheSegmentSync,
         Self::ChecksBeforeTheSync,
         Self::TruncatesUnnoted,
         Self::ForgetsTheJournal,
+        Self::ForgetsOlderRounds,
         Self::SkipsTheNames,
         Self::AnswersOrdersEarly,
         Self::KeepsTheCleanMark,

@@ -127,8 +127,7 @@ impl Replica {
         if to <= self.partition.log_start() {
             return;
         }
-        if to > self.log.segment_end()
-            && self.write_back_all(around).is_err_and(|error| !error.is_passing())
+        if to > self.log.segment_end() && self.write_back_all(around).is_err_and(|error| !error.is_passing())
         {
             return;
         }

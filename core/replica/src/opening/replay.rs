@@ -21,8 +21,10 @@ use std::sync::Arc;
 
 use barnabas_base::{DirectoryId, Offset, TimestampMs, TopicPartition};
 use barnabas_partition::Cut;
-use barnabas_storage::journal::{JournalError, PartitionReplay, Recovered, WriteBackOp, recover, slot_files};
-use barnabas_storage::{DelayedDelete, FilePool, Log, LogConfig, LogDir, LogPlace, StorageError};
+use barnabas_storage::journal::{
+    JournalError, JournalPartition, PartitionReplay, Recovered, WriteBackOp, recover, slot_files,
+};
+use barnabas_storage::{DelayedDelete, FilePool, Log, LogConfig, LogDir, LogPlace, StorageError, quarantine};
 
 use crate::OpenError;
 use crate::replica::truncation::lower_checkpoints;
@@ -71,6 +73,27 @@ pub fn read_journal(
     // Before a log is changed by what a killed process may not have synced.
     recovered.sync_files(&*disk, &path)?;
     Ok(Some(recovered))
+}
+
+/// Notes up to where logs are synced of which the journal holds nothing that is to be replayed
+/// ([`Recovered::written_back`]), so that they are opened with that ([`Checkpointed::read`](crate::Checkpointed::read)).
+/// Comes after [`has_left`](crate::has_left) was asked for them.
+///
+/// A log that lacks what an earlier start had to keep aside does not reach as far.
+///
+/// # Errors
+/// The disk refuses.
+pub fn note_written_back(checkpoints: &impl Checkpoints, recovered: &Recovered) -> Result<(), StorageError> {
+    checkpoints.with(|log_dir| {
+        for replay in &recovered.written_back {
+            let JournalPartition { topic_id, topic_partition } = &*replay.partition;
+            let aside = quarantine::path(log_dir.path(), topic_partition, *topic_id);
+            if let (Some(end), None) = (replay.synced_end, log_dir.disk().stat(&aside)?) {
+                log_dir.note_written_back(topic_partition.clone(), *topic_id, end);
+            }
+        }
+        Ok(())
+    })
 }
 
 /// Whether what the journal holds of a partition waits until that is opened. Otherwise [`replay_log`] comes first.

@@ -329,7 +329,7 @@ impl Restarts {
         bench.files = FilePool::new(Arc::new(bench.disk.clone()), 16);
         self.log_dir = open_dir(&bench.disk);
         let mut recovered = read_journal(&self.log_dir, DIRECTORY).unwrap().expect("there is a journal");
-        stays::note_left(&mut recovered, self.standing, &self.log_dir.borrow());
+        stays::note_left(&mut recovered, self.standing, &self.log_dir);
         let waits = |replay: &PartitionReplay| waits_for_opening(replay, true, true);
         replay_but(waits, &mut recovered, &self.log_dir, &mut bench.files);
         self.journal = match open_journal(&recovered, &mut self.random) {
@@ -342,8 +342,7 @@ impl Restarts {
         make_files(&bench.disk, self.journal.files());
         stays::write_removals(&mut self.journal, &bench.disk);
         let is_there = bench.disk.stat(&place().dir()).unwrap().is_some() || !recovered.is_empty();
-        let checkpointed =
-            is_there.then(|| Checkpointed::read(&mut self.log_dir.borrow_mut(), &place().topic_partition));
+        let checkpointed = is_there.then(|| stays::checkpointed(&self.log_dir));
         let number = bench.replica.number + 1;
         let next = crate::Opening { number, ..opening(checkpointed, recovered.partitions.first()) };
         (bench.replica, _) = Replica::open(next, &mut bench.files).unwrap();

@@ -11,6 +11,8 @@
 //! Several openings may follow one another without anything having been written back in between: each begins a life,
 //! and its first round names the opening and the checksum of the round that it goes on behind.
 
+mod before;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -57,6 +59,9 @@ pub struct Recovered {
     pub directory: DirectoryId,
     /// Partitions with something to replay, in the order in which the journal first names them.
     pub partitions: Vec<PartitionReplay>,
+    /// Partitions of which nothing is to be replayed, and older rounds say up to where their segments are synced. Their
+    /// [`PartitionReplay::synced_end`] is all they have.
+    pub written_back: Vec<PartitionReplay>,
     /// Partitions of which nothing is to be replayed, as they have left the directory ([`Recovered::note_left`]).
     pub(super) left: Vec<Arc<JournalPartition>>,
     /// Rounds from the replay point on, and their bytes.
@@ -87,15 +92,18 @@ impl Recovered {
 
     /// What is not kept has been written back to segments and synced there, or is to be given up: it need not be
     /// replayed again.
-    pub fn keep(&mut self, is_kept: impl FnMut(&PartitionReplay) -> bool) {
-        self.partitions.retain(is_kept);
+    pub fn keep(&mut self, mut is_kept: impl FnMut(&PartitionReplay) -> bool) {
+        self.partitions.retain(&mut is_kept);
+        self.written_back.retain(is_kept);
     }
 
     /// Takes those out that have left the directory before the journal could note it. The first rounds of what is
     /// opened with this remove them ([`super::EntryKind::Remove`]): it is open once those are durable.
     pub fn note_left(&mut self, mut has_left: impl FnMut(&PartitionReplay) -> bool) {
-        let left = self.partitions.extract_if(.., |replay| has_left(replay));
-        self.left.extend(left.map(|replay| replay.partition));
+        for replays in [&mut self.partitions, &mut self.written_back] {
+            let left = replays.extract_if(.., |replay| has_left(replay));
+            self.left.extend(left.map(|replay| replay.partition));
+        }
     }
 
     /// Those that [`Recovered::note_left`] took out.
@@ -194,6 +202,7 @@ impl Scan {
         let mut recovered = Recovered {
             directory: self.directory,
             partitions: Vec::new(),
+            written_back: Vec::new(),
             left: Vec::new(),
             rounds: 0,
             bytes: 0,
@@ -221,6 +230,7 @@ impl Scan {
         recovered.next_round = last.number + 1;
         recovered.last = Some((last.opening, last.checksum));
         self.replay(last, &mut recovered)?;
+        recovered.written_back = self.written_back(recovered.replay_from, &recovered.partitions)?;
         self.refuse_later_rounds(Some(last.opening), last.number)?;
         Ok(recovered)
     }

@@ -1,11 +1,8 @@
 //! Logs, read: for the invariants, for coordinators that load, and as a consumer of committed records reads them.
 
-use std::path::Path;
-
-use barnabas_base::{Offset, TopicPartition};
+use barnabas_base::Offset;
 use barnabas_partition::{Isolation, ReplicaKey};
 use barnabas_replica::ReadRequest;
-use barnabas_storage::MemoryDisk;
 use barnabas_wire::records::HEADER_BYTES;
 
 use super::{News, ReplicaHost};
@@ -61,12 +58,9 @@ impl ReplicaHost {
     pub fn damage(&mut self, key: ReplicaKey, random: &mut Random) -> bool {
         let Some(hosted) = self.replicas.get_mut(&key) else { return false };
         let replica = &mut hosted.replica;
-        let name = replica.log.place().topic_partition.clone();
         let (start, safe) = (
             replica.log.start().get(),
-            noted_recovery_point(&self.disk, self.dir.path(), &name)
-                .min(replica.partition.high_watermark())
-                .get(),
+            replica.log.recovery_point().min(replica.partition.high_watermark()).get(),
         );
         if safe <= start {
             return false;
@@ -176,14 +170,4 @@ impl ReplicaHost {
         }
         Some(read)
     }
-}
-
-/// The recovery point of the checkpoint file. On a full disk it lags behind what is synced, and a start takes damage
-/// past it for a torn tail, as Kafka's does.
-fn noted_recovery_point(disk: &MemoryDisk, root: &Path, name: &TopicPartition) -> Offset {
-    let text = disk.contents(&root.join("recovery-point-offset-checkpoint")).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    let prefix = format!("{} {} ", name.topic, name.partition);
-    let noted = text.lines().find_map(|line| line.strip_prefix(&prefix)?.parse().ok());
-    Offset(noted.unwrap_or(0))
 }

@@ -16,7 +16,7 @@ use barnabas_metadata::Image;
 use barnabas_partition::ReplicaKey;
 use barnabas_replica::{
     BatchLists, Checkpointed, Checkpoints, Found, Leaving, OpenError, OpenVerdict, Opening, Outbox, Replica,
-    Standing, forget_left, has_left, is_checkpointed, read_journal, replay_log,
+    Standing, forget_left, has_left, is_checkpointed, note_written_back, read_journal, replay_log,
 };
 use barnabas_storage::journal::{JournalError, JournalPartition, PartitionReplay, Recovered};
 use barnabas_storage::{
@@ -128,6 +128,9 @@ impl ReplicaHost {
         let Some(mut recovered) = recovered else { return Ok(()) };
         let is_known = |replay: &PartitionReplay| image.topics.by_id(replay.partition.topic_id).is_some();
         recovered.keep(is_known);
+        if time.is(Mistake::ForgetsOlderRounds) {
+            recovered.written_back.clear();
+        }
         if time.is(Mistake::ForgetsTheJournal) {
             recovered.keep(|_| false);
         }
@@ -152,7 +155,7 @@ impl ReplicaHost {
     /// Takes those partitions out whose last stay on this broker is over.
     fn note_left(&mut self, recovered: &mut Recovered, image: &Image) -> Result<(), StorageError> {
         let mut left = BTreeSet::new();
-        for replay in &recovered.partitions {
+        for replay in recovered.partitions.iter().chain(&recovered.written_back) {
             let JournalPartition { topic_id, topic_partition: name } = &*replay.partition;
             let row = image.topics.by_id(*topic_id).and_then(|topic| topic.partition(name.partition));
             let found = Found {
@@ -171,7 +174,7 @@ impl ReplicaHost {
         }
         forget_left(&mut self.dir, left.iter().map(|partition| &partition.topic_partition))?;
         recovered.note_left(|replay| left.contains(&replay.partition));
-        Ok(())
+        note_written_back(&OneDir(RefCell::new(&mut self.dir)), recovered)
     }
 
     fn wait_for(&mut self, recovered: Recovered) {
@@ -239,7 +242,7 @@ impl ReplicaHost {
         let stat = self.disk.stat(&place.dir()).map_err(StorageError::from);
         let is_there = stat.map_err(|error| Unopened::Failed(error.into()))?.is_some();
         let is_known = is_there || unreplayed.is_some();
-        let checkpointed = is_known.then(|| Checkpointed::read(&mut self.dir, name));
+        let checkpointed = is_known.then(|| Checkpointed::read(&mut self.dir, name, key.topic));
         let opening = Opening {
             key,
             number: self.opened + 1,

@@ -29,8 +29,8 @@ use crate::upkeep::placement::locate::{exchanged, foreign, is_deleted, owner};
 use barnabas_base::{Offset, Set, TopicId, TopicPartition};
 use barnabas_log_dirs::lost::is_reserved;
 use barnabas_replica::{
-    Found, OpenError, Standing, forget_left, has_left, is_checkpointed, read_journal, replay_log,
-    waits_for_opening,
+    Found, OpenError, Standing, forget_left, has_left, is_checkpointed, note_written_back, read_journal,
+    replay_log, waits_for_opening,
 };
 use barnabas_storage::journal::{JournalConfig, JournalPartition, PartitionReplay, Recovered, slot_files};
 use barnabas_storage::placement::locate::Owner;
@@ -205,7 +205,7 @@ fn note_left(node: &Node, index: usize, recovered: &mut Recovered) -> Result<(),
     let (image, me) = (node.cluster.image.load(), node.identity.broker_id);
     let directory = &node.log_dirs.directories[index];
     let mut left: Set<Arc<JournalPartition>> = Set::default();
-    for replay in &recovered.partitions {
+    for replay in recovered.partitions.iter().chain(&recovered.written_back) {
         let JournalPartition { topic_id, topic_partition: name } = &*replay.partition;
         let row = image.topics.by_id(*topic_id).and_then(|topic| topic.partition(name.partition));
         if has_moved(node, index, &replay.partition)? {
@@ -230,7 +230,7 @@ fn note_left(node: &Node, index: usize, recovered: &mut Recovered) -> Result<(),
     }
     forget_left(&mut directory.lock(), left.iter().map(|partition| &partition.topic_partition))?;
     recovered.note_left(|replay| left.contains(&replay.partition));
-    Ok(())
+    note_written_back(directory, recovered)
 }
 
 /// Whether the replica lies in another log directory: it moved there before the unclean stop, and what this journal

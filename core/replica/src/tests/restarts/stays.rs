@@ -1,7 +1,7 @@
 //! A replica that leaves this broker and comes back, with a crash between any two steps of that.
 
 use super::*;
-use crate::{Found, Leaving, has_left, is_checkpointed};
+use crate::{Found, Leaving, has_left, is_checkpointed, note_written_back};
 use barnabas_base::{BrokerId, PartitionEpoch, PartitionIndex};
 use barnabas_metadata::{Partition as Row, Placement};
 use barnabas_partition::ReplicaKey;
@@ -16,9 +16,14 @@ fn found(standing: Standing, disk: &dyn Disk, log_dir: &LogDir) -> Found {
 }
 
 /// As a start does, once the image is known.
-pub(super) fn note_left(recovered: &mut Recovered, standing: Standing, log_dir: &LogDir) {
-    let found = found(standing, &**log_dir.disk(), log_dir);
+pub(super) fn note_left(recovered: &mut Recovered, standing: Standing, log_dir: &RefCell<LogDir>) {
+    let found = found(standing, &**log_dir.borrow().disk(), &log_dir.borrow());
     recovered.note_left(|replay| has_left(replay, found));
+    note_written_back(log_dir, recovered).unwrap();
+}
+
+pub(super) fn checkpointed(log_dir: &RefCell<LogDir>) -> Checkpointed {
+    Checkpointed::read(&mut log_dir.borrow_mut(), &place().topic_partition, place().topic_id)
 }
 
 /// What has left is removed before anything is opened.
@@ -198,7 +203,7 @@ fn replica_that_is_counted_on_is_never_given_up() {
     assert_eq!(forgotten, [true, true, false]);
     let cut = Found { log_was_cut: true, ..look(Absent, &restarts.log_dir.borrow()) };
     assert!(!has_left(cut));
-    let unreplayed = Some(Checkpointed::read(&mut restarts.log_dir.borrow_mut(), &place().topic_partition));
+    let unreplayed = Some(checkpointed(&restarts.log_dir));
     let refused = Replica::open(opening(unreplayed, Some(replay)), &mut restarts.bench.files).unwrap_err();
     assert!(refused.is_damage(), "{refused}");
 }

@@ -148,6 +148,51 @@ fn two_files_of_one_life_and_one_that_is_shorter_are_refused() {
     assert_eq!(fills(&copied).unwrap(), b"aabb");
 }
 
+/// What the journal holds no more was synced in segments, so a start need not take damage there for a torn tail.
+#[test]
+fn older_rounds_say_up_to_where_logs_are_synced() {
+    let disk = empty();
+    let mut journal = open(&disk, &found(&disk), 71);
+    write(&disk, &mut journal);
+    let submit = |journal: &mut Journal, number, kind| {
+        let entry = Entry { partition: numbered(number), leader_epoch: LeaderEpoch(0), kind };
+        journal.submit(entry).unwrap();
+    };
+    for from in 0..3 {
+        for number in 0..4 {
+            journal.submit(record(numbered(number), Offset(from), b'a')).unwrap();
+        }
+        write(&disk, &mut journal);
+    }
+    submit(&mut journal, 1, EntryKind::Truncate { end: Offset(2) });
+    submit(&mut journal, 2, EntryKind::Remove);
+    submit(&mut journal, 3, EntryKind::Restart { at: Offset(9) });
+    write(&disk, &mut journal);
+    assert_eq!(found(&disk).written_back.len(), 0, "all of it is replayed");
+    journal.write_back_all(true);
+    while let Some(write_back) = journal.next_write_back() {
+        journal.written_back(&write_back.ticket);
+    }
+    journal.submit(record(numbered(0), Offset(3), b'b')).unwrap();
+    write(&disk, &mut journal);
+    let ends = |found: &Recovered| -> Vec<_> {
+        let end = |replay: &PartitionReplay| {
+            (replay.partition.topic_partition.partition.get(), replay.synced_end.map(Offset::get))
+        };
+        found.written_back.iter().map(end).collect()
+    };
+    // Partition 0 is replayed, 2 has left, and 3 was emptied.
+    assert_eq!(ends(&found(&disk)), [(1, Some(2))]);
+    let Some(write_back) = journal.next_write_back() else { panic!("it is due") };
+    journal.written_back(&write_back.ticket);
+    // A round that only says so.
+    write(&disk, &mut journal);
+    assert_eq!(ends(&found(&disk)), [(0, Some(4)), (1, Some(2))]);
+    // The round that is missing may have said otherwise: it has the truncation.
+    disk.corrupt(&slot_path(1), |bytes| bytes[BLOCK_BYTES + 50] ^= 1);
+    assert!(ends(&found(&disk)).is_empty());
+}
+
 #[test]
 fn removals_of_what_left_come_before_all_else() {
     let disk = empty();

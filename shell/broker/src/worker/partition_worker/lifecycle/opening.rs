@@ -197,7 +197,7 @@ impl PartitionWorker {
         let index = place.directory();
         let directory = &self.node.log_dirs.directories[index];
         let checkpointed = match place {
-            Place::Found(_) => Some(Checkpointed::read(&mut directory.lock(), &name)),
+            Place::Found(_) => Some(Checkpointed::read(&mut directory.lock(), &name, key.topic)),
             Place::New(_) => None,
         };
         let config = topic_settings::log_config(&self.node, &self.node.cluster.image.load(), &name.topic);

@@ -13,7 +13,8 @@ use super::read::{FoundBatch, SegmentReader};
 use super::segment_writer::{SegmentWriter, remove_cleaned};
 use super::transactions::Transactions;
 use super::types::{
-    CleanError, CleanStats, CleanedSegment, LastRecord, LogToClean, Pace, Replacement, SegmentToClean,
+    BATCH_INFLATED_BYTES_MAX, CleanError, CleanStats, CleanedSegment, LastRecord, LogToClean, Pace,
+    Replacement, SegmentToClean,
 };
 use crate::disk::Disk;
 use crate::segment::batch::BatchHeader;
@@ -216,7 +217,7 @@ fn fill_from(
     if transactions.on_batch(batch.header()) {
         return Ok(Ok(()));
     }
-    for record in &batch.records()? {
+    for record in &batch.records_up_to(BATCH_INFLATED_BYTES_MAX)? {
         let record = record?;
         if let Some(key) = record.key.filter(|_| record.offset >= from)
             && map.put(key, record.offset).is_err()

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::offset_map::OffsetMap;
 use super::transactions::Transactions;
-use super::types::{CleanStats, LastRecord, LogToClean};
+use super::types::{BATCH_INFLATED_BYTES_MAX, CleanStats, LastRecord, LogToClean};
 
 /// What stays and what goes, in one cleaning of one log.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Filter {
         if verdict.drop_records && !verdict.stays_empty {
             return Ok(Left::Nothing);
         }
-        let records = batch.records()?;
+        let records = batch.records_up_to(BATCH_INFLATED_BYTES_MAX)?;
         let (kept, all) = self.records_left(&header, &records, verdict)?;
         if kept.is_empty() {
             let stays = verdict.stays_empty;

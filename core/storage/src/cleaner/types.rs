@@ -14,6 +14,10 @@ use crate::segment::DelayedDelete;
 use crate::segment::LargestTimestamp;
 use crate::segment::transaction_index::AbortedTransaction;
 
+/// A batch whose records inflate to more is not compacted. A broker takes compressed batches by their headers, however
+/// far they inflate, and consumers read them up to the same size.
+pub(super) const BATCH_INFLATED_BYTES_MAX: usize = 1 << 30;
+
 /// What may be cleaned of a log, as its owner saw it at one moment: [`crate::Log::log_to_clean`].
 #[derive(Debug, Clone)]
 pub struct LogToClean {

@@ -1,9 +1,13 @@
 //! One thing each.
 
+use std::sync::Arc;
+
 use barnabas_base::{Offset, TimestampMs};
+use barnabas_wire::records::{BatchBuilder, BatchOptions, Codec, Compression};
 
 use super::super::{CleanError, Replaced};
-use super::rig::{Random, Rig, full_speed};
+use super::rig::{Random, Rig, config, full_speed};
+use crate::{AppendBytes, LogConfig};
 
 fn keyed(rig: &mut Rig, count: usize) {
     for at in 0..count {
@@ -28,6 +32,27 @@ fn offsets_stay_and_reads_go_over_the_gaps() {
         let first = barnabas_wire::records::batches(read.records).next().unwrap().unwrap();
         assert_eq!(first.header().last_offset().get(), at.max(95));
     }
+}
+
+/// A broker takes compressed batches by their headers, however far they inflate.
+#[test]
+fn batch_that_inflates_beyond_64_mib_is_compacted() {
+    let mut rig = Rig::new();
+    rig.log.set_config(Arc::new(LogConfig { segment_bytes: 1 << 20, ..(*config()).clone() }));
+    for (base, bytes) in [(0, 65 << 20), (1, 1)] {
+        let compression = Compression::of(Codec::Zstd);
+        let options = BatchOptions { base_offset: Offset(base), compression, ..BatchOptions::default() };
+        let mut builder = BatchBuilder::new(options);
+        builder.push(rig.time(), Some(b"key"), Some(&vec![0; bytes]), &[]);
+        let batch = AppendBytes::Whole(builder.build().unwrap());
+        let now = rig.time();
+        rig.log.append(&mut rig.files, &[batch], now).unwrap();
+    }
+    rig.roll();
+    rig.clean(1 << 14).unwrap();
+    let read = rig.log.read(&mut rig.files, Offset(0), 1, Offset(2), true).unwrap();
+    let left = barnabas_wire::records::batches(read.records).next().unwrap().unwrap();
+    assert_eq!(left.header().base_offset, Offset(1));
 }
 
 #[test]

@@ -231,6 +231,8 @@ impl Opening<'_> {
     /// The log with all that its files hold, and what was kept aside.
     fn recover(&self, files: &mut FilePool) -> Result<(Log, OpenReport), StorageError> {
         let (place, config) = (self.place.clone(), self.config.clone());
+        let LogPlace { root, topic_partition, topic_id, .. } = &self.place;
+        let aside = quarantine::path(root, topic_partition, *topic_id);
         let (mut log, opened) = match self.checkpointed {
             None => (Log::create(place, config, Offset::ZERO), Opened::default()),
             Some(Checkpointed { mut from, .. }) => {
@@ -239,6 +241,9 @@ impl Opening<'_> {
                     from.recovery_point = from.recovery_point.max(unreplayed.synced_below());
                     from.journal_end = unreplayed.appends_to();
                 }
+                // Else what is damaged before it would pass for a torn tail.
+                let goes_on_at = quarantine::goes_on_at(&**files.disk(), &aside)?;
+                from.recovery_point = from.recovery_point.max(goes_on_at.unwrap_or(Offset::ZERO));
                 Log::open(files, place, config, from, self.now)?
             }
         };
@@ -247,8 +252,6 @@ impl Opening<'_> {
             dirty.sync(&**files.disk(), files.file_system())?;
             log.mark_synced(dirty.ticket);
         }
-        let LogPlace { root, topic_partition, topic_id, .. } = &self.place;
-        let aside = quarantine::path(root, topic_partition, *topic_id);
         let took_in = quarantine::take_in(&mut log, files, &aside, self.now)?;
         Ok((log, OpenReport { log: opened, took_in }))
     }

@@ -79,7 +79,8 @@ pub fn read_journal(
 /// ([`Recovered::written_back`]), so that they are opened with that ([`Checkpointed::read`](crate::Checkpointed::read)).
 /// Comes after [`has_left`](crate::has_left) was asked for them.
 ///
-/// A log that lacks what an earlier start had to keep aside does not reach as far.
+/// A log that lacks what an earlier start had to keep aside does not reach as far: that says itself where it goes on
+/// ([`quarantine::goes_on_at`]).
 ///
 /// # Errors
 /// The disk refuses.

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use barnabas_base::{LeaderEpoch, Offset};
 use barnabas_partition::Acks;
-use barnabas_storage::{DiskError, DiskErrorKind, Faults, OpenFrom, StorageError};
+use barnabas_storage::{DiskError, DiskErrorKind, Faults, OpenFrom, OpenMode, StorageError, quarantine};
 
 use super::Bench;
-use super::bench::{NOW, opening, place, unknown};
+use super::bench::{NOW, batch, opening, place, unknown};
 use crate::{Checkpointed, OpenError, OpenVerdict, Opening, Replica};
 
 fn sequences(bench: &Bench) -> Vec<(i64, i32)> {
@@ -81,6 +81,30 @@ fn sync_that_fails_while_a_log_is_opened_fails_its_directory() {
     bench.disk.set_faults(Faults { syncs_until_error: Some(0), ..Faults::default() });
     let error = Replica::open(opening(Some(unknown()), None), &mut bench.files).unwrap_err();
     assert_eq!(error.verdict(false), OpenVerdict::DirectoryFailed, "{error}");
+}
+
+/// What the log holds below what was kept aside was synced: damage there is no torn tail.
+#[test]
+fn damage_below_what_was_kept_aside_is_not_cut() {
+    let mut bench = Bench::leader();
+    for _ in 0..2 {
+        bench.append(2, None, Acks::Leader, 1);
+    }
+    bench.write_back().unwrap();
+    let disk = bench.files.disk().clone();
+    let dirty = bench.replica.log.close(&mut bench.files).unwrap();
+    dirty.unwrap().sync(&*disk, None).unwrap();
+    let name = place();
+    let aside = quarantine::path(&name.root, &name.topic_partition, name.topic_id);
+    let kept = disk.open(&aside, OpenMode::Create).unwrap();
+    kept.write_at(0, &[&batch(4, 1, None)]).unwrap();
+    assert_eq!(quarantine::goes_on_at(&*disk, &aside).unwrap(), Some(Offset(4)));
+    let file = name.dir().join("00000000000000000000.log");
+    let len = disk.stat(&file).unwrap().unwrap().len;
+    bench.disk.corrupt(&file, |bytes| bytes[7] ^= 1);
+    let refused = Replica::open(opening(Some(unknown()), None), &mut bench.files).unwrap_err();
+    assert!(refused.is_damage(), "{refused}");
+    assert_eq!(disk.stat(&file).unwrap().unwrap().len, len, "nothing was cut");
 }
 
 /// The last batch says after a clean stop that it begins one offset later. Beside other replicas the log ends where it

@@ -123,13 +123,13 @@ impl PartitionReplay {
         self.synced_below() == Offset::ZERO && !has_gap
     }
 
-    /// The log is synced up to here: what the journal holds no more was written back and synced, and ranges say so
-    /// themselves. The directory's checkpoint file lags behind that.
+    /// The log is synced up to here: what the journal holds no more was written back and synced, also below a
+    /// truncation, and ranges say so themselves. The directory's checkpoint file lags behind that.
     pub fn synced_below(&self) -> Offset {
         if self.starts_afresh() {
             return Offset::ZERO;
         }
-        let first = self.items.first().map(|item| self.cut.map_or(item.from, |cut| item.from.min(cut)));
+        let first = self.items.first().map(|item| item.from).into_iter().chain(self.cut).min();
         first.max(self.synced_end).unwrap_or(Offset::ZERO)
     }
 

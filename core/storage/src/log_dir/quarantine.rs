@@ -69,6 +69,22 @@ fn write(disk: &dyn Disk, root: &Path, replay: &PartitionReplay, path: &Path) ->
     Ok(disk.sync_dir(root)?)
 }
 
+/// Where what is kept at `path` goes on: the log's segments were synced up to there. `None`: nothing is kept.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn goes_on_at(disk: &dyn Disk, path: &Path) -> Result<Option<Offset>, StorageError> {
+    if disk.stat(path)?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(match read(disk, path)? {
+        Kept::End(end) => end,
+        Kept::Batches(batches) => {
+            BatchHeader::parse(&batches).map_or(Offset::ZERO, |first| first.base_offset)
+        }
+    }))
+}
+
 /// Appends what is kept at `path`, if there is something, to `log`, which has just been opened and is synced. Returns
 /// whether there was.
 ///

@@ -193,6 +193,24 @@ fn older_rounds_say_up_to_where_logs_are_synced() {
     assert!(ends(&found(&disk)).is_empty());
 }
 
+/// A start that believed less would take damage below the truncation for a torn tail (found by lab/sim, climate
+/// damage).
+#[test]
+fn log_is_synced_below_a_truncation_that_leaves_nothing_to_replay() {
+    let disk = empty();
+    let mut journal = open(&disk, &found(&disk), 71);
+    write(&disk, &mut journal);
+    journal.submit(record(partition(), Offset(7), b'a')).unwrap();
+    let kind = EntryKind::Truncate { end: Offset(5) };
+    journal.submit(Entry { partition: partition(), leader_epoch: LeaderEpoch(0), kind }).unwrap();
+    write(&disk, &mut journal);
+    let below = |disk: &MemoryDisk| found(disk).partitions[0].synced_below();
+    assert_eq!(below(&disk), Offset(5));
+    journal.submit(record(partition(), Offset(5), b'b')).unwrap();
+    write(&disk, &mut journal);
+    assert_eq!(below(&disk), Offset(5));
+}
+
 #[test]
 fn removals_of_what_left_come_before_all_else() {
     let disk = empty();

@@ -77,7 +77,7 @@ impl Fault {
     }
 }
 
-/// One file each in `invariants/`; [`Invariant::Transactions`] stands for those of their folder.
+/// One file each in `invariants/`, but for lookups; [`Invariant::Transactions`] stands for those of their folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invariant {
     ExposedIsSafe,
@@ -90,12 +90,13 @@ pub enum Invariant {
     DamagedStaysOut,
     StartsAreSafe,
     FetchesFit,
+    LookupsAreRight,
     Transactions,
     AtRest,
 }
 
 impl Invariant {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::ExposedIsSafe,
         Self::BatchesOnce,
         Self::LogsMatch,
@@ -106,6 +107,7 @@ impl Invariant {
         Self::DamagedStaysOut,
         Self::StartsAreSafe,
         Self::FetchesFit,
+        Self::LookupsAreRight,
         Self::Transactions,
         Self::AtRest,
     ];
@@ -122,6 +124,7 @@ impl Invariant {
             Self::DamagedStaysOut => "damaged_stays_out",
             Self::StartsAreSafe => "starts_are_safe",
             Self::FetchesFit => "fetches_fit",
+            Self::LookupsAreRight => "lookups_are_right",
             Self::Transactions => "transactions",
             Self::AtRest => "at_rest",
         }

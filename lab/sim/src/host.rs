@@ -3,12 +3,14 @@
 //!
 //! What shell/broker does with several threads is done here in one: a replica's effects are carried out
 //! ([`ReplicaHost::step`]), the journal's rounds and the syncs of segments take their time ([`journal`], [`syncs`]), a
-//! start recovers what the disk has kept ([`start`]), logs are read for consumers and for the invariants ([`reading`]).
+//! start recovers what the disk has kept ([`start`]), logs are read for consumers and for the invariants ([`reading`]),
+//! and asked by time and epoch ([`lookups`]).
 //!
 //! Not played: several log directories, moves between them, `log.ack.durability=written`, compaction, the reserve of a
 //! full directory.
 
 mod journal;
+mod lookups;
 mod reading;
 mod start;
 mod syncs;
@@ -35,6 +37,7 @@ use crate::mistake::Mistake;
 use crate::network::Reply;
 use crate::random::Random;
 use journal::JournalWriter;
+pub(crate) use lookups::Lookup;
 pub(crate) use reading::Readable;
 use syncs::Syncs;
 

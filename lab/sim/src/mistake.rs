@@ -13,6 +13,8 @@ pub enum Mistake {
     TruncatesUnnoted,
     /// A start does not read the journal.
     ForgetsTheJournal,
+    /// A time is searched behind the batch that has it.
+    SearchesTimesLate,
     /// A start does not look at the rounds before the journal's replay point.
     ForgetsOlderRounds,
     /// The names of new segments are not synced with them.
@@ -158,12 +160,13 @@ impl Mistake {
     ];
 
     /// Those that a day of brokers notices.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::SkipsTheSync,
         Self::SkipsTheSegmentSync,
         Self::ChecksBeforeTheSync,
         Self::TruncatesUnnoted,
         Self::ForgetsTheJournal,
+        Self::SearchesTimesLate,
         Self::ForgetsOlderRounds,
         Self::SkipsTheNames,
         Self::AnswersOrdersEarly,

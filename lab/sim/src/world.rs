@@ -113,6 +113,8 @@ pub struct World {
     day: Day,
     judged: usize,
     mistake: Option<Mistake>,
+    /// Disks are full now and then. Where they are not, damage reaches beyond what checkpoint files vouch for.
+    disks_fill: bool,
     /// All of it is printed.
     is_told: bool,
 }
@@ -222,6 +224,7 @@ impl World {
             day,
             judged: 0,
             mistake: None,
+            disks_fill: climate != Climate::Damage || (seed / 8).is_multiple_of(2),
             is_told: false,
         }
     }
@@ -269,8 +272,8 @@ impl World {
         Ok(self.day)
     }
 
-    /// What was damaged may have been truncated since. Where a truncation met damage the partition is offline, and an
-    /// operator replaces the disk, once others have all that is on it.
+    /// What was damaged may have been truncated since. If a truncation met damage, the partition is offline: its disk
+    /// is replaced once others have all that is on it.
     fn look_at_damaged(&mut self) {
         for at in 0..self.brokers.len() {
             let may_go = self.may_lose_disk(self.brokers[at].id);
@@ -476,6 +479,7 @@ impl World {
             | Event::Left { .. }
             | Event::Durable { .. }
             | Event::WillCut { .. }
+            | Event::LookedUp { .. }
             | Event::Offline { .. } => return,
         };
         self.note((self.now.0 * 16 + id.get() as u64) * 16 + kind);
@@ -527,9 +531,8 @@ impl World {
         }
     }
 
-    /// Before version 2 a question of a transaction that is over could get into the next one (KIP-890). The
-    /// transaction's coordinator sees to that itself, as the question comes over an older connection. What partitions
-    /// and groups are told so late is not heard.
+    /// Before version 2 a question of a transaction that is over could get into the next one (KIP-890). Its coordinator
+    /// sees to that itself, by the older connection. Partitions and groups do not hear such a question.
     fn is_late(&self, from: Place, number: u64, question: &Question) -> bool {
         let Place::Client(at) = from else { return false };
         if matches!(question, Question::Transaction { .. }) {

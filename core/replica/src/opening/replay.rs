@@ -76,7 +76,7 @@ pub fn read_journal(
 }
 
 /// Notes up to where logs are synced of which the journal holds nothing that is to be replayed
-/// ([`Recovered::written_back`]), so that they are opened with that ([`Checkpointed::read`](crate::Checkpointed::read)).
+/// ([`Recovered::written_back`]): they are opened with that ([`Checkpointed::read`](crate::Checkpointed::read)).
 /// Comes after [`has_left`](crate::has_left) was asked for them.
 ///
 /// A log that lacks what an earlier start had to keep aside does not reach as far: that says itself where it goes on

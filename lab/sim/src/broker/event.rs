@@ -4,7 +4,7 @@ use barnabas_base::{BrokerEpoch, BrokerId, LeaderEpoch, Offset};
 use barnabas_partition::{Cut, FetchPosition, ReplicaKey};
 
 use crate::batch::Batch;
-use crate::host::{Failure, Readable};
+use crate::host::{Failure, Lookup, Readable};
 
 /// What happened that invariants must hear of.
 #[derive(Debug)]
@@ -89,6 +89,10 @@ pub(crate) enum Event {
     Left {
         key: ReplicaKey,
         is_gone: bool,
+    },
+    LookedUp {
+        key: ReplicaKey,
+        lookup: Lookup,
     },
     /// It cannot be opened.
     Offline {

@@ -19,9 +19,11 @@ use crate::mistake::Mistake;
 /// Entries that wait for a round before appends are held back.
 const QUEUE_MAX: usize = 64;
 
+pub(super) const JOURNAL_FILES: usize = 4;
+
 pub(super) fn config() -> JournalConfig {
     JournalConfig {
-        files: 4,
+        files: JOURNAL_FILES,
         file_bytes: 64 << 10,
         round_bytes_max: 32 << 10,
         round_bytes_enough: 16 << 10,

@@ -3,8 +3,10 @@
 use barnabas_base::Offset;
 use barnabas_partition::{Isolation, ReplicaKey};
 use barnabas_replica::ReadRequest;
+use barnabas_storage::journal::{PartitionReplay, recover};
 use barnabas_wire::records::HEADER_BYTES;
 
+use super::journal::JOURNAL_FILES;
 use super::{News, ReplicaHost};
 use crate::batch::Batch;
 use crate::random::Random;
@@ -54,13 +56,15 @@ impl ReplicaHost {
         self.offline.contains(&key) || self.replica(key).is_none() || !self.log(key).is_whole
     }
 
-    /// Changes a byte in a segment, where what lies there is synced and shown. `false`: there is no such place.
-    pub fn damage(&mut self, key: ReplicaKey, random: &mut Random) -> bool {
+    /// Changes a byte in a segment, where what lies there is synced and shown, and a start knows that. `by_journal`: it
+    /// may know by the journal alone. `false`: there is no such place.
+    pub fn damage(&mut self, key: ReplicaKey, by_journal: bool, random: &mut Random) -> bool {
+        let noted = self.known_as_synced(key, by_journal);
         let Some(hosted) = self.replicas.get_mut(&key) else { return false };
         let replica = &mut hosted.replica;
         let (start, safe) = (
             replica.log.start().get(),
-            replica.log.recovery_point().min(replica.partition.high_watermark()).get(),
+            noted.min(replica.log.recovery_point()).min(replica.partition.high_watermark()).get(),
         );
         if safe <= start {
             return false;
@@ -85,6 +89,30 @@ impl ReplicaHost {
         self.disk.corrupt(&path, |bytes| bytes[byte] ^= 0x40);
         replica.log.forget_sound();
         true
+    }
+
+    /// Up to where the checkpoint file, or the journal as it is, says that the log is synced. The file lags behind on a
+    /// full disk, and until then the journal's files may be reused: past it a start takes damage for a torn tail, as
+    /// Kafka's does.
+    fn known_as_synced(&self, key: ReplicaKey, by_journal: bool) -> Offset {
+        let Some(replica) = self.replica(key) else { return Offset::ZERO };
+        let name = &replica.log.place().topic_partition;
+        let text = self.disk.contents(&self.dir.path().join("recovery-point-offset-checkpoint"));
+        let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
+        let prefix = format!("{} {} ", name.topic, name.partition);
+        let noted = text
+            .lines()
+            .find_map(|line| line.strip_prefix(&prefix)?.parse().ok())
+            .map_or(Offset::ZERO, Offset);
+        if !by_journal {
+            return noted;
+        }
+        let directory = self.dir.meta().and_then(|meta| meta.directory_id).unwrap_or_default();
+        let found = recover(&self.disk, self.dir.path(), JOURNAL_FILES, directory).ok();
+        let known = found.iter().flat_map(|found| found.partitions.iter().chain(&found.written_back));
+        let known =
+            known.filter(|replay| *replay.partition == *replica.name).map(PartitionReplay::synced_below);
+        known.fold(noted, Offset::max)
     }
 
     pub(super) fn batch_at(&mut self, key: ReplicaKey, base: Offset) -> Option<Batch> {

@@ -26,7 +26,7 @@ use crate::clients::Client;
 use crate::clients::transactional::TxnClient;
 use crate::controller::Host;
 use crate::counts::{Checks, Invariant};
-use crate::host::{Failure, Readable};
+use crate::host::{Failure, Lookup, Readable};
 use crate::network::Answer;
 use transactions::Ledger;
 
@@ -144,6 +144,7 @@ impl Judge {
                     state.into_iter().flat_map(|state| state.isr()).map(|member| life(*member)).collect();
                 fetches_fit::check_asked(id, *key, in_sync, &[known, &*are_in].concat())
             }
+            Event::LookedUp { key, lookup } => self.looked_up(id, *key, lookup),
             Event::Offline { key, why } => {
                 // What was damaged may be refused: its operator replaces the disk.
                 let is_damaged = view.broker(id).is_some_and(|broker| broker.damaged.contains(key));
@@ -157,6 +158,15 @@ impl Judge {
             | Event::Mended { .. }
             | Event::Left { .. }
             | Event::Failed(Failure::Disk(_)) => Ok(()),
+        }
+    }
+
+    /// What a leader answers by time, by offset and by epoch is what its batches say.
+    fn looked_up(&self, id: BrokerId, key: ReplicaKey, lookup: &Lookup) -> Result<(), Violation> {
+        self.asked(Invariant::LookupsAreRight);
+        match lookup.found == lookup.expected {
+            true => Ok(()),
+            false => Err(format!("{id} answers for {key:?} what its log does not say: {lookup:?}")),
         }
     }
 

@@ -144,6 +144,9 @@ impl World {
     }
 
     fn fill_disk(&mut self, at: usize) {
+        if !self.disks_fill {
+            return;
+        }
         self.day.faults.note(Fault::FullDisk);
         let most = if self.random.one_in(2) { 4 << 10 } else { 60 << 10 };
         let disk = &self.brokers[at].disk;
@@ -154,7 +157,7 @@ impl World {
     /// Changes bytes of a segment that other replicas have as well. Of two replicas, and `min.insync.replicas` of two,
     /// a damaged one never leaves the ISR, and is not repaired.
     fn damage(&mut self, at: usize) {
-        let Self { random, brokers, day, host, .. } = self;
+        let Self { random, brokers, day, host, disks_fill, .. } = self;
         let broker = &mut brokers[at];
         let Some(process) = &mut broker.process else { return };
         let is_repaired = |key: &ReplicaKey| {
@@ -168,7 +171,7 @@ impl World {
             return;
         }
         let key = keys[random.below(keys.len())];
-        if process.host.damage(key, random) {
+        if process.host.damage(key, !*disks_fill, random) {
             day.faults.note(Fault::Damage);
             broker.damaged.insert(key);
         }

@@ -5,8 +5,8 @@
 //! reaches that far, though `recovery-point-offset-checkpoint` says less: it is written once a minute at most, and on a
 //! full disk not at all. Without this a start would take damage there for a torn tail and truncate the log.
 //!
-//! Always true: only rounds that follow one another up to the replay point count. One that is missing may have truncated
-//! a log.
+//! Always true: only rounds that follow one another up to the replay point count. One that is missing may have
+//! truncated a log.
 
 use std::sync::Arc;
 

@@ -250,7 +250,7 @@ impl Client {
                 Err(AmqpError::Closed(end.error.unwrap_or_default()))
             }
             (Phase::Ready, body) => self.take_in_session(body, frame.payload),
-            (_, body) => Err(AmqpError::Protocol(format!("{} came out of turn", name_of(&body)))),
+            (_, body) => Err(AmqpError::Protocol(format!("{} came out of turn", body.name()))),
         }
     }
 
@@ -274,7 +274,7 @@ impl Client {
             }
             (Phase::SaslOutcome, Sasl::Outcome(code)) => Err(AmqpError::Login(code)),
             (_, sasl) => {
-                Err(AmqpError::Protocol(format!("{} came out of turn", name_of(&Performative::Sasl(sasl)))))
+                Err(AmqpError::Protocol(format!("{} came out of turn", Performative::Sasl(sasl).name())))
             }
         }
     }
@@ -400,20 +400,5 @@ impl Client {
     fn write(&mut self, body: &Performative, payload: &[u8]) {
         self.written += 1;
         encode_frame(&mut self.out, CHANNEL, Some(body), payload);
-    }
-}
-
-fn name_of(body: &Performative) -> &'static str {
-    match body {
-        Performative::Open(_) => "open",
-        Performative::Begin(_) => "begin",
-        Performative::Attach(_) => "attach",
-        Performative::Flow(_) => "flow",
-        Performative::Transfer(_) => "transfer",
-        Performative::Disposition(_) => "disposition",
-        Performative::Detach(_) => "detach",
-        Performative::End(_) => "end",
-        Performative::Close(_) => "close",
-        Performative::Sasl(_) => "a SASL frame",
     }
 }

@@ -39,6 +39,11 @@ impl FrameDecoder {
         Self { buffer: BytesMut::new(), frame_bytes_max }
     }
 
+    /// Of the frames that are not taken yet: a login's are smaller than those that follow.
+    pub fn set_frame_bytes_max(&mut self, frame_bytes_max: usize) {
+        self.frame_bytes_max = frame_bytes_max;
+    }
+
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }

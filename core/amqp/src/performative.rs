@@ -1,6 +1,6 @@
 //! The bodies of frames: nine performatives, five of SASL, and the outcomes of deliveries.
 //!
-//! Fields that this client has no use for are read past and not kept. Trailing nulls are left out, as the standard
+//! Fields that neither side here has a use for are read past and not kept. Trailing nulls are left out, as the standard
 //! allows.
 //!
 //! # Source
@@ -41,9 +41,13 @@ pub struct Terminus {
     /// 0: none, 1: configuration, 2: unsettled-state.
     pub durable: u32,
     pub is_dynamic: bool,
+    /// Of a source: `move` takes messages, `copy` looks at them.
+    pub distribution_mode: Option<String>,
     /// Of a source: name and described value.
     pub filter: Vec<(String, Value)>,
     pub capabilities: Vec<String>,
+    /// A transaction's coordinator, in place of a target.
+    pub is_coordinator: bool,
 }
 
 /// `attach`.
@@ -163,6 +167,7 @@ const OPEN: u64 = 0x10;
 const ACCEPTED: u64 = 0x24;
 const SOURCE: u64 = 0x28;
 const TARGET: u64 = 0x29;
+const COORDINATOR: u64 = 0x30;
 const ERROR: u64 = 0x1d;
 
 /// The fields of a composite type, taken from the front.
@@ -283,6 +288,7 @@ fn described(value: Value) -> Option<(u64, Value)> {
             "amqp:modified:list" => 0x27,
             "amqp:source:list" => SOURCE,
             "amqp:target:list" => TARGET,
+            "amqp:coordinator:list" => COORDINATOR,
             _ => return None,
         },
         _ => return None,
@@ -294,22 +300,23 @@ fn terminus_of(value: Value) -> Option<Terminus> {
     let (code, value) = described(value)?;
     let mut fields = Fields::of(value).ok()?;
     if code != SOURCE && code != TARGET {
-        // A transaction's coordinator: it has no address.
-        return Some(Terminus::default());
+        return Some(Terminus { is_coordinator: code == COORDINATOR, ..Terminus::default() });
     }
     let address = fields.text().ok()?;
     let durable = fields.u32().ok()?.unwrap_or(0);
     let is_dynamic = fields.skip(2).flag().ok()?;
     fields.skip(1);
-    let mut filter = Vec::new();
+    let (mut filter, mut distribution_mode) = (Vec::new(), None);
     if code == SOURCE {
-        fields.skip(1);
+        distribution_mode = fields.text().ok()?;
         for (name, value) in fields.map().ok()? {
             filter.push((text_of(name)?, value));
         }
         fields.skip(2);
     }
-    Some(Terminus { address, durable, is_dynamic, filter, capabilities: fields.symbols().ok()? })
+    let capabilities = fields.symbols().ok()?;
+    let is_coordinator = false;
+    Some(Terminus { address, durable, is_dynamic, distribution_mode, filter, capabilities, is_coordinator })
 }
 
 fn outcome_of(value: Value) -> Option<Outcome> {
@@ -329,6 +336,22 @@ fn outcome_of(value: Value) -> Option<Outcome> {
 }
 
 impl Performative {
+    /// As the standard calls it, for an error's words.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Open(_) => "open",
+            Self::Begin(_) => "begin",
+            Self::Attach(_) => "attach",
+            Self::Flow(_) => "flow",
+            Self::Transfer(_) => "transfer",
+            Self::Disposition(_) => "disposition",
+            Self::Detach(_) => "detach",
+            Self::End(_) => "end",
+            Self::Close(_) => "close",
+            Self::Sasl(_) => "a SASL frame",
+        }
+    }
+
     /// Of a described list.
     ///
     /// # Errors

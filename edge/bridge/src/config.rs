@@ -11,6 +11,7 @@ mod tests;
 
 use crate::error::BridgeError;
 use barnabas_amqp::Login;
+use barnabas_amqp_records::{Durability, KeyHeader, MessageRules, RecordRules};
 use barnabas_client::{ClusterConfig, Security};
 use barnabas_tls::{ClientTls, TlsSettings};
 use keys::{Fate, KEYS};
@@ -38,25 +39,6 @@ pub struct PeerConfig {
     pub reconnect_max: Duration,
 }
 
-/// What of a message becomes the record's key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyHeader {
-    MessageId,
-    CorrelationId,
-    Destination,
-    GroupId,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    Durable,
-    Volatile,
-    /// As the peer's queue says: no header at all.
-    AsQueue,
-    /// As the record's JMSDeliveryMode header says; durable without one.
-    AsSource,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duplicates {
     /// By what the peer says it is.
@@ -70,9 +52,7 @@ pub enum Duplicates {
 #[derive(Debug, Clone)]
 pub struct SourceConfig {
     pub topic: String,
-    pub key: Option<KeyHeader>,
-    pub copies_headers: bool,
-    pub is_json: bool,
+    pub rules: RecordRules,
     pub batch_max: usize,
     pub state_topic: String,
 }
@@ -81,16 +61,7 @@ pub struct SourceConfig {
 pub struct SinkConfig {
     pub topics: Vec<String>,
     pub group: String,
-    pub key_is_correlation: bool,
-    pub reads_headers: bool,
-    pub is_json: bool,
-    pub is_text: bool,
-    pub topic_property: Option<String>,
-    pub partition_property: Option<String>,
-    pub offset_property: Option<String>,
-    pub reply_to: Option<String>,
-    pub ttl_ms: u32,
-    pub durability: Durability,
+    pub rules: MessageRules,
     pub duplicates: Duplicates,
     pub in_flight_max: usize,
     pub retry_backoff: Duration,
@@ -268,9 +239,11 @@ fn source(given: &Given, name: &str, remarks: &mut Vec<String>) -> Result<Source
     }
     Ok(SourceConfig {
         topic: given.must("topic")?.to_owned(),
-        key,
-        copies_headers: given.flag("mq.jms.properties.copy.to.kafka.headers")?.unwrap_or(false),
-        is_json,
+        rules: RecordRules {
+            key,
+            copies_headers: given.flag("mq.jms.properties.copy.to.kafka.headers")?.unwrap_or(false),
+            is_json,
+        },
         batch_max: given.number("mq.batch.size", 250, 1, 5000)? as usize,
         state_topic: given
             .get("bridge.state.topic")
@@ -327,16 +300,18 @@ fn sink(given: &Given, name: &str, remarks: &mut Vec<String>) -> Result<SinkConf
     Ok(SinkConfig {
         topics: names,
         group: text("group.id").unwrap_or_else(|| format!("connect-{name}")),
-        key_is_correlation,
-        reads_headers: given.flag("mq.kafka.headers.copy.to.jms.properties")?.unwrap_or(false),
-        is_json,
-        is_text,
-        topic_property: text("mq.message.builder.topic.property"),
-        partition_property: text("mq.message.builder.partition.property"),
-        offset_property: text("mq.message.builder.offset.property"),
-        reply_to: text("mq.reply.queue"),
-        ttl_ms: given.number("mq.time.to.live", 0, 0, u64::from(u32::MAX))? as u32,
-        durability,
+        rules: MessageRules {
+            key_is_correlation,
+            reads_headers: given.flag("mq.kafka.headers.copy.to.jms.properties")?.unwrap_or(false),
+            is_json,
+            is_text,
+            topic_property: text("mq.message.builder.topic.property"),
+            partition_property: text("mq.message.builder.partition.property"),
+            offset_property: text("mq.message.builder.offset.property"),
+            reply_to: text("mq.reply.queue"),
+            ttl_ms: given.number("mq.time.to.live", 0, 0, u64::from(u32::MAX))? as u32,
+            durability,
+        },
         duplicates,
         in_flight_max: given.number("bridge.in.flight.max", 500, 1, 5000)? as usize,
         inflated_bytes_max: given.number("max.decompressed.batch.bytes", 1 << 30, 1, i32::MAX as u64)?

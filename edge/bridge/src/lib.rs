@@ -7,11 +7,12 @@
 //! Each connector is a task that ends at any error and is run again after a pause that doubles
 //! (`mq.reconnect.delay.min.ms` to `.max.ms`): a crash and an error take the same way.
 //!
-//! Not here: MQ's own protocol (client channels), listeners for AMQP or MQ clients, several sessions for one
+//! Which message is which record: edge/amqp-records, which edge/queues (the listener) shares.
+//!
+//! Not here: MQ's own protocol (client channels), listeners for MQ clients, several sessions for one
 //! connector.
 
 mod config;
-mod convert;
 mod dead_letters;
 mod error;
 #[cfg(test)]

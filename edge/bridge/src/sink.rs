@@ -19,13 +19,13 @@ mod in_flight;
 mod progress;
 
 use crate::config::{Config, Direction, Duplicates, SinkConfig};
-use crate::convert::{self, Marks};
 use crate::error::BridgeError;
 use crate::session::Session;
 use crate::stop::Stop;
 use crate::watch::counters::{Counters, add};
 use crate::watch::log::{Level, Seldom, line};
 use barnabas_amqp::{DeliveryId, Event, LinkId, NotSent, Outcome, Peer, SenderConfig, encode_message};
+use barnabas_amqp_records::{self as convert, Marks};
 use barnabas_client::{Cluster, Consumer, ConsumerConfig, Group, GroupConfig, Producer, Received, StartAt};
 use bytes::Bytes;
 use in_flight::{Dead, InFlight};
@@ -235,7 +235,7 @@ impl<'a> Sink<'a> {
 
     fn transfer(&mut self, record: Received) {
         let made = convert::message(
-            self.sink,
+            &self.sink.rules,
             self.config.is_jms,
             self.marks,
             &self.config.name,

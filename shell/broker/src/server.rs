@@ -30,6 +30,8 @@ use barnabas_metrics::endpoint;
 use barnabas_net::Acceptor;
 use clap::ArgMatches;
 use lifecycle::Lifecycle;
+use listeners::Beside;
+use listeners::amqp::OwnQueues;
 use listeners::console::OwnConsole;
 use listeners::handshakes::Handshakes;
 use signals::{Signals, supervisor};
@@ -54,8 +56,7 @@ struct Running {
     accepting: Vec<JoinHandle<()>>,
     lifecycle: Lifecycle,
     threads: Threads,
-    metrics_listener: Option<TcpListener>,
-    console: Option<OwnConsole>,
+    beside: Beside,
     /// Where listeners with TLS shake hands.
     handshakes: Option<Handshakes>,
     signals: Signals,
@@ -118,8 +119,7 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
         accepting: early,
         lifecycle,
         threads,
-        metrics_listener,
-        console,
+        beside: Beside { metrics, console, amqp },
         handshakes,
         ..
     } = running;
@@ -127,13 +127,14 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
     // The start continues past a directory with an unreadable journal. If that directory has the metadata log, the
     // node has to stop, and serves no request, not even for a moment.
     let serves = !node.shutdown.is_wanted();
-    let accepting =
-        if serves { let_in(&node, acceptors, metrics_listener, handshakes.as_ref()) } else { Vec::new() };
+    let accepting = if serves { let_in(&node, acceptors, metrics, handshakes.as_ref()) } else { Vec::new() };
+    let mut queues = None;
     if serves {
         // Their first turn, in which they listen: what says that the node serves comes after it.
         tokio::task::yield_now().await;
         lifecycle.ready();
         console.iter().for_each(OwnConsole::serves);
+        queues = amqp.map(OwnQueues::start).transpose()?;
         supervisor::ready(&say_ready(&node));
         if is_first_try {
             show_first_steps(&node, console.as_ref());
@@ -147,6 +148,7 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
         }
     }
     supervisor::stopping();
+    drop(queues);
     let stopping =
         stop::Stopping { node: node.clone(), accepting, accepting_controllers: early, lifecycle, threads };
     node.shutdown.waits_for("its first step");

@@ -40,7 +40,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-metrics", &["base", "wire", "coordinator", "exposition", "clock"]),
     ("barnabas-client", &["base", "wire", "sasl", "net", "tls", "oauth"]),
     ("barnabas-console", &["base", "wire", "sasl", "net", "tls", "client"]),
-    ("barnabas-bridge", &["base", "net", "tls", "amqp", "client"]),
+    ("barnabas-amqp-records", &["base", "amqp", "client"]),
+    ("barnabas-bridge", &["base", "net", "tls", "amqp", "amqp-records", "client"]),
+    ("barnabas-queues", &["base", "wire", "sasl", "net", "tls", "amqp", "amqp-records", "client"]),
     ("barnabas-doctor", &["base", "wire", "security", "findings", "client"]),
     (
         "barnabas-tools",
@@ -75,6 +77,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tools",
             "console",
             "bridge",
+            "queues",
         ],
     ),
 ];

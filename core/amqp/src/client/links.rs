@@ -204,7 +204,7 @@ impl Client {
                 Ok(())
             }
             Performative::Detach(detach) => self.take_detach(detach),
-            other => Err(AmqpError::Protocol(format!("{} came out of turn", super::name_of(&other)))),
+            other => Err(AmqpError::Protocol(format!("{} came out of turn", other.name()))),
         }
     }
 

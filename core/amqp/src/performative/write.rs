@@ -1,8 +1,8 @@
 //! Performatives and outcomes → values.
 
 use super::{
-    ACCEPTED, Attach, ERROR, Flow, OPEN, Open, Outcome, Performative, SOURCE, Sasl, TARGET, Terminus,
-    Transfer,
+    ACCEPTED, Attach, COORDINATOR, ERROR, Flow, OPEN, Open, Outcome, Performative, SOURCE, Sasl, TARGET,
+    Terminus, Transfer,
 };
 use crate::{Condition, Value};
 
@@ -188,6 +188,9 @@ fn outcome(outcome: &Outcome) -> Value {
 }
 
 fn terminus(terminus: &Terminus, code: u64) -> Value {
+    if terminus.is_coordinator {
+        return composite(COORDINATOR, vec![symbols(&terminus.capabilities)]);
+    }
     let mut fields = vec![
         optional(terminus.address.as_deref(), Value::string),
         if terminus.durable == 0 { Value::Null } else { Value::Uint(terminus.durable) },
@@ -199,7 +202,7 @@ fn terminus(terminus: &Terminus, code: u64) -> Value {
     if code == SOURCE {
         let filter = terminus.filter.iter().map(|(name, value)| (Value::symbol(name), value.clone()));
         let filter: Vec<_> = filter.collect();
-        fields.push(Value::Null);
+        fields.push(optional(terminus.distribution_mode.as_deref(), Value::symbol));
         fields.push(if filter.is_empty() { Value::Null } else { Value::Map(filter) });
         let outcomes =
             ["amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"];

@@ -331,6 +331,8 @@ pub const FENCED: Rule = Rule {
 /// Keys that differ between nodes on purpose.
 const OF_THE_NODE: &[&str] = &[
     "advertised.listeners",
+    "amqp.listener",
+    "amqp.security.protocol",
     "broker.id",
     "broker.rack",
     "console.advertised.url",

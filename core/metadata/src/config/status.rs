@@ -47,6 +47,7 @@ const BROKER: &[(&str, Status)] = &[
         "alter.log.dirs.replication.quota.*",
         Ignored("the node limits the rate of moves between log directories by pausing after each piece"),
     ),
+    ("amqp.*", Applied),
     ("answer.bytes.max", Applied),
     ("audit.log.*", Applied),
     ("authorizer.class.name", Emulated("StandardAuthorizer is built in; no other class can run here")),

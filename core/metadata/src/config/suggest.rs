@@ -20,6 +20,7 @@ pub fn nearest(resource: Resource, name: &str) -> Option<&'static str> {
 /// (`super.users`, key stores), or only warns less, are not here.
 const PROTECTING: &[&str] = &[
     "alter.config.policy.class.name",
+    "amqp.security.protocol",
     "audit.log.file",
     "authorizer.class.name",
     "authorizer.shadow",

@@ -19,7 +19,7 @@ fn file_of_ibms_source_is_read_and_its_meaningless_keys_are_named() {
     assert_eq!(config.peer.addresses, ["h1:5672", "h2:5673"]);
     assert_eq!(config.peer.login, Login::Plain { user: "u".to_owned(), password: "p".to_owned() });
     let Direction::Source(source) = &config.direction else { panic!("a sink") };
-    assert_eq!((source.batch_max, source.key, config.is_jms), (99, Some(KeyHeader::MessageId), true));
+    assert_eq!((source.batch_max, source.rules.key, config.is_jms), (99, Some(KeyHeader::MessageId), true));
     let remarked = |key: &str| config.remarks.iter().any(|remark| remark.starts_with(key));
     assert!(
         ["tasks.max:", "mq.queue.manager:", "mq.channel.name:", "mq.tpyo: this key"]
@@ -56,7 +56,7 @@ fn sink_has_its_own_keys_and_defaults() {
     let config = Config::parse(base).expect("read");
     let Direction::Sink(sink) = &config.direction else { panic!("a source") };
     assert_eq!((&sink.topics[..], &*sink.group), (&["a".to_owned(), "b".to_owned()][..], "connect-n"));
-    assert_eq!((sink.durability, sink.duplicates), (Durability::Durable, Duplicates::Auto));
+    assert_eq!((sink.rules.durability, sink.duplicates), (Durability::Durable, Duplicates::Auto));
     assert_eq!(config.dead_letters.as_deref(), Some("n-dead-letters"));
     assert_eq!(config.commit_interval, Duration::from_millis(20));
     for (line, why) in [

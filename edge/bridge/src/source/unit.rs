@@ -5,10 +5,10 @@
 //! does not go is rejected at the peer, as a message that is poison without a dead-letter topic.
 
 use crate::config::{Config, SourceConfig};
-use crate::convert;
 use crate::dead_letters::{Letter, Origin};
 use crate::state::{Id, State};
 use barnabas_amqp::{Condition, Delivery, DeliveryId, Message, Outcome, decode_message};
+use barnabas_amqp_records as convert;
 use barnabas_client::Outgoing;
 use bytes::Bytes;
 use std::collections::HashSet;
@@ -129,7 +129,7 @@ impl Unit {
         if let Some(at) = message.properties.creation_time_ms {
             self.oldest = Some(self.oldest.map_or(at, |oldest| oldest.min(at)));
         }
-        match convert::record(source, &message) {
+        match convert::record(&source.rules, &message) {
             Ok(record) => {
                 let written = Written::Record(record);
                 self.entries.push(Entry { written, delivery: at, id, payload });

@@ -45,6 +45,8 @@ pub struct ShareConfig {
     pub wait_max: Duration,
     /// Records of one answer: Kafka's `max.poll.records`.
     pub records_max: i32,
+    /// Whether never more than `records_max` are acquired, whole batches or not (KIP-1206, version 2).
+    pub is_exact: bool,
     /// What a batch may inflate to.
     pub inflated_bytes_max: usize,
 }
@@ -57,6 +59,7 @@ impl ShareConfig {
             bytes_min: 1,
             wait_max: Duration::from_millis(500),
             records_max: 500,
+            is_exact: false,
             inflated_bytes_max: 1024 * 1024 * 1024,
         }
     }
@@ -150,6 +153,46 @@ impl ShareConsumer {
                 return Ok(None);
             }
         }
+    }
+
+    /// Becomes a member and waits until it has partitions.
+    ///
+    /// # Errors
+    /// As [`Self::poll`]; [`ClientError::TimedOut`] without partitions within `wait`.
+    pub async fn join(&mut self, cluster: &mut Cluster, wait: Duration) -> Result<(), ClientError> {
+        let until = Instant::now() + wait;
+        loop {
+            self.beat_if_due(cluster).await?;
+            if !self.assigned.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                let after_ms = wait.as_millis() as u64;
+                let last = "it has no partitions".to_owned();
+                return Err(ClientError::TimedOut { what: self.what("joining"), after_ms, last });
+            }
+            tokio::time::sleep(UNASSIGNED_BEAT).await;
+        }
+    }
+
+    /// Remains a member without fetching, and tells the leaders what was acknowledged.
+    ///
+    /// # Errors
+    /// As [`Self::poll`]. What a leader does not take is delivered again.
+    pub async fn stay(&mut self, cluster: &mut Cluster) -> Result<(), ClientError> {
+        self.beat_if_due(cluster).await?;
+        match self.commit(cluster).await {
+            Err(error) if error.is_retriable() || is_lapsed(&error) => {
+                cluster.forget(&self.topic);
+                Ok(())
+            }
+            committed => committed,
+        }
+    }
+
+    /// Of the fetches that follow.
+    pub fn set_records_max(&mut self, records_max: i32) {
+        self.config.records_max = records_max;
     }
 
     /// Whether the next [`Self::poll`] has to wait for a broker.
@@ -325,6 +368,7 @@ impl ShareConsumer {
             max_bytes: self.config.bytes_max,
             max_records: self.config.records_max,
             batch_size: self.config.records_max,
+            share_acquire_mode: self.config.is_exact.into(),
             topics: vec![topic],
             ..Default::default()
         };
@@ -354,7 +398,7 @@ impl ShareConsumer {
             let fetched = check(what.as_str(), partition.error_code, partition.error_message.as_deref());
             for error in [acknowledged, fetched].into_iter().filter_map(Result::err) {
                 // What was not acknowledged is delivered again; a leader that moved is looked for.
-                if !error.is_retriable() && error.code() != Some(ErrorCode::InvalidRecordState) {
+                if !error.is_retriable() && !is_lapsed(&error) {
                     return Err(error);
                 }
                 cluster.forget(&self.topic);
@@ -447,6 +491,19 @@ impl ShareConsumer {
     fn what(&self, doing: &str) -> String {
         format!("{doing} share group {}", self.config.group)
     }
+}
+
+/// The lock of a record, or the session that had it, has ended: the record is delivered again.
+fn is_lapsed(error: &ClientError) -> bool {
+    let code = error.code();
+    matches!(
+        code,
+        Some(
+            ErrorCode::InvalidRecordState
+                | ErrorCode::ShareSessionNotFound
+                | ErrorCode::InvalidShareSessionEpoch
+        )
+    )
 }
 
 /// ShareFetch and ShareAcknowledge have the same struct under two names.

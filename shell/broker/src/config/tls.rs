@@ -24,6 +24,8 @@ pub struct NodeTls {
     pub controllers: Option<Arc<ClientTls>>,
     /// Of the console's HTTP listener: keys of a listener with the name `console`.
     pub console: Option<Arc<ServerTls>>,
+    /// Of the AMQP listener: keys of a listener with the name `amqp`.
+    pub amqp: Option<Arc<ServerTls>>,
     /// By the listeners' places.
     names: Vec<Named>,
     /// The listeners that brokers and controllers are reached at.
@@ -34,6 +36,8 @@ type Named = (String, SecurityProtocol);
 
 /// As whose listener's keys the console's are read.
 const CONSOLE: &str = "console";
+/// The same for the AMQP listener.
+const AMQP: &str = "amqp";
 
 impl NodeTls {
     /// # Errors
@@ -60,18 +64,24 @@ impl NodeTls {
             Some(name) if controller_protocol.has_tls() => Some(client(name.as_str(), *controller_protocol)?),
             _ => None,
         };
-        let has_console = barnabas_console::address(settings(barnabas_console::KEY)).is_some();
-        let has_console_tls = has_console && settings(barnabas_console::PROTOCOL) == Some("SSL");
-        let load = || ServerTls::load(keys_of(&settings, CONSOLE, SecurityProtocol::Ssl)?, false);
-        let console = has_console_tls.then(load).transpose().map_err(|error| at(CONSOLE, &error))?;
+        let beside = |name: &str, address: Option<&str>, protocol: &str| {
+            let has_tls = address.is_some() && settings(protocol) == Some("SSL");
+            let load = || ServerTls::load(keys_of(&settings, name, SecurityProtocol::Ssl)?, false);
+            let tls = has_tls.then(load).transpose().map_err(|error| at(name, &error))?;
+            Ok(tls.map(Arc::new))
+        };
+        let console = barnabas_console::address(settings(barnabas_console::KEY));
+        let console = beside(CONSOLE, console, barnabas_console::PROTOCOL)?;
+        let amqp = barnabas_queues::address(settings(barnabas_queues::KEY));
+        let amqp = beside(AMQP, amqp, barnabas_queues::PROTOCOL)?;
         let named = |listener: &barnabas_config::Listener| {
             (listener.endpoint.listener.as_str().to_owned(), listener.protocol)
         };
         let of_controllers =
             controller_names.first().map(|name| (name.as_str().to_owned(), *controller_protocol));
         let dialled = [own.map(named), of_controllers];
-        let (names, console) = (all.iter().map(named).collect(), console.map(Arc::new));
-        Ok(Self { listeners, brokers, controllers, console, names, dialled })
+        let names = all.iter().map(named).collect();
+        Ok(Self { listeners, brokers, controllers, console, amqp, names, dialled })
     }
 
     /// Whether [`Self::reconfigure`] would take the stores of `config`.
@@ -113,14 +123,20 @@ impl NodeTls {
         let of_clients = clients
             .into_iter()
             .filter_map(|(name, client)| client.as_ref().map(|client| (name.to_owned(), client.expiring())));
-        let of_console = self.console.iter().map(|server| (CONSOLE.to_owned(), server.expiring()));
-        let all = of_listeners.chain(of_clients).chain(of_console);
+        let beside = self.beside().map(|(name, server)| (name.to_owned(), server.expiring()));
+        let all = of_listeners.chain(of_clients).chain(beside);
         all.flat_map(|(name, ends)| ends.into_iter().map(move |end| (name.clone(), end))).collect()
+    }
+
+    /// The listeners that do not speak Kafka's protocol, with their names.
+    pub fn beside(&self) -> impl Iterator<Item = (&'static str, &Arc<ServerTls>)> {
+        let both = [(CONSOLE, &self.console), (AMQP, &self.amqp)];
+        both.into_iter().filter_map(|(name, server)| server.as_ref().map(|server| (name, server)))
     }
 
     pub fn is_used(&self) -> bool {
         let clients = [&self.brokers, &self.controllers];
-        let servers = self.listeners.iter().chain([&self.console]);
+        let servers = self.listeners.iter().chain([&self.console, &self.amqp]);
         clients.into_iter().any(Option::is_some) || servers.into_iter().any(Option::is_some)
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Next: connection.rs, on the worker that a connection is dealt to.
 
+pub mod amqp;
 pub mod console;
 pub mod handshakes;
 pub mod peer_addresses;
@@ -13,14 +14,24 @@ use crate::mailbox::NewConnection;
 use crate::node::Node;
 use crate::node::workers::connection_places::ConnectionPlaces;
 use crate::requests::session::MOVE_PATIENCE;
+use amqp::OwnQueues;
 use barnabas_base::Text;
 use barnabas_config::{Listener, NodeConfig};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::{Acceptor, ConnectionSlot, Detached, Entrance, SocketOptions};
 use barnabas_security::quotas::places::Room;
+use console::OwnConsole;
 use handshakes::{Handshakes, Opening};
 use std::net::SocketAddr;
 use std::sync::Arc;
+
+/// The listeners that do not speak Kafka's protocol, where they are set.
+#[derive(Debug)]
+pub struct Beside {
+    pub metrics: Option<std::net::TcpListener>,
+    pub console: Option<OwnConsole>,
+    pub amqp: Option<OwnQueues>,
+}
 
 type Bound = (Vec<Acceptor>, Vec<(Listener, SocketAddr)>, ConnectionPlaces);
 

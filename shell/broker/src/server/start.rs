@@ -5,6 +5,8 @@
 
 use super::identity::{begin, identify, look, open_directories, take};
 use super::lifecycle::{self, Lifecycle};
+use super::listeners::Beside;
+use super::listeners::amqp::OwnQueues;
 use super::listeners::console::OwnConsole;
 use super::listeners::handshakes::{self, Handshakes};
 use super::listeners::{accept_early, bind, peer_addresses};
@@ -41,7 +43,7 @@ use barnabas_net::Acceptor;
 use barnabas_sasl::scram::TokenKey;
 use barnabas_storage::Disk;
 use barnabas_tls::ServerTls;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
@@ -70,7 +72,7 @@ pub fn start(
     let tls = NodeTls::load(config)?;
     let (acceptors, listeners, connection_places) = bind(config, &broker_config, descriptors.connections)?;
     check_open_listeners(&broker_config, &listeners, &tls)?;
-    let (metrics_listener, console) = listen_for_http(&broker_config, &listeners, (&logins, &tls))?;
+    let beside = listen_beside(&broker_config, &listeners, (&logins, &tls))?;
     // Up to here the disk is as it was.
     let mut log_dirs = open_directories(config, &disk, places)?;
     let cluster_id = identify(config, &mut log_dirs, clock)?;
@@ -114,21 +116,22 @@ pub fn start(
         audit,
     }));
     in_force::say(&node, descriptors.connections);
-    console.iter().for_each(|console| console.recovers(&node));
-    run(config, node, member, inboxes, (acceptors, metrics_listener, console), (runtime, signals))
+    beside.console.iter().for_each(|console| console.recovers(&node));
+    run(config, node, member, inboxes, (acceptors, beside), (runtime, signals))
 }
 
-/// The listeners of metrics and of the console, where they are set.
-fn listen_for_http(
+/// The listeners of metrics, of the console and of AMQP.
+fn listen_beside(
     broker_config: &BrokerConfig,
     listeners: &[(Listener, SocketAddr)],
     (logins, tls): (&Logins, &NodeTls),
-) -> Result<(Option<TcpListener>, Option<OwnConsole>), Failure> {
+) -> Result<Beside, Failure> {
     let metrics = endpoint::bind(broker_config.value(endpoint::KEY))
         .map_err(|error| ConfigError::value(endpoint::KEY, error.to_string(), endpoint::EXAMPLE))?;
     let console =
         OwnConsole::start(broker_config, listeners, tls.console.clone(), |place| logins.listener(place))?;
-    Ok((metrics, console))
+    let amqp = OwnQueues::bind(broker_config, listeners, tls.amqp.clone(), |place| logins.listener(place))?;
+    Ok(Beside { metrics, console, amqp })
 }
 
 /// See [`insecure::check`].
@@ -152,7 +155,7 @@ fn run(
     node: Arc<Node>,
     mut member: Member,
     inboxes: Vec<Inbox>,
-    (acceptors, metrics_listener, console): (Vec<Acceptor>, Option<TcpListener>, Option<OwnConsole>),
+    (acceptors, beside): (Vec<Acceptor>, Beside),
     (runtime, mut signals): (&Runtime, Signals),
 ) -> Result<Option<Running>, Failure> {
     node.audit.start()?;
@@ -203,15 +206,5 @@ fn run(
     if let Some(registration) = member.broker {
         lifecycle.start(node.clone(), registration);
     }
-    Ok(Some(Running {
-        node,
-        acceptors,
-        accepting,
-        lifecycle,
-        threads,
-        metrics_listener,
-        console,
-        handshakes,
-        signals,
-    }))
+    Ok(Some(Running { node, acceptors, accepting, lifecycle, threads, beside, handshakes, signals }))
 }

@@ -9,6 +9,15 @@ use crate::config::key::{ConfigKey, Valid, long, string};
 
 #[rustfmt::skip]
 pub(crate) const KEYS: &[ConfigKey] = &[
+    string("amqp.listener", "").null().valid(Valid::HostPort)
+        .doc("The address and port, such as 127.0.0.1:5672, at which the node answers AMQP 1.0: applications of message \
+              queues put to and get from topics (docs/QUEUES.md). Unset: no such listener. Clients act as Kafka's users: \
+              with logins on the node's listener by SASL PLAIN, else as ANONYMOUS. An address off loopback without TLS \
+              (`amqp.security.protocol`) is a WARN. The node needs a listener without TLS for it, on loopback for instance."),
+    string("amqp.security.protocol", "PLAINTEXT").one_of(&["PLAINTEXT", "SSL"])
+        .doc("`SSL`: the AMQP listener speaks TLS alone, with the key store of `listener.name.amqp.ssl.*` or else of `ssl.*`, \
+              which is read again when its file changes. A client's certificate, where `ssl.client.auth` asks for one, opens \
+              the connection and names no user. `PLAINTEXT`: AMQP without TLS."),
     long("answer.bytes.max", "104857600").between(1 << 20, 2_000_000_000).unit("bytes")
         .doc("The largest answer to a request that describes or lists configurations, groups, producers, transactions \
               or committed offsets. Entries beyond it are refused with INVALID_REQUEST. A larger value lets one \

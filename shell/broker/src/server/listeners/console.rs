@@ -1,6 +1,8 @@
 //! The console inside a node (`console.listener`): edge/console on a listener and a thread of its own, which reaches
 //! this node through one of its own Kafka listeners, as any client does.
 //!
+//! Beside: amqp.rs, which reaches the node in the same way.
+//!
 //! It starts before the logs are recovered, so that `/livez` answers meanwhile; `/readyz` says what lacks.
 
 use crate::node::Node;
@@ -44,7 +46,8 @@ impl OwnConsole {
     ) -> Result<Option<Self>, Failure> {
         let Some(address) = barnabas_console::address(config.value(KEY)) else { return Ok(None) };
         let refused = |problem: String| ConfigError::value(KEY, problem, EXAMPLE);
-        let (place, target) = target(listeners).map_err(|why| refused(why.to_owned()))?;
+        let (place, target) =
+            target(listeners).ok_or_else(|| refused(without_target(listeners).to_owned()))?;
         let (listener, bound) = &listeners[place];
         let mechanisms = sasl(place).map(|sasl| mechanisms(&sasl)).unwrap_or_default();
         if listener.protocol == SecurityProtocol::SaslPlaintext && mechanisms.is_empty() {
@@ -89,26 +92,27 @@ impl OwnConsole {
 }
 
 /// The first listener for clients without TLS, else for brokers; and its protocol, in the client's words.
-fn target(listeners: &[(Listener, SocketAddr)]) -> Result<(usize, &'static str), &'static str> {
+pub(super) fn target(listeners: &[(Listener, SocketAddr)]) -> Option<(usize, &'static str)> {
     let mut places: Vec<usize> =
         (0..listeners.len()).filter(|place| !listeners[*place].0.is_controller).collect();
-    if places.is_empty() {
-        return Err("this node is a controller alone: set it on a broker, or run `barnabas console`");
-    }
     places.sort_by_key(|place| listeners[*place].0.is_reserved);
-    let usable = places.into_iter().find_map(|place| match listeners[place].0.protocol {
+    places.into_iter().find_map(|place| match listeners[place].0.protocol {
         SecurityProtocol::Plaintext => Some((place, "PLAINTEXT")),
         SecurityProtocol::SaslPlaintext => Some((place, "SASL_PLAINTEXT")),
         SecurityProtocol::Ssl | SecurityProtocol::SaslSsl => None,
-    });
-    usable.ok_or(
-        "all listeners of this node have TLS, and the console in a node needs one without it, on loopback for \
-         instance. `barnabas console --command-config` reaches listeners with TLS",
-    )
+    })
+}
+
+fn without_target(listeners: &[(Listener, SocketAddr)]) -> &'static str {
+    if listeners.iter().all(|(listener, _)| listener.is_controller) {
+        return "this node is a controller alone: set it on a broker, or run `barnabas console`";
+    }
+    "all listeners of this node have TLS, and the console in a node needs one without it, on loopback for \
+     instance. `barnabas console --command-config` reaches listeners with TLS"
 }
 
 /// What this process connects to where the listener is bound to every address.
-fn reachable(bound: SocketAddr) -> SocketAddr {
+pub(super) fn reachable(bound: SocketAddr) -> SocketAddr {
     match bound {
         SocketAddr::V4(address) if address.ip().is_unspecified() => {
             (Ipv4Addr::LOCALHOST, address.port()).into()
@@ -120,7 +124,7 @@ fn reachable(bound: SocketAddr) -> SocketAddr {
     }
 }
 
-fn mechanisms(sasl: &SaslListener) -> Vec<String> {
+pub(super) fn mechanisms(sasl: &SaslListener) -> Vec<String> {
     let names = sasl.offers.iter().map(|offer| offer.mechanism.name());
     names.filter(|name| *name != "OAUTHBEARER").map(str::to_owned).collect()
 }

@@ -136,18 +136,19 @@ struct Watched {
 impl Watched {
     fn new(node: &Node, tls: NodeTls) -> Self {
         let mut parts: Vec<Part> = Vec::new();
-        for (server, (listener, _)) in tls.listeners.into_iter().zip(&node.identity.listeners) {
-            let Some(server) = server else { continue };
+        for (server, (listener, _)) in tls.listeners.iter().zip(&node.identity.listeners) {
+            let Some(server) = server.clone() else { continue };
             let name = format!("listener {}", listener.endpoint.listener);
             server.warnings().iter().for_each(|warning| tracing::warn!("{name}: {warning}"));
             let of = server.clone();
             parts.push((name, Box::new(move |now| server.reload(now)), Box::new(move || of.expiring())));
         }
-        if let Some(server) = tls.console {
-            server.warnings().iter().for_each(|warning| tracing::warn!("the console: {warning}"));
-            let of = server.clone();
+        for (name, server) in tls.beside() {
+            let name = format!("the {name} listener");
+            server.warnings().iter().for_each(|warning| tracing::warn!("{name}: {warning}"));
+            let (server, of) = (server.clone(), server.clone());
             let reload = move |now| server.reload(now);
-            parts.push(("the console".to_owned(), Box::new(reload), Box::new(move || of.expiring())));
+            parts.push((name, Box::new(reload), Box::new(move || of.expiring())));
         }
         let clients =
             [("connections to brokers", tls.brokers), ("connections to controllers", tls.controllers)];

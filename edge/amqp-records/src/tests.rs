@@ -4,28 +4,12 @@ use super::*;
 use barnabas_amqp::{Properties, decode_message, encode_message};
 use barnabas_base::{Offset, PartitionIndex};
 
-fn source() -> SourceConfig {
-    SourceConfig {
-        topic: "t".to_owned(),
-        key: Some(KeyHeader::CorrelationId),
-        copies_headers: true,
-        is_json: false,
-        batch_max: 1,
-        state_topic: "s".to_owned(),
-    }
+fn source() -> RecordRules {
+    RecordRules { key: Some(KeyHeader::CorrelationId), copies_headers: true, is_json: false }
 }
 
-fn sink() -> SinkConfig {
-    let crate::config::Direction::Sink(sink) = crate::config::Config::parse(
-        "name=n\nconnector.class=sink\ntopics=t\nbootstrap.servers=b:1\namqp.url=amqp://h\nmq.queue=q\n\
-         mq.kafka.headers.copy.to.jms.properties=true\nvalue.converter=StringConverter",
-    )
-    .expect("a sink")
-    .direction
-    else {
-        panic!("a source")
-    };
-    sink
+fn sink() -> MessageRules {
+    MessageRules { reads_headers: true, is_text: true, ..MessageRules::default() }
 }
 
 fn received(record: Outgoing) -> Received {
@@ -110,7 +94,7 @@ fn each_kind_of_body_has_a_value() {
 
 #[test]
 fn json_builder_refuses_what_is_not_json() {
-    let config = SourceConfig { is_json: true, ..source() };
+    let config = RecordRules { is_json: true, ..source() };
     let body = |text: &str| with(Body::Value(Value::string(text)));
     assert!(record(&config, &body("{\"a\":1}")).is_ok());
     assert!(record(&config, &body("{a")).expect_err("refused").starts_with("the body is not JSON"));
@@ -140,7 +124,7 @@ fn durability_is_the_files_or_the_records() {
         (Durability::AsSource, b"1", false),
         (Durability::AsSource, b"2", true),
     ] {
-        let config = SinkConfig { durability, ..sink() };
+        let config = MessageRules { durability, ..sink() };
         let made = message(&config, false, Marks::None, "n", "t", &with_mode(mode)).expect("converted");
         assert_eq!(made.header.durable, wanted, "{durability:?}");
     }

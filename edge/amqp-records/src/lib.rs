@@ -1,5 +1,7 @@
 //! AMQP messages ↔ Kafka records: bodies, keys, headers. Pure.
 //!
+//! edge/bridge converts by a connector's file, edge/queues always in one way ([`whole`]), which keeps every section.
+//!
 //! | body of the message | record's value |
 //! |---|---|
 //! | data | its bytes |
@@ -13,8 +15,8 @@
 mod json;
 #[cfg(test)]
 mod tests;
+pub mod whole;
 
-use crate::config::{Durability, KeyHeader, SinkConfig, SourceConfig};
 use barnabas_amqp::{Body, Message, Value};
 use barnabas_client::{Outgoing, Received};
 use base64::Engine;
@@ -30,21 +32,66 @@ const JMS_TEXT: i8 = 5;
 
 type Headers = Vec<(Bytes, Option<Bytes>)>;
 
+/// What of a message becomes the record's key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyHeader {
+    MessageId,
+    CorrelationId,
+    Destination,
+    GroupId,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Durability {
+    #[default]
+    Durable,
+    Volatile,
+    /// As the peer's queue says: no header at all.
+    AsQueue,
+    /// As the record's JMSDeliveryMode header says; durable without one.
+    AsSource,
+}
+
+/// How messages become records.
+#[derive(Debug, Clone, Default)]
+pub struct RecordRules {
+    pub key: Option<KeyHeader>,
+    pub copies_headers: bool,
+    /// Refuses bodies that are not JSON.
+    pub is_json: bool,
+}
+
+/// How records become messages.
+#[derive(Debug, Clone, Default)]
+pub struct MessageRules {
+    pub key_is_correlation: bool,
+    pub reads_headers: bool,
+    /// Refuses values that are not JSON.
+    pub is_json: bool,
+    pub is_text: bool,
+    pub topic_property: Option<String>,
+    pub partition_property: Option<String>,
+    pub offset_property: Option<String>,
+    pub reply_to: Option<String>,
+    pub ttl_ms: u32,
+    pub durability: Durability,
+}
+
 /// The record of a message. Its time is the sender's, where the message has one.
 ///
 /// # Errors
-/// Why the message cannot be a record as the connector wants it.
-pub fn record(config: &SourceConfig, message: &Message) -> Result<Outgoing, String> {
+/// Why the message cannot be a record as the rules want it.
+pub fn record(rules: &RecordRules, message: &Message) -> Result<Outgoing, String> {
     let value = value(&message.body);
-    if config.is_json {
+    if rules.is_json {
         let text = value.as_deref().unwrap_or_default();
         let parsed: Result<serde_json::Value, _> = serde_json::from_slice(text);
         parsed.map_err(|error| format!("the body is not JSON: {error}"))?;
     }
-    let headers = if config.copies_headers { headers(message) } else { Headers::new() };
+    let headers = if rules.copies_headers { headers(message) } else { Headers::new() };
     Ok(Outgoing {
         partition: None,
-        key: config.key.and_then(|key| key_of(key, message)),
+        key: rules.key.and_then(|key| key_of(key, message)),
         value,
         headers,
         timestamp_ms: message.properties.creation_time_ms.filter(|at| *at >= 0),
@@ -132,9 +179,9 @@ pub enum Marks {
 /// The message of a record. Its identity, `connector:topic:partition:offset`, is the same whenever it is sent.
 ///
 /// # Errors
-/// Why the record cannot be a message as the connector wants it.
+/// Why the record cannot be a message as the rules want it.
 pub fn message(
-    config: &SinkConfig,
+    rules: &MessageRules,
     is_jms: bool,
     marks: Marks,
     connector: &str,
@@ -142,21 +189,21 @@ pub fn message(
     record: &Received,
 ) -> Result<Message, String> {
     let identity = format!("{connector}:{topic}:{}:{}", record.partition, record.offset);
-    let mut message = Message { body: body(config, is_jms, record)?, ..Message::default() };
+    let mut message = Message { body: body(rules, is_jms, record)?, ..Message::default() };
     let p = &mut message.properties;
     p.message_id = Some(Value::string(&identity));
     p.creation_time_ms = Some(record.timestamp_ms).filter(|at| *at >= 0);
-    p.reply_to.clone_from(&config.reply_to);
-    if config.key_is_correlation {
+    p.reply_to.clone_from(&rules.reply_to);
+    if rules.key_is_correlation {
         p.correlation_id = record.key.as_deref().map(text_or_binary);
     }
-    if config.reads_headers {
+    if rules.reads_headers {
         read_headers(&mut message, record);
     }
-    if config.ttl_ms > 0 {
-        message.header.ttl_ms = Some(config.ttl_ms);
+    if rules.ttl_ms > 0 {
+        message.header.ttl_ms = Some(rules.ttl_ms);
     }
-    message.header.durable = match config.durability {
+    message.header.durable = match rules.durability {
         Durability::Durable => true,
         Durability::Volatile | Durability::AsQueue => false,
         Durability::AsSource => header(record, "JMSDeliveryMode") != Some(b"1"),
@@ -166,9 +213,9 @@ pub fn message(
             message.application.push((name.clone(), value));
         }
     };
-    set(&config.topic_property, Value::string(topic));
-    set(&config.partition_property, Value::Int(record.partition.get()));
-    set(&config.offset_property, Value::Long(record.offset.get()));
+    set(&rules.topic_property, Value::string(topic));
+    set(&rules.partition_property, Value::Int(record.partition.get()));
+    set(&rules.offset_property, Value::Long(record.offset.get()));
     if marks == Marks::Artemis {
         message.application.push((ARTEMIS_DUPLICATE.to_owned(), Value::string(&identity)));
     }
@@ -179,13 +226,13 @@ pub fn message(
     Ok(message)
 }
 
-fn body(config: &SinkConfig, is_jms: bool, record: &Received) -> Result<Body, String> {
+fn body(rules: &MessageRules, is_jms: bool, record: &Received) -> Result<Body, String> {
     let Some(value) = &record.value else { return Ok(Body::Value(Value::Null)) };
-    if config.is_json {
+    if rules.is_json {
         let parsed: Result<serde_json::Value, _> = serde_json::from_slice(value);
         parsed.map_err(|error| format!("the value is not JSON: {error}"))?;
     }
-    if !is_jms || !(config.is_text || config.is_json) {
+    if !is_jms || !(rules.is_text || rules.is_json) {
         return Ok(Body::Data(value.clone()));
     }
     let text = std::str::from_utf8(value).map_err(|error| format!("the value is not a text: {error}"))?;

@@ -1,0 +1,214 @@
+//! Sessions: their windows, and which frames of theirs go where.
+//!
+//! A session has the number of its peer's channel on both sides.
+//!
+//! # Source
+//! AMQP 1.0 part 2, sections 2.5, 2.5.6.
+
+use super::links::{Link, PeerLink};
+use super::{Server, ServerEvent};
+use crate::performative::{Begin, End, Flow, Performative, Transfer};
+use crate::{AmqpError, Condition};
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Frames that a peer may send before it gets another window. Its bytes are bounded by `held_bytes_max`.
+const INCOMING_WINDOW: u32 = 2048;
+/// As the peer hears of it: its own window bounds what is sent.
+const OUTGOING_WINDOW: u32 = 2048;
+/// The highest handle of a session.
+pub(super) const HANDLE_MAX: u32 = 255;
+
+#[derive(Debug)]
+pub(super) struct Session {
+    pub next_incoming_id: u32,
+    pub incoming_left: u32,
+    pub next_outgoing_id: u32,
+    pub remote_window: u32,
+    pub next_delivery_id: u32,
+    /// Deliveries that were sent and have no outcome.
+    pub unsettled: VecDeque<(u32, PeerLink)>,
+    /// Frames that wait for the peer's window.
+    pub pending: VecDeque<(Transfer, Bytes)>,
+    pub links: BTreeMap<u32, Link>,
+    /// After an `end` of ours, until the peer's.
+    pub is_ending: bool,
+}
+
+impl Session {
+    fn new(begin: &Begin) -> Self {
+        Self {
+            next_incoming_id: begin.next_outgoing_id,
+            incoming_left: INCOMING_WINDOW,
+            next_outgoing_id: 0,
+            remote_window: begin.incoming_window,
+            next_delivery_id: 0,
+            unsettled: VecDeque::new(),
+            pending: VecDeque::new(),
+            links: BTreeMap::new(),
+            is_ending: false,
+        }
+    }
+
+    /// The session's part of a flow.
+    pub fn flow(&self) -> Flow {
+        Flow {
+            next_incoming_id: Some(self.next_incoming_id),
+            incoming_window: self.incoming_left,
+            next_outgoing_id: self.next_outgoing_id,
+            outgoing_window: OUTGOING_WINDOW,
+            ..Flow::default()
+        }
+    }
+
+    /// A frame came. `false`: the peer had no window for it.
+    pub fn take_frame(&mut self) -> bool {
+        let Some(left) = self.incoming_left.checked_sub(1) else { return false };
+        self.incoming_left = left;
+        self.next_incoming_id = self.next_incoming_id.wrapping_add(1);
+        true
+    }
+
+    /// Opens the window again once half of it is used. `true`: the peer is to hear of it.
+    pub fn reopen_window(&mut self) -> bool {
+        let is_due = self.incoming_left <= INCOMING_WINDOW / 2;
+        if is_due {
+            self.incoming_left = INCOMING_WINDOW;
+        }
+        is_due
+    }
+}
+
+/// All sessions of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    pub by_channel: BTreeMap<u16, Session>,
+    pub next_link: u64,
+}
+
+impl Sessions {
+    pub fn link(&self, id: PeerLink) -> Option<&Link> {
+        let link = self.by_channel.get(&id.channel)?.links.get(&id.handle)?;
+        (link.id == id).then_some(link)
+    }
+
+    pub fn link_mut(&mut self, id: PeerLink) -> Option<&mut Link> {
+        let link = self.by_channel.get_mut(&id.channel)?.links.get_mut(&id.handle)?;
+        (link.id == id).then_some(link)
+    }
+
+    pub fn links_count(&self) -> usize {
+        self.by_channel.values().map(|session| session.links.len()).sum()
+    }
+
+    /// Of deliveries whose last frame has not come.
+    pub fn partial_bytes(&self) -> usize {
+        let links = self.by_channel.values().flat_map(|session| session.links.values());
+        links.map(Link::partial_bytes).sum()
+    }
+}
+
+impl Server {
+    pub(super) fn take_in_session(
+        &mut self,
+        channel: u16,
+        body: Performative,
+        payload: Bytes,
+    ) -> Result<(), AmqpError> {
+        if let Performative::Begin(begin) = body {
+            return self.take_begin(channel, &begin);
+        }
+        let Some(session) = self.sessions.by_channel.get(&channel) else {
+            let words = format!("{} came on channel {channel}, which has no session", body.name());
+            return Err(AmqpError::Protocol(words));
+        };
+        if session.is_ending && !matches!(body, Performative::End(_)) {
+            return Ok(());
+        }
+        match body {
+            Performative::End(_) => {
+                self.take_end(channel);
+                Ok(())
+            }
+            Performative::Attach(attach) => self.take_attach(channel, attach),
+            Performative::Flow(flow) => self.take_flow(channel, &flow),
+            Performative::Transfer(transfer) => self.take_transfer(channel, transfer, &payload),
+            Performative::Disposition(told) => {
+                self.take_disposition(channel, told);
+                Ok(())
+            }
+            Performative::Detach(detach) => self.take_detach(channel, &detach),
+            other => Err(AmqpError::Protocol(format!("{} came out of turn", other.name()))),
+        }
+    }
+
+    fn take_begin(&mut self, channel: u16, begin: &Begin) -> Result<(), AmqpError> {
+        if channel >= self.config.sessions_max {
+            let max = self.config.sessions_max.saturating_sub(1);
+            return Err(AmqpError::Protocol(format!("it began channel {channel}; the highest is {max}")));
+        }
+        if self.sessions.by_channel.contains_key(&channel) {
+            return Err(AmqpError::Protocol(format!("it began channel {channel}, which has a session")));
+        }
+        let session = Session::new(begin);
+        let answer = Begin {
+            remote_channel: Some(channel),
+            next_outgoing_id: session.next_outgoing_id,
+            incoming_window: session.incoming_left,
+            outgoing_window: OUTGOING_WINDOW,
+            handle_max: Some(HANDLE_MAX),
+        };
+        self.sessions.by_channel.insert(channel, session);
+        self.write(channel, &Performative::Begin(answer), &[]);
+        Ok(())
+    }
+
+    fn take_end(&mut self, channel: u16) {
+        let Some(session) = self.sessions.by_channel.remove(&channel) else { return };
+        if !session.is_ending {
+            self.write(channel, &Performative::End(End::default()), &[]);
+        }
+        self.drop_links(&session);
+    }
+
+    /// Ends a session that broke a rule of its own; the others go on.
+    pub(super) fn end_session(&mut self, channel: u16, error: Condition) {
+        let Some(session) = self.sessions.by_channel.get_mut(&channel) else { return };
+        session.is_ending = true;
+        session.pending.clear();
+        session.unsettled.clear();
+        let links = std::mem::take(&mut session.links);
+        self.write(channel, &Performative::End(End { error: Some(error) }), &[]);
+        for link in links.values() {
+            self.held_bytes = self.held_bytes.saturating_sub(link.partial_bytes());
+            self.events.push_back(ServerEvent::Detached(link.id));
+        }
+    }
+
+    fn drop_links(&mut self, session: &Session) {
+        for link in session.links.values() {
+            self.held_bytes = self.held_bytes.saturating_sub(link.partial_bytes());
+            self.events.push_back(ServerEvent::Detached(link.id));
+        }
+    }
+
+    fn take_flow(&mut self, channel: u16, flow: &Flow) -> Result<(), AmqpError> {
+        let Some(session) = self.sessions.by_channel.get_mut(&channel) else { return Ok(()) };
+        let end = flow.next_incoming_id.unwrap_or(0).wrapping_add(flow.incoming_window);
+        let window = end.wrapping_sub(session.next_outgoing_id);
+        // What was sent after the peer wrote this may be more than its window: then there is none.
+        session.remote_window = if window > u32::MAX / 2 { 0 } else { window };
+        self.send_pending(channel);
+        let echo = match flow.handle {
+            None => {
+                let session = self.sessions.by_channel.get(&channel);
+                session.map(Session::flow)
+            }
+            Some(handle) => self.take_link_flow(channel, handle, flow)?,
+        };
+        if let Some(echo) = echo.filter(|_| flow.echo) {
+            self.write(channel, &Performative::Flow(echo), &[]);
+        }
+        Ok(())
+    }
+}

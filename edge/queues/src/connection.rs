@@ -1,0 +1,424 @@
+//! One peer: the socket, core/amqp's machine, and what goes between it and the tasks of its links.
+//!
+//! Bounded, for each connection: payloads that came and are not settled ([`HELD_BYTES_MAX`], two messages at least),
+//! deliveries that came ([`CREDIT`] a link), deliveries that go out ([`OUTGOING_BYTES_MAX`] beside the socket's), tasks
+//! ([`LINKS_MAX`], those of links that are gone included).
+//!
+//! Before: listener.rs. After: open.rs, which chooses a link's task.
+
+use crate::listener::LOGIN_WITHIN;
+use crate::login::{self, Logins};
+use crate::open::{self, FromLink, Opening, ToLink};
+use crate::refusal;
+use barnabas_amqp::{
+    AmqpError, Arrived, Attach, Condition, DeliveryKey, LoginStep, Outcome, PeerLink, Server, ServerConfig,
+    ServerEvent,
+};
+use barnabas_base::{MonotonicMs, Offset, PartitionIndex};
+use barnabas_client::ClusterConfig;
+use barnabas_net::Stream;
+use bytes::{Buf, Bytes, BytesMut};
+use std::collections::{BTreeMap, VecDeque};
+use std::future::poll_fn;
+use std::io::ErrorKind;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::task::spawn_local;
+use tokio::time::timeout;
+
+const SESSIONS_MAX: u16 = 64;
+const LINKS_MAX: usize = 256;
+/// The largest message. A topic's `max.message.bytes` may be less: then the message is rejected.
+pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+const HELD_BYTES_MAX: usize = 2 * MESSAGE_BYTES_MAX;
+pub const OUTGOING_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// While so much waits to be written, no delivery is added.
+const WRITE_BYTES_MAX: usize = 256 * 1024;
+const IDLE_TIMEOUT_MS: u32 = 60_000;
+/// Deliveries that a peer may send ahead of their outcomes, on each link.
+pub const CREDIT: u32 = 256;
+/// Deliveries without an outcome, on each link that a peer receives on: as many as Kafka locks in a partition.
+pub const UNSETTLED_MAX: usize = 2000;
+const REPORTS_MAX: usize = 64;
+/// For what is left to be written when the connection has ended.
+const LAST_WORDS_WITHIN: Duration = Duration::from_millis(500);
+
+/// A record that was delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub partition: PartitionIndex,
+    pub offset: Offset,
+}
+
+/// How many deliveries a peer has asked for on a link since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Demand {
+    pub limit: u64,
+    /// What cannot be delivered now is not wanted.
+    pub drain: bool,
+}
+
+/// A message on its way to the peer.
+#[derive(Debug)]
+pub struct Deliver {
+    pub payload: Bytes,
+    pub place: Place,
+    pub is_settled: bool,
+    /// Of the bytes that go out.
+    pub _permit: OwnedSemaphorePermit,
+}
+
+#[derive(Debug)]
+struct Held {
+    to: mpsc::Sender<ToLink>,
+    demand: watch::Sender<Demand>,
+    /// Deliveries that were sent.
+    sent: u64,
+    waiting: VecDeque<Deliver>,
+    is_drained: bool,
+    places: BTreeMap<DeliveryKey, Place>,
+    /// Deliveries that came and have no outcome.
+    outstanding: u32,
+    receives: bool,
+}
+
+#[derive(Debug)]
+pub struct Connection {
+    stream: Stream,
+    out: BytesMut,
+    server: Server,
+    started: Instant,
+    logins: Logins,
+    /// How this peer's connections to the broker are opened, once it is known.
+    kafka: Option<ClusterConfig>,
+    links: BTreeMap<PeerLink, Held>,
+    reports: (mpsc::Sender<FromLink>, mpsc::Receiver<FromLink>),
+    outgoing: Arc<Semaphore>,
+    places: Arc<Semaphore>,
+    has_opened: bool,
+    is_closed: bool,
+}
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+enum Ended {
+    #[error(transparent)]
+    Amqp(#[from] AmqpError),
+    #[error("the socket: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("no login within {} s", LOGIN_WITHIN.as_secs())]
+    Late,
+    #[error("the peer closed the socket")]
+    Cut,
+}
+
+impl Connection {
+    pub fn new(stream: Stream, logins: Logins) -> Self {
+        let config = ServerConfig {
+            mechanisms: logins.offered(),
+            needs_login: logins.needs_login(),
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            held_bytes_max: HELD_BYTES_MAX,
+            idle_timeout_ms: IDLE_TIMEOUT_MS / 2,
+            sessions_max: SESSIONS_MAX,
+            links_max: LINKS_MAX,
+            ..ServerConfig::default()
+        };
+        Self {
+            stream,
+            out: BytesMut::new(),
+            server: Server::new(config, MonotonicMs(0)),
+            started: Instant::now(),
+            logins,
+            kafka: None,
+            links: BTreeMap::new(),
+            reports: mpsc::channel(REPORTS_MAX),
+            outgoing: Arc::new(Semaphore::new(OUTGOING_BYTES_MAX)),
+            places: Arc::new(Semaphore::new(LINKS_MAX)),
+            has_opened: false,
+            is_closed: false,
+        }
+    }
+
+    /// Until the connection ends. The tasks of its links end by themselves then, and give back what was not settled.
+    pub async fn run(mut self) {
+        if let Err(error) = self.converse().await {
+            tracing::debug!(%error, "an AMQP connection ended");
+        }
+        self.queue_output();
+        // The connection is over either way.
+        let _ = timeout(LAST_WORDS_WITHIN, async {
+            self.stream.write_all(&self.out).await?;
+            self.stream.flush().await
+        })
+        .await;
+        self.stream.say_end();
+    }
+
+    async fn converse(&mut self) -> Result<(), Ended> {
+        loop {
+            while let Some(event) = self.server.next_event() {
+                self.take(event)?;
+            }
+            self.pump();
+            if self.is_closed {
+                return Ok(());
+            }
+            self.step().await?;
+        }
+    }
+
+    /// One read, one write that ended, one report of a link, or one timer.
+    async fn step(&mut self) -> Result<(), Ended> {
+        self.queue_output();
+        let deadline = self.started + Duration::from_millis(self.server.deadline().0);
+        let deadline = if self.has_opened { deadline } else { deadline.min(self.started + LOGIN_WITHIN) };
+        let now = self.now();
+        let (stream, out, server) = (&mut self.stream, &mut self.out, &mut self.server);
+        let report = tokio::select! {
+            done = poll_fn(|context| poll_both(stream, out, server, now, context)) => return done,
+            report = self.reports.1.recv() => report,
+            () = tokio::time::sleep_until(deadline.into()) => None,
+        };
+        match report {
+            Some(report) => self.hear(report),
+            None if !self.has_opened && self.started.elapsed() >= LOGIN_WITHIN => Err(Ended::Late),
+            None => Ok(self.server.tick(self.now())?),
+        }
+    }
+
+    fn take(&mut self, event: ServerEvent) -> Result<(), Ended> {
+        match event {
+            ServerEvent::Login(step) => self.take_login(step)?,
+            ServerEvent::Opened { container_id } => {
+                tracing::debug!(container_id, "an AMQP client");
+                self.has_opened = true;
+            }
+            ServerEvent::Attach(link, attach) => self.attach(link, *attach),
+            ServerEvent::Message(arrived) => self.take_message(arrived),
+            ServerEvent::Credit(link) => self.take_credit(link),
+            ServerEvent::Outcome { link, id, outcome, is_settled } => {
+                let held = self.links.get_mut(&link);
+                if let Some((held, place)) =
+                    held.and_then(|held| held.places.remove(&id).map(|at| (held, at)))
+                {
+                    held.tell(ToLink::Outcome { id, place, outcome, is_settled });
+                }
+            }
+            ServerEvent::Detached(link) => drop(self.links.remove(&link)),
+            ServerEvent::Closed => self.is_closed = true,
+        }
+        Ok(())
+    }
+
+    fn take_login(&mut self, step: LoginStep) -> Result<(), Ended> {
+        let claim = match &step {
+            LoginStep::Init { mechanism, response } => self.logins.claim(mechanism, response.as_ref()),
+            // No mechanism here has a second step.
+            LoginStep::Response(_) => None,
+        };
+        let Some(claim) = claim else {
+            let now = self.now();
+            return Ok(self.server.end_login(login::WRONG, now)?);
+        };
+        let (logins, reports) = (self.logins.clone(), self.reports.0.clone());
+        spawn_local(async move {
+            let judged = logins.check(claim).await;
+            // The connection may be gone.
+            let _ = reports.send(FromLink::Login(judged.map(Box::new))).await;
+        });
+        Ok(())
+    }
+
+    fn attach(&mut self, link: PeerLink, attach: Attach) {
+        let Ok(place) = self.places.clone().try_acquire_owned() else {
+            let words = "too many links of this connection are still ending";
+            return self.server.refuse(link, Condition::new(refusal::LIMIT, words));
+        };
+        let wanted = match open::judge(&attach) {
+            Ok(wanted) => wanted,
+            Err(why) => return self.server.refuse(link, why),
+        };
+        let receives = !attach.is_receiver;
+        let (to, from_peer) = mpsc::channel(if receives { CREDIT as usize } else { UNSETTLED_MAX });
+        let (demand, demanded) = watch::channel(Demand::default());
+        let held = Held {
+            to,
+            demand,
+            sent: 0,
+            waiting: VecDeque::new(),
+            is_drained: false,
+            places: BTreeMap::new(),
+            outstanding: 0,
+            receives,
+        };
+        self.links.insert(link, held);
+        let opening = Opening {
+            link,
+            kafka: self.kafka.clone().unwrap_or_else(|| self.logins.anonymous()),
+            reports: self.reports.0.clone(),
+            from_peer,
+            demanded,
+            outgoing: self.outgoing.clone(),
+            // The peer asks for deliveries that are settled when they are sent.
+            sends_settled: attach.snd_settle_mode == 1,
+        };
+        spawn_local(async move {
+            opening.serve(wanted).await;
+            drop(place);
+        });
+    }
+
+    fn take_message(&mut self, arrived: Arrived) {
+        let bytes = arrived.payload.len();
+        match self.links.get_mut(&arrived.link) {
+            Some(held) => {
+                held.outstanding += 1;
+                held.tell(ToLink::Arrived(arrived));
+            }
+            None => self.server.release(bytes),
+        }
+    }
+
+    fn take_credit(&mut self, link: PeerLink) {
+        let (credit, drain) = (self.server.credit(link), self.server.wants_drain(link));
+        if let Some(held) = self.links.get_mut(&link) {
+            held.is_drained = false;
+            held.demand.send_replace(Demand { limit: held.sent + u64::from(credit), drain });
+        }
+    }
+
+    fn hear(&mut self, report: FromLink) -> Result<(), Ended> {
+        match report {
+            FromLink::Login(Ok(kafka)) => {
+                self.kafka = Some(*kafka);
+                let now = self.now();
+                self.server.end_login(0, now)?;
+            }
+            FromLink::Login(Err(code)) => {
+                let now = self.now();
+                self.server.end_login(code, now)?;
+            }
+            FromLink::Ready(link, address) => {
+                self.server.accept(link, address);
+                if self.links.get(&link).is_some_and(|held| held.receives) {
+                    self.server.grant(link, CREDIT);
+                } else {
+                    self.take_credit(link);
+                }
+            }
+            FromLink::Ended(link, why) => {
+                self.links.remove(&link);
+                self.server.refuse(link, why);
+            }
+            FromLink::Settled { link, id, outcome, bytes } => self.settle(link, id, outcome, bytes),
+            FromLink::Deliver(link, deliver) => {
+                if let Some(held) = self.links.get_mut(&link) {
+                    held.waiting.push_back(deliver);
+                }
+            }
+            FromLink::Drained(link) => {
+                if let Some(held) = self.links.get_mut(&link) {
+                    held.is_drained = true;
+                }
+            }
+            FromLink::Concluded(id, outcome) => self.server.conclude(id, outcome),
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, link: PeerLink, id: DeliveryKey, outcome: Option<Outcome>, bytes: usize) {
+        self.server.release(bytes);
+        let Some(held) = self.links.get_mut(&link) else { return };
+        held.outstanding = held.outstanding.saturating_sub(1);
+        if let Some(outcome) = outcome {
+            self.server.settle(id, outcome);
+        }
+        if self.server.credit(link) <= CREDIT / 2 {
+            self.server.grant(link, CREDIT - held.outstanding.min(CREDIT));
+        }
+    }
+
+    /// Sends what waits, as far as credit, windows and the socket go.
+    fn pump(&mut self) {
+        for (link, held) in &mut self.links {
+            while self.out.len() + self.server.output_len() < WRITE_BYTES_MAX
+                && self.server.can_send(*link)
+                && let Some(deliver) = held.waiting.pop_front()
+            {
+                let id = self.server.send(*link, deliver.payload, deliver.is_settled);
+                held.sent += 1;
+                if let Some(id) = id.filter(|_| !deliver.is_settled) {
+                    held.places.insert(id, deliver.place);
+                }
+            }
+            if held.is_drained && held.waiting.is_empty() {
+                held.is_drained = false;
+                self.server.drained(*link);
+            }
+        }
+    }
+
+    fn queue_output(&mut self) {
+        let now = self.now();
+        let out = self.server.take_output(now);
+        if !out.is_empty() {
+            self.out.extend_from_slice(&out);
+        }
+    }
+
+    fn now(&self) -> MonotonicMs {
+        MonotonicMs(self.started.elapsed().as_millis() as u64)
+    }
+}
+
+impl Held {
+    fn tell(&self, word: ToLink) {
+        // The channel holds as much as credit and unsettled deliveries allow. A task that has ended says so itself.
+        if let Err(mpsc::error::TrySendError::Full(_)) = self.to.try_send(word) {
+            tracing::warn!(
+                "a link of an AMQP client had more deliveries than its bound: one outcome was dropped"
+            );
+        }
+    }
+}
+
+/// Writes and reads as far as the socket goes. Ready when something was read, or when everything is written.
+fn poll_both(
+    stream: &mut Stream,
+    out: &mut BytesMut,
+    server: &mut Server,
+    now: MonotonicMs,
+    context: &mut Context<'_>,
+) -> Poll<Result<(), Ended>> {
+    let had_output = !out.is_empty();
+    while !out.is_empty() {
+        match Pin::new(&mut *stream).poll_write(context, out) {
+            Poll::Ready(Ok(0)) => return Poll::Ready(Err(Ended::Io(ErrorKind::WriteZero.into()))),
+            Poll::Ready(Ok(count)) => out.advance(count),
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
+            Poll::Pending => break,
+        }
+    }
+    let flushed = Pin::new(&mut *stream).poll_flush(context);
+    if let Poll::Ready(Err(error)) = flushed {
+        return Poll::Ready(Err(error.into()));
+    }
+    if server.wants_input() {
+        // On the stack: an idle connection has no buffer.
+        let mut buffer = [0; 16 * 1024];
+        let mut into = ReadBuf::new(&mut buffer);
+        if let Poll::Ready(done) = Pin::new(stream).poll_read(context, &mut into) {
+            return Poll::Ready(match done {
+                Ok(()) if into.filled().is_empty() => Err(Ended::Cut),
+                Ok(()) => server.receive(into.filled(), now).map_err(Ended::Amqp),
+                Err(error) => Err(error.into()),
+            });
+        }
+    }
+    if had_output && out.is_empty() && flushed.is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }
+}

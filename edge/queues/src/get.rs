@@ -1,0 +1,218 @@
+//! A link that a peer receives on: a member of the queue's share group.
+//!
+//! As many records are acquired as the peer has credit for (KIP-1206), so that competing receivers share a queue
+//! evenly. What becomes of a delivery:
+//!
+//! | AMQP | Kafka |
+//! |---|---|
+//! | accepted | accept |
+//! | rejected | reject: the group gives it to no member again |
+//! | released, modified | release: the next member gets it, at most `share.delivery.count.limit` times |
+//! | the link ends without an outcome | release |
+//!
+//! A message whose time is over is not delivered and rejected at the group.
+
+use crate::address::Address;
+use crate::connection::{Deliver, Demand, Place, UNSETTLED_MAX};
+use crate::open::{FromLink, Opening, Served, ToLink};
+use crate::queue;
+use barnabas_amqp::{DeliveryKey, Outcome, encode_message};
+use barnabas_amqp_records::whole;
+use barnabas_client::{Acknowledge, ClientError, Cluster, ShareConfig, ShareConsumer, Shared};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::mpsc::error::TryRecvError;
+
+/// Records of one fetch.
+const RECORDS_MAX: usize = 500;
+const FETCH_BYTES_MAX: i32 = 1024 * 1024;
+/// What a batch of the topic may inflate to.
+const INFLATED_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// A fetch is not interrupted: outcomes wait so long for the group to hear of them, where deliveries have none.
+const WAIT_UNSETTLED: Duration = Duration::from_millis(100);
+const WAIT: Duration = Duration::from_millis(500);
+/// Between two heartbeats' checks, where nothing is fetched.
+const BEAT: Duration = Duration::from_secs(1);
+/// For the group's first assignment.
+const JOIN_WITHIN: Duration = Duration::from_secs(10);
+
+struct Get {
+    opening: Opening,
+    topic: String,
+    cluster: Cluster,
+    consumer: ShareConsumer,
+    /// Deliveries given to the connection.
+    given: u64,
+    /// Of them, those without an outcome, by their places.
+    unsettled: BTreeMap<Place, Shared>,
+    /// The drain that was answered.
+    drained: Option<Demand>,
+}
+
+/// Serves the link. `address` is told to the peer where its node was made for it.
+///
+/// # Errors
+/// What keeps the link from being, or ends it.
+pub async fn serve(opening: Opening, address: &Address, told: Option<String>) -> Served {
+    let mut cluster = Cluster::new(opening.kafka.clone());
+    let tries = cluster.tries(format!("finding topic {}", address.topic));
+    while let Err(error) = cluster.topic(&address.topic, true).await {
+        tries.after(error).await?;
+    }
+    queue::found(&mut cluster, &address.group).await?;
+    let config = ShareConfig {
+        bytes_max: FETCH_BYTES_MAX,
+        is_exact: true,
+        inflated_bytes_max: INFLATED_BYTES_MAX,
+        ..ShareConfig::new(&address.group)
+    };
+    let mut consumer = ShareConsumer::new(config, &address.topic)?;
+    consumer.join(&mut cluster, JOIN_WITHIN).await?;
+    let topic = address.topic.clone();
+    let is_there = opening.report(FromLink::Ready(opening.link, told)).await;
+    let mut get =
+        Get { opening, topic, cluster, consumer, given: 0, unsettled: BTreeMap::new(), drained: None };
+    let served = if is_there { get.run().await } else { Ok(()) };
+    let closed = get.consumer.close(&mut get.cluster).await;
+    served.and(closed)
+}
+
+impl Get {
+    async fn run(&mut self) -> Served {
+        while self.take_outcomes().await {
+            let demand = *self.opening.demanded.borrow_and_update();
+            let room = demand.limit.saturating_sub(self.given);
+            let room = (room as usize).min(UNSETTLED_MAX - self.unsettled.len().min(UNSETTLED_MAX));
+            if room == 0 || self.drained == Some(demand) {
+                self.consumer.stay(&mut self.cluster).await?;
+                if !self.wait().await {
+                    return Ok(());
+                }
+                continue;
+            }
+            let wait = match (demand.drain, self.unsettled.is_empty()) {
+                (true, _) => Duration::ZERO,
+                (false, false) => WAIT_UNSETTLED,
+                (false, true) => WAIT,
+            };
+            self.consumer.set_records_max(room.min(RECORDS_MAX) as i32);
+            let mut next = self.consumer.poll(&mut self.cluster, wait).await?;
+            if next.is_none() && demand.drain {
+                self.drained = Some(demand);
+                self.opening.report(FromLink::Drained(self.opening.link)).await;
+            }
+            while let Some(shared) = next {
+                self.deliver(shared).await?;
+                next = if self.consumer.is_drained() {
+                    None
+                } else {
+                    self.consumer.poll(&mut self.cluster, Duration::ZERO).await?
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// What the peer said since. `false`: the link is gone.
+    async fn take_outcomes(&mut self) -> bool {
+        loop {
+            match self.opening.from_peer.try_recv() {
+                Ok(word) => self.take(word).await,
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    /// Until the peer says something, or a heartbeat may be due. `false`: the link is gone.
+    async fn wait(&mut self) -> bool {
+        tokio::select! {
+            word = self.opening.from_peer.recv() => match word {
+                Some(word) => self.take(word).await,
+                None => return false,
+            },
+            changed = self.opening.demanded.changed() => return changed.is_ok(),
+            () = tokio::time::sleep(BEAT) => {}
+        }
+        true
+    }
+
+    async fn take(&mut self, word: ToLink) {
+        let ToLink::Outcome { id, place, outcome, is_settled } = word else { return };
+        let Some(shared) = self.unsettled.remove(&place) else { return };
+        self.consumer.acknowledge(&shared.record, acknowledgement(&outcome));
+        if !is_settled {
+            self.conclude(id, outcome).await;
+        }
+    }
+
+    /// The peer waits for this: the group hears of the outcome first.
+    async fn conclude(&mut self, id: DeliveryKey, outcome: Outcome) {
+        if let Err(error) = self.consumer.commit(&mut self.cluster).await {
+            tracing::debug!(%error, "an outcome of an AMQP client was not taken by the share group");
+        }
+        self.opening.report(FromLink::Concluded(id, outcome)).await;
+    }
+
+    async fn deliver(&mut self, shared: Shared) -> Result<(), ClientError> {
+        let record = &shared.record;
+        let made = whole::message(&self.topic, record, shared.delivery);
+        let message = made.map_err(ClientError::Invalid)?;
+        if whole::expires_at_ms(&message, record).is_some_and(|at| at <= now_ms()) {
+            self.consumer.acknowledge(record, Acknowledge::Reject);
+            return Ok(());
+        }
+        let payload = encode_message(&message);
+        let place = Place { partition: record.partition, offset: record.offset };
+        let Some(permit) = self.permit(payload.len()).await else { return Ok(()) };
+        let is_settled = self.opening.sends_settled;
+        if is_settled {
+            self.consumer.acknowledge(record, Acknowledge::Accept);
+        } else {
+            self.unsettled.insert(place, shared);
+        }
+        self.given += 1;
+        self.opening
+            .report(FromLink::Deliver(
+                self.opening.link,
+                Deliver { payload, place, is_settled, _permit: permit },
+            ))
+            .await;
+        Ok(())
+    }
+
+    /// Room for a payload on its way out. The group's heartbeats go on meanwhile. `None`: the link is gone.
+    async fn permit(&mut self, bytes: usize) -> Option<tokio::sync::OwnedSemaphorePermit> {
+        let wanted = bytes.clamp(1, crate::connection::OUTGOING_BYTES_MAX) as u32;
+        loop {
+            let acquire = self.opening.outgoing.clone().acquire_many_owned(wanted);
+            let begun = Instant::now();
+            match tokio::time::timeout(BEAT, acquire).await {
+                Ok(permit) => return permit.ok(),
+                Err(_) if self.opening.reports.is_closed() || self.opening.from_peer.is_closed() => {
+                    return None;
+                }
+                Err(_) => {
+                    let stayed = self.consumer.stay(&mut self.cluster).await;
+                    if let Err(error) = stayed {
+                        tracing::debug!(%error, waited = ?begun.elapsed(), "no heartbeat to a share group");
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn acknowledgement(outcome: &Outcome) -> Acknowledge {
+    match outcome {
+        Outcome::Accepted => Acknowledge::Accept,
+        Outcome::Rejected(_) => Acknowledge::Reject,
+        Outcome::Released | Outcome::Modified { .. } | Outcome::Received | Outcome::Other(_) => {
+            Acknowledge::Release
+        }
+    }
+}
+
+fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}

@@ -1,0 +1,51 @@
+//! The AMQP 1.0 listener: applications of message queues put to and get from topics. It reaches brokers through the Kafka
+//! protocol alone, each connection as its own caller, so authorizer and quotas decide as for any Kafka client.
+//!
+//! | module | answers |
+//! |---|---|
+//! | `listener` | which connections come in, and how many at a time |
+//! | `connection` | one peer: socket, core/amqp's machine, and the tasks of its links |
+//! | `login` | who is this peer, in Kafka's terms |
+//! | `address` | which topic and which share group is this address |
+//! | `open` | may this link be, and which task serves it |
+//! | `put` | a link that the peer sends on: a transfer is a record, and settled when Produce is answered |
+//! | `get` | a link that the peer receives on: a member of the queue's share group (KIP-932) |
+//! | `browse` | a link that looks at a queue (`distribution-mode` copy) |
+//! | `temporary` | topics of dynamic nodes: made for a link, gone with it |
+//! | `queue` | where the queue's share group begins |
+//! | `refusal` | which AMQP condition is this error of Kafka |
+//!
+//! Always true:
+//! 1. `accepted` is sent only after the record is acknowledged with acks=all
+//! 2. a message that its receiver did not settle when its link, session or connection ends goes back to the queue
+//! 3. everything is bounded: connections, sessions, links, credit, bytes that wait in either direction
+//! 4. it runs on a thread of its own, never on a worker
+//!
+//! Which message is which record: edge/amqp-records. The protocol: core/amqp/src/server.rs.
+
+mod address;
+mod browse;
+mod connection;
+mod get;
+mod listener;
+mod login;
+mod open;
+mod put;
+mod queue;
+mod refusal;
+mod temporary;
+#[cfg(test)]
+mod tests;
+
+pub use listener::{BindError, CONNECTIONS_MAX, Queues, Settings, bind, cluster, start};
+
+/// The keys of the node's settings.
+pub const KEY: &str = "amqp.listener";
+/// `PLAINTEXT` or `SSL`.
+pub const PROTOCOL: &str = "amqp.security.protocol";
+pub const EXAMPLE: &str = "amqp.listener=127.0.0.1:5672";
+
+/// The address that a value of [`KEY`] names; `None`: the node has no such listener.
+pub fn address(value: Option<&str>) -> Option<&str> {
+    value.filter(|address| !address.is_empty())
+}

@@ -1,0 +1,172 @@
+//! The listener: a thread with a runtime of its own and a bounded number of connections.
+//!
+//! | limit | value |
+//! |---|---|
+//! | connections | [`CONNECTIONS_MAX`]; others wait in the listener's backlog |
+//! | TLS handshake and login | [`LOGIN_WITHIN`] |
+//! | sessions, links, message size, bytes that wait | `connection.rs` |
+
+use crate::connection::Connection;
+use crate::login::Logins;
+use barnabas_client::{ClientError, ClusterConfig, Security};
+use barnabas_net::Stream;
+use barnabas_tls::ServerTls;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::timeout;
+
+/// Connections of clients at a time.
+pub const CONNECTIONS_MAX: usize = 10_000;
+pub(crate) const LOGIN_WITHIN: Duration = Duration::from_secs(10);
+/// For one request to a broker, and for what a link needs before it is there.
+const REQUEST_WITHIN: Duration = Duration::from_secs(10);
+const OPEN_WITHIN: Duration = Duration::from_secs(5);
+
+/// What the listener needs to know.
+#[derive(Debug)]
+pub struct Settings {
+    /// Without a login: each caller has its own.
+    pub cluster: ClusterConfig,
+    /// SASL mechanisms of the broker's listener, in the order in which they are tried.
+    pub mechanisms: Vec<String>,
+    /// The caller of [`start`] reloads its stores.
+    pub tls: Option<Arc<ServerTls>>,
+}
+
+/// Why there is no listener: for the operator, beside the key.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BindError(String);
+
+/// A listener that runs until this is dropped.
+#[derive(Debug)]
+pub struct Queues {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Queues {
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Queues {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            // The thread may have ended.
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been reported by its own thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// How the listener reaches its node: `protocol` is PLAINTEXT or SASL_PLAINTEXT.
+///
+/// # Errors
+/// Another protocol.
+pub fn cluster(bootstrap: &str, protocol: &str) -> Result<ClusterConfig, ClientError> {
+    Ok(ClusterConfig {
+        request_timeout: REQUEST_WITHIN,
+        deadline: OPEN_WITHIN,
+        security: Security::without_login([("security.protocol", protocol)])?,
+        ..ClusterConfig::new(bootstrap, "barnabas-amqp")
+    })
+}
+
+/// Listens on `address` (`host:port`).
+///
+/// # Errors
+/// It is no address, or cannot be listened on.
+pub fn bind(address: &str) -> Result<std::net::TcpListener, BindError> {
+    let resolved = address.to_socket_addrs().map_err(|error| BindError(format!("'{address}': {error}")))?;
+    let mut addresses: Vec<SocketAddr> = resolved.collect();
+    addresses.sort_by_key(SocketAddr::is_ipv6);
+    let Some(first) = addresses.first() else { return Err(BindError(format!("'{address}' has no address"))) };
+    std::net::TcpListener::bind(first)
+        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+        .map_err(|error| BindError(format!("cannot listen on {first}: {error}")))
+}
+
+/// Starts the listener's thread.
+///
+/// # Errors
+/// The system gives no thread, or no event queue.
+pub fn start(listener: std::net::TcpListener, settings: Settings) -> std::io::Result<Queues> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let listener = {
+        let _entered = runtime.enter();
+        TcpListener::from_std(listener)?
+    };
+    let address = listener.local_addr()?;
+    let logins = Logins::new(settings.cluster, settings.mechanisms);
+    if !address.ip().is_loopback() && settings.tls.is_none() && logins.needs_login() {
+        tracing::warn!(
+            "the AMQP listener is on {address} without TLS: passwords travel readable. \
+             Set amqp.security.protocol=SSL, or listen on 127.0.0.1"
+        );
+    }
+    tracing::info!("AMQP 1.0 on {address}");
+    let (stop, stopped) = oneshot::channel();
+    let tls = settings.tls;
+    let work = move || {
+        // A producer does not leave its thread.
+        let local = LocalSet::new();
+        local.block_on(&runtime, async {
+            tokio::select! {
+                () = serve(listener, logins, tls) => {}
+                _ = stopped => {}
+            }
+        });
+        drop(local);
+        runtime.shutdown_background();
+    };
+    let thread = std::thread::Builder::new().name("amqp".to_owned()).spawn(work)?;
+    Ok(Queues { address, stop: Some(stop), thread: Some(thread) })
+}
+
+async fn serve(listener: TcpListener, logins: Logins, tls: Option<Arc<ServerTls>>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let (logins, tls) = (logins.clone(), tls.clone());
+                spawn_local(async move {
+                    if let Some(stream) = greeted(stream, tls).await {
+                        Connection::new(stream, logins).run().await;
+                    }
+                    drop(place);
+                });
+            }
+            // Mostly a want of descriptors: trying at once would spin.
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+async fn greeted(stream: TcpStream, tls: Option<Arc<ServerTls>>) -> Option<Stream> {
+    // Without it answers are slower and right.
+    let _ = stream.set_nodelay(true);
+    let Some(tls) = tls else { return Some(Stream::plain(stream)) };
+    match timeout(LOGIN_WITHIN, Stream::welcome(stream, &tls)).await {
+        Ok(Ok(stream)) => Some(stream),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "no TLS with an AMQP client");
+            None
+        }
+        Err(_) => {
+            tracing::debug!("no TLS with an AMQP client: it did not shake hands in time");
+            None
+        }
+    }
+}

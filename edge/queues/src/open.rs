@@ -1,0 +1,196 @@
+//! A link that a peer attaches: what it asks for, and the task that serves it until it ends.
+//!
+//! Before: connection.rs. After: put.rs, get.rs, browse.rs, temporary.rs.
+
+use crate::address::Address;
+use crate::connection::{Deliver, Demand, Place};
+use crate::refusal::{INVALID, NOT_IMPLEMENTED, condition};
+use crate::{browse, get, put, temporary};
+use barnabas_amqp::{Arrived, Attach, Condition, DeliveryKey, Outcome, PeerLink, Terminus};
+use barnabas_client::{ClientError, ClusterConfig};
+use std::sync::Arc;
+use tokio::sync::{Semaphore, mpsc, watch};
+
+/// What a link's task learns.
+#[derive(Debug)]
+pub enum ToLink {
+    Arrived(Arrived),
+    Outcome { id: DeliveryKey, place: Place, outcome: Outcome, is_settled: bool },
+}
+
+/// What a connection learns of its tasks.
+#[derive(Debug)]
+pub enum FromLink {
+    Login(Result<Box<ClusterConfig>, u8>),
+    /// The link can be; with the address of the node that was made for it.
+    Ready(PeerLink, Option<String>),
+    /// It cannot, or not any more.
+    Ended(PeerLink, Condition),
+    /// A delivery that came is done with. Without an outcome its sender does not wait for one.
+    Settled {
+        link: PeerLink,
+        id: DeliveryKey,
+        outcome: Option<Outcome>,
+        bytes: usize,
+    },
+    Deliver(PeerLink, Deliver),
+    /// There is nothing more to deliver now.
+    Drained(PeerLink),
+    /// An outcome that the peer waits to see settled.
+    Concluded(DeliveryKey, Outcome),
+}
+
+/// What a peer asks for with a link.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Wanted {
+    Put(Address),
+    Get(Address),
+    Browse(Address),
+    PutTemporary,
+    GetTemporary,
+}
+
+/// What a link's task has.
+#[derive(Debug)]
+pub struct Opening {
+    pub link: PeerLink,
+    pub kafka: ClusterConfig,
+    pub reports: mpsc::Sender<FromLink>,
+    pub from_peer: mpsc::Receiver<ToLink>,
+    pub demanded: watch::Receiver<Demand>,
+    /// Bytes that may wait to be sent, of all links of the connection.
+    pub outgoing: Arc<Semaphore>,
+    pub sends_settled: bool,
+}
+
+/// Reads an attach.
+///
+/// # Errors
+/// Why there is no such link.
+pub fn judge(attach: &Attach) -> Result<Wanted, Condition> {
+    if attach.is_receiver {
+        judge_source(attach.source.as_ref())
+    } else {
+        judge_target(attach.target.as_ref())
+    }
+}
+
+fn judge_target(target: Option<&Terminus>) -> Result<Wanted, Condition> {
+    let target = target.ok_or_else(|| Condition::new(INVALID, "the link has no target"))?;
+    if target.is_coordinator {
+        return Err(missing("transactions of AMQP are not there"));
+    }
+    if target.is_dynamic {
+        return Ok(Wanted::PutTemporary);
+    }
+    let Some(address) = &target.address else {
+        return Err(missing("a link without a target address (ANONYMOUS-RELAY) is not there"));
+    };
+    named(address).map(Wanted::Put)
+}
+
+fn judge_source(source: Option<&Terminus>) -> Result<Wanted, Condition> {
+    let source = source.ok_or_else(|| Condition::new(INVALID, "the link has no source"))?;
+    if let Some((name, _)) = source.filter.first() {
+        return Err(missing(&format!(
+            "filters ({name}) are not there: a share group gives each record to any member"
+        )));
+    }
+    if source.capabilities.iter().any(|name| name == "topic") {
+        return Err(missing(
+            "subscriptions to topics (capability topic) are not there: receive from the queue",
+        ));
+    }
+    if source.is_dynamic {
+        return Ok(Wanted::GetTemporary);
+    }
+    let address =
+        source.address.as_ref().ok_or_else(|| Condition::new(INVALID, "the source has no address"))?;
+    let address = named(address)?;
+    Ok(match source.distribution_mode.as_deref() {
+        Some("copy") => Wanted::Browse(address),
+        _ => Wanted::Get(address),
+    })
+}
+
+fn named(text: &str) -> Result<Address, Condition> {
+    Address::parse(text).ok_or_else(|| {
+        Condition::new(
+            INVALID,
+            format!("the address '{text}' names no topic. Expected TOPIC or TOPIC::GROUP"),
+        )
+    })
+}
+
+fn missing(words: &str) -> Condition {
+    Condition::new(NOT_IMPLEMENTED, words)
+}
+
+impl Opening {
+    /// Until the link ends, from either side.
+    pub async fn serve(self, wanted: Wanted) {
+        let (link, reports) = (self.link, self.reports.clone());
+        let served = match wanted {
+            Wanted::Put(address) => put::serve(self, &address.topic, None).await,
+            Wanted::Get(address) => get::serve(self, &address, None).await,
+            Wanted::Browse(address) => browse::serve(self, &address).await,
+            Wanted::PutTemporary => temporary::serve(self, false).await,
+            Wanted::GetTemporary => temporary::serve(self, true).await,
+        };
+        if let Err(error) = served {
+            // The connection may be gone.
+            let _ = reports.send(FromLink::Ended(link, condition(&error))).await;
+        }
+    }
+
+    /// Tells the connection. `false`: it is gone.
+    pub async fn report(&self, report: FromLink) -> bool {
+        self.reports.send(report).await.is_ok()
+    }
+}
+
+/// How a link's task ends: `Ok` where the peer ended the link.
+pub type Served = Result<(), ClientError>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attach(is_receiver: bool, terminus: Terminus) -> Attach {
+        let (source, target) = if is_receiver { (Some(terminus), None) } else { (None, Some(terminus)) };
+        Attach { is_receiver, source, target, ..Attach::default() }
+    }
+
+    fn at(address: &str) -> Terminus {
+        Terminus { address: Some(address.to_owned()), ..Terminus::default() }
+    }
+
+    #[test]
+    fn link_is_what_its_terminus_says() {
+        let address = Address::parse("q").expect("whole");
+        assert_eq!(judge(&attach(false, at("q"))), Ok(Wanted::Put(address.clone())));
+        assert_eq!(judge(&attach(true, at("q"))), Ok(Wanted::Get(address.clone())));
+        let copy = Terminus { distribution_mode: Some("copy".to_owned()), ..at("q") };
+        assert_eq!(judge(&attach(true, copy)), Ok(Wanted::Browse(address)));
+        let dynamic = Terminus { is_dynamic: true, ..Terminus::default() };
+        assert_eq!(judge(&attach(true, dynamic.clone())), Ok(Wanted::GetTemporary));
+        assert_eq!(judge(&attach(false, dynamic)), Ok(Wanted::PutTemporary));
+    }
+
+    #[test]
+    fn what_is_missing_is_refused_by_its_condition() {
+        let coordinator = Terminus { is_coordinator: true, ..Terminus::default() };
+        let filter = vec![("jms-selector".to_owned(), barnabas_amqp::Value::Null)];
+        for (is_receiver, terminus) in [
+            (false, coordinator),
+            (false, Terminus::default()),
+            (true, Terminus { filter, ..at("q") }),
+            (true, Terminus { capabilities: vec!["topic".to_owned()], ..at("q") }),
+        ] {
+            let refused = judge(&attach(is_receiver, terminus.clone())).expect_err("refused");
+            assert_eq!(refused.condition, NOT_IMPLEMENTED, "{terminus:?}");
+        }
+        let nameless = judge(&attach(true, at("::"))).expect_err("refused");
+        assert_eq!(nameless.condition, INVALID);
+    }
+}

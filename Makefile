@@ -111,6 +111,10 @@ bridge-story: ## a queue of Apache Artemis, a topic, another queue, through 30 k
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bridge/run $(ARGS)
 
+compat-queues: ## Qpid Proton, rhea and Qpid JMS against the AMQP listener, and against Apache Artemis (5 minutes; ARGS="--clients proton --alone")
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/queues/run $(ARGS)
+
 chaos: ## three nodes in network namespaces, Java, librdkafka, franz-go, faults, histories judged (MINUTES=10; QUICK=1; PEER=kafka; SEED=n)
 	@$(CARGO) build --release --locked -p barnabas -p barnabas-history
 	@MINUTES=$(MINUTES) QUICK=$(QUICK) PEER=$(PEER) SEED=$(SEED) NODES=$(NODES) lab/compat/history/run $(ARGS)
@@ -205,4 +209,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster binary dist dist-test install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node bench-memory density
-.PHONY: profile telemetry dashboards attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster bench-tail sim-coverage http-test console-test doctor-test bridge-story security-story
+.PHONY: profile telemetry dashboards attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster bench-tail sim-coverage http-test console-test doctor-test bridge-story compat-queues security-story

@@ -12,7 +12,7 @@
 //! 3. deliveries of a link are reported in the order in which they came
 //! 4. payloads that are held here or by the caller are bounded in bytes (`client/window.rs`)
 //!
-//! Before and after: edge/bridge/src/session.rs drives it.
+//! Before and after: edge/bridge/src/session.rs drives it. Beside: server.rs, the other end.
 //!
 //! # Source
 //! AMQP 1.0 part 2, sections 2.2, 2.4 to 2.7; part 5, section 5.3.

@@ -26,18 +26,19 @@ mod incoming;
 mod links;
 mod outgoing;
 mod sessions;
+mod state;
 #[cfg(test)]
 mod tests;
 
 pub use incoming::Arrived;
-pub use links::{DeliveryKey, PeerLink};
+pub use state::{DeliveryKey, PeerLink};
 
 use crate::frame::{Frame, FrameDecoder, HEADER_AMQP, HEADER_SASL, encode_frame};
 use crate::performative::{Attach, Close, Open, Outcome, Performative, Sasl};
 use crate::{AmqpError, Condition, Value};
 use barnabas_base::MonotonicMs;
 use bytes::{Bytes, BytesMut};
-use sessions::Sessions;
+use state::Sessions;
 use std::collections::VecDeque;
 
 /// The largest frame of a login. The standard says 512; some peers send more.

@@ -4,6 +4,13 @@
 
 /// Before a topic's name: the share group of its queue.
 const GROUP_PREFIX: &str = "queue.";
+/// Before the names of topics that are made for one link.
+pub const TEMPORARY_PREFIX: &str = "amqp.temporary.";
+
+/// Whether a topic of this name is made by a link alone: a late reply does not make it again.
+pub fn is_temporary(topic: &str) -> bool {
+    topic.starts_with(TEMPORARY_PREFIX)
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {

@@ -4,20 +4,24 @@
 //! deliveries that came ([`CREDIT`] a link), deliveries that go out ([`OUTGOING_BYTES_MAX`] beside the socket's), tasks
 //! ([`LINKS_MAX`], those of links that are gone included).
 //!
-//! Before: listener.rs. After: open.rs, which chooses a link's task.
+//! Before: listener.rs. After: open.rs, which chooses a link's task. Between them: link.rs. The machine:
+//! core/amqp/src/server.rs.
 
-use crate::listener::LOGIN_WITHIN;
-use crate::login::{self, Logins};
-use crate::open::{self, FromLink, Opening, ToLink};
+use crate::link::{
+    CREDIT, Deliver, Demand, FromLink, MESSAGE_BYTES_MAX, OUTGOING_BYTES_MAX, Opening, Place, ToLink,
+    UNSETTLED_MAX,
+};
+use crate::login::{self, LOGIN_WITHIN, Logins};
+use crate::open;
 use crate::refusal;
 use barnabas_amqp::{
     AmqpError, Arrived, Attach, Condition, DeliveryKey, LoginStep, Outcome, PeerLink, Server, ServerConfig,
     ServerEvent,
 };
-use barnabas_base::{MonotonicMs, Offset, PartitionIndex};
+use barnabas_base::MonotonicMs;
 use barnabas_client::ClusterConfig;
 use barnabas_net::Stream;
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::io::ErrorKind;
@@ -26,51 +30,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
 const SESSIONS_MAX: u16 = 64;
 const LINKS_MAX: usize = 256;
-/// The largest message. A topic's `max.message.bytes` may be less: then the message is rejected.
-pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 const HELD_BYTES_MAX: usize = 2 * MESSAGE_BYTES_MAX;
-pub const OUTGOING_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// While so much waits to be written, no delivery is added.
 const WRITE_BYTES_MAX: usize = 256 * 1024;
 const IDLE_TIMEOUT_MS: u32 = 60_000;
-/// Deliveries that a peer may send ahead of their outcomes, on each link.
-pub const CREDIT: u32 = 256;
-/// Deliveries without an outcome, on each link that a peer receives on: as many as Kafka locks in a partition.
-pub const UNSETTLED_MAX: usize = 2000;
 const REPORTS_MAX: usize = 64;
 /// For what is left to be written when the connection has ended.
 const LAST_WORDS_WITHIN: Duration = Duration::from_millis(500);
-
-/// A record that was delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    pub partition: PartitionIndex,
-    pub offset: Offset,
-}
-
-/// How many deliveries a peer has asked for on a link since it began.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Demand {
-    pub limit: u64,
-    /// What cannot be delivered now is not wanted.
-    pub drain: bool,
-}
-
-/// A message on its way to the peer.
-#[derive(Debug)]
-pub struct Deliver {
-    pub payload: Bytes,
-    pub place: Place,
-    pub is_settled: bool,
-    /// Of the bytes that go out.
-    pub _permit: OwnedSemaphorePermit,
-}
 
 #[derive(Debug)]
 struct Held {
@@ -268,7 +240,7 @@ impl Connection {
             sends_settled: attach.snd_settle_mode == 1,
         };
         spawn_local(async move {
-            opening.serve(wanted).await;
+            open::serve(opening, wanted).await;
             drop(place);
         });
     }
@@ -288,7 +260,8 @@ impl Connection {
         let (credit, drain) = (self.server.credit(link), self.server.wants_drain(link));
         if let Some(held) = self.links.get_mut(&link) {
             held.is_drained = false;
-            held.demand.send_replace(Demand { limit: held.sent + u64::from(credit), drain });
+            let turn = held.demand.borrow().turn + 1;
+            held.demand.send_replace(Demand { limit: held.sent + u64::from(credit), drain, turn });
         }
     }
 

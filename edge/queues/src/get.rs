@@ -11,23 +11,25 @@
 //! | the link ends without an outcome | release |
 //!
 //! A message whose time is over is not delivered and rejected at the group.
+//!
+//! Before: open.rs.
 
-use crate::address::Address;
-use crate::connection::{Deliver, Demand, Place, UNSETTLED_MAX};
-use crate::open::{FromLink, Opening, Served, ToLink};
+use crate::address::{Address, is_temporary};
+use crate::link::{Deliver, Demand, FromLink, Opening, Place, Served, ToLink, UNSETTLED_MAX};
 use crate::queue;
 use barnabas_amqp::{DeliveryKey, Outcome, encode_message};
 use barnabas_amqp_records::whole;
 use barnabas_client::{Acknowledge, ClientError, Cluster, ShareConfig, ShareConsumer, Shared};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::error::TryRecvError;
 
 /// Records of one fetch.
 const RECORDS_MAX: usize = 500;
 const FETCH_BYTES_MAX: i32 = 1024 * 1024;
 /// What a batch of the topic may inflate to.
-const INFLATED_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const INFLATED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// A fetch is not interrupted: outcomes wait so long for the group to hear of them, where deliveries have none.
 const WAIT_UNSETTLED: Duration = Duration::from_millis(100);
 const WAIT: Duration = Duration::from_millis(500);
@@ -49,14 +51,15 @@ struct Get {
     drained: Option<Demand>,
 }
 
-/// Serves the link. `address` is told to the peer where its node was made for it.
+/// Serves the link. The peer learns the address where its node was made for it.
 ///
 /// # Errors
 /// What keeps the link from being, or ends it.
 pub async fn serve(opening: Opening, address: &Address, told: Option<String>) -> Served {
     let mut cluster = Cluster::new(opening.kafka.clone());
     let tries = cluster.tries(format!("finding topic {}", address.topic));
-    while let Err(error) = cluster.topic(&address.topic, true).await {
+    let creates = !is_temporary(&address.topic);
+    while let Err(error) = cluster.topic(&address.topic, creates).await {
         tries.after(error).await?;
     }
     queue::found(&mut cluster, &address.group).await?;
@@ -131,7 +134,8 @@ impl Get {
                 Some(word) => self.take(word).await,
                 None => return false,
             },
-            changed = self.opening.demanded.changed() => return changed.is_ok(),
+            // Where the connection is gone, what it said before still waits.
+            _ = self.opening.demanded.changed() => {}
             () = tokio::time::sleep(BEAT) => {}
         }
         true
@@ -164,7 +168,7 @@ impl Get {
         }
         let payload = encode_message(&message);
         let place = Place { partition: record.partition, offset: record.offset };
-        let Some(permit) = self.permit(payload.len()).await else { return Ok(()) };
+        let Some(permit) = self.permit(payload.len()).await? else { return Ok(()) };
         let is_settled = self.opening.sends_settled;
         if is_settled {
             self.consumer.acknowledge(record, Acknowledge::Accept);
@@ -182,22 +186,11 @@ impl Get {
     }
 
     /// Room for a payload on its way out. The group's heartbeats go on meanwhile. `None`: the link is gone.
-    async fn permit(&mut self, bytes: usize) -> Option<tokio::sync::OwnedSemaphorePermit> {
-        let wanted = bytes.clamp(1, crate::connection::OUTGOING_BYTES_MAX) as u32;
+    async fn permit(&mut self, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, ClientError> {
         loop {
-            let acquire = self.opening.outgoing.clone().acquire_many_owned(wanted);
-            let begun = Instant::now();
-            match tokio::time::timeout(BEAT, acquire).await {
-                Ok(permit) => return permit.ok(),
-                Err(_) if self.opening.reports.is_closed() || self.opening.from_peer.is_closed() => {
-                    return None;
-                }
-                Err(_) => {
-                    let stayed = self.consumer.stay(&mut self.cluster).await;
-                    if let Err(error) = stayed {
-                        tracing::debug!(%error, waited = ?begun.elapsed(), "no heartbeat to a share group");
-                    }
-                }
+            match tokio::time::timeout(BEAT, self.opening.room(bytes)).await {
+                Ok(permit) => return Ok(permit),
+                Err(_) => self.consumer.stay(&mut self.cluster).await?,
             }
         }
     }
@@ -213,6 +206,6 @@ fn acknowledgement(outcome: &Outcome) -> Acknowledge {
     }
 }
 
-fn now_ms() -> i64 {
+pub fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }

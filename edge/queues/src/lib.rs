@@ -1,9 +1,10 @@
-//! The AMQP 1.0 listener: applications of message queues put to and get from topics. It reaches brokers through the Kafka
+//! The AMQP 1.0 listener: applications of message queues put to and get from topics. It reaches brokers through Kafka's
 //! protocol alone, each connection as its own caller, so authorizer and quotas decide as for any Kafka client.
 //!
 //! | module | answers |
 //! |---|---|
 //! | `listener` | which connections come in, and how many at a time |
+//! | `link` | what goes between a connection and the tasks of its links |
 //! | `connection` | one peer: socket, core/amqp's machine, and the tasks of its links |
 //! | `login` | who is this peer, in Kafka's terms |
 //! | `address` | which topic and which share group is this address |
@@ -27,6 +28,7 @@ mod address;
 mod browse;
 mod connection;
 mod get;
+mod link;
 mod listener;
 mod login;
 mod open;
@@ -34,8 +36,6 @@ mod put;
 mod queue;
 mod refusal;
 mod temporary;
-#[cfg(test)]
-mod tests;
 
 pub use listener::{BindError, CONNECTIONS_MAX, Queues, Settings, bind, cluster, start};
 

@@ -7,7 +7,7 @@
 //! | sessions, links, message size, bytes that wait | `connection.rs` |
 
 use crate::connection::Connection;
-use crate::login::Logins;
+use crate::login::{LOGIN_WITHIN, Logins};
 use barnabas_client::{ClientError, ClusterConfig, Security};
 use barnabas_net::Stream;
 use barnabas_tls::ServerTls;
@@ -22,7 +22,6 @@ use tokio::time::timeout;
 
 /// Connections of clients at a time.
 pub const CONNECTIONS_MAX: usize = 10_000;
-pub(crate) const LOGIN_WITHIN: Duration = Duration::from_secs(10);
 /// For one request to a broker, and for what a link needs before it is there.
 const REQUEST_WITHIN: Duration = Duration::from_secs(10);
 const OPEN_WITHIN: Duration = Duration::from_secs(5);

@@ -1,5 +1,8 @@
 //! A peer's login: SASL PLAIN and ANONYMOUS in AMQP's frames become the login of its connections to the broker.
 //!
+//! Where the broker's listener has no logins, every peer is anonymous, one with a password too: some clients that
+//! have a password know no other way in than PLAIN. Such a password is not looked at.
+//!
 //! The broker judges: a user and password are right if it lets a connection in. The listener keeps the password for as
 //! long as the connection lasts, since each link has connections of its own. SCRAM gives a listener no password, and
 //! one connection at most, so it is not offered to peers; the broker's users may be of SCRAM all the same.
@@ -7,7 +10,10 @@
 use barnabas_client::{ClientError, Cluster, ClusterConfig};
 use barnabas_sasl::Secret;
 use bytes::Bytes;
+use std::time::Duration;
 
+/// For the TLS handshake, and for the login with its connection's opening.
+pub const LOGIN_WITHIN: Duration = Duration::from_secs(10);
 /// SASL outcomes that end a login without success: the user or password is wrong; try again later.
 pub const WRONG: u8 = 1;
 pub const LATER: u8 = 4;
@@ -39,7 +45,8 @@ impl Logins {
 
     /// The SASL mechanisms that peers are offered.
     pub fn offered(&self) -> Vec<String> {
-        vec![if self.needs_login() { "PLAIN" } else { "ANONYMOUS" }.to_owned()]
+        let offered: &[&str] = if self.needs_login() { &["PLAIN"] } else { &["ANONYMOUS", "PLAIN"] };
+        offered.iter().map(|name| (*name).to_owned()).collect()
     }
 
     /// Of a peer that begins without SASL.
@@ -50,7 +57,7 @@ impl Logins {
     /// What the first frame of a login says. `None`: nothing that is taken here.
     pub fn claim(&self, mechanism: &str, response: Option<&Bytes>) -> Option<Claim> {
         match (mechanism, self.needs_login()) {
-            ("ANONYMOUS", false) => Some(Claim::Anonymous),
+            ("ANONYMOUS" | "PLAIN", false) => Some(Claim::Anonymous),
             ("PLAIN", true) => plain(response?),
             _ => None,
         }
@@ -123,7 +130,9 @@ mod tests {
 
     #[test]
     fn anonymous_enters_only_where_the_broker_has_no_logins() {
-        assert!(matches!(logins("PLAINTEXT").claim("ANONYMOUS", None), Some(Claim::Anonymous)));
+        for mechanism in ["ANONYMOUS", "PLAIN"] {
+            assert!(matches!(logins("PLAINTEXT").claim(mechanism, None), Some(Claim::Anonymous)));
+        }
         assert!(logins("SASL_PLAINTEXT").claim("ANONYMOUS", None).is_none());
         assert_eq!(logins("SASL_PLAINTEXT").offered(), ["PLAIN"]);
     }

@@ -1,44 +1,12 @@
 //! A link that a peer attaches: what it asks for, and the task that serves it until it ends.
 //!
-//! Before: connection.rs. After: put.rs, get.rs, browse.rs, temporary.rs.
+//! Before: connection.rs. After: put.rs, get.rs, browse.rs, temporary.rs. Between them: link.rs.
 
 use crate::address::Address;
-use crate::connection::{Deliver, Demand, Place};
+use crate::link::{FromLink, Opening};
 use crate::refusal::{INVALID, NOT_IMPLEMENTED, condition};
 use crate::{browse, get, put, temporary};
-use barnabas_amqp::{Arrived, Attach, Condition, DeliveryKey, Outcome, PeerLink, Terminus};
-use barnabas_client::{ClientError, ClusterConfig};
-use std::sync::Arc;
-use tokio::sync::{Semaphore, mpsc, watch};
-
-/// What a link's task learns.
-#[derive(Debug)]
-pub enum ToLink {
-    Arrived(Arrived),
-    Outcome { id: DeliveryKey, place: Place, outcome: Outcome, is_settled: bool },
-}
-
-/// What a connection learns of its tasks.
-#[derive(Debug)]
-pub enum FromLink {
-    Login(Result<Box<ClusterConfig>, u8>),
-    /// The link can be; with the address of the node that was made for it.
-    Ready(PeerLink, Option<String>),
-    /// It cannot, or not any more.
-    Ended(PeerLink, Condition),
-    /// A delivery that came is done with. Without an outcome its sender does not wait for one.
-    Settled {
-        link: PeerLink,
-        id: DeliveryKey,
-        outcome: Option<Outcome>,
-        bytes: usize,
-    },
-    Deliver(PeerLink, Deliver),
-    /// There is nothing more to deliver now.
-    Drained(PeerLink),
-    /// An outcome that the peer waits to see settled.
-    Concluded(DeliveryKey, Outcome),
-}
+use barnabas_amqp::{Attach, Condition, Terminus};
 
 /// What a peer asks for with a link.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,19 +16,6 @@ pub enum Wanted {
     Browse(Address),
     PutTemporary,
     GetTemporary,
-}
-
-/// What a link's task has.
-#[derive(Debug)]
-pub struct Opening {
-    pub link: PeerLink,
-    pub kafka: ClusterConfig,
-    pub reports: mpsc::Sender<FromLink>,
-    pub from_peer: mpsc::Receiver<ToLink>,
-    pub demanded: watch::Receiver<Demand>,
-    /// Bytes that may wait to be sent, of all links of the connection.
-    pub outgoing: Arc<Semaphore>,
-    pub sends_settled: bool,
 }
 
 /// Reads an attach.
@@ -126,31 +81,21 @@ fn missing(words: &str) -> Condition {
     Condition::new(NOT_IMPLEMENTED, words)
 }
 
-impl Opening {
-    /// Until the link ends, from either side.
-    pub async fn serve(self, wanted: Wanted) {
-        let (link, reports) = (self.link, self.reports.clone());
-        let served = match wanted {
-            Wanted::Put(address) => put::serve(self, &address.topic, None).await,
-            Wanted::Get(address) => get::serve(self, &address, None).await,
-            Wanted::Browse(address) => browse::serve(self, &address).await,
-            Wanted::PutTemporary => temporary::serve(self, false).await,
-            Wanted::GetTemporary => temporary::serve(self, true).await,
-        };
-        if let Err(error) = served {
-            // The connection may be gone.
-            let _ = reports.send(FromLink::Ended(link, condition(&error))).await;
-        }
-    }
-
-    /// Tells the connection. `false`: it is gone.
-    pub async fn report(&self, report: FromLink) -> bool {
-        self.reports.send(report).await.is_ok()
+/// Serves a link until it ends, from either side.
+pub async fn serve(opening: Opening, wanted: Wanted) {
+    let (link, reports) = (opening.link, opening.reports.clone());
+    let served = match wanted {
+        Wanted::Put(address) => put::serve(opening, &address.topic, None).await,
+        Wanted::Get(address) => get::serve(opening, &address, None).await,
+        Wanted::Browse(address) => browse::serve(opening, &address).await,
+        Wanted::PutTemporary => temporary::serve(opening, false).await,
+        Wanted::GetTemporary => temporary::serve(opening, true).await,
+    };
+    if let Err(error) = served {
+        // The connection may be gone.
+        let _ = reports.send(FromLink::Ended(link, condition(&error))).await;
     }
 }
-
-/// How a link's task ends: `Ok` where the peer ended the link.
-pub type Served = Result<(), ClientError>;
 
 #[cfg(test)]
 mod tests {

@@ -4,14 +4,16 @@
 //! `rejected` with Kafka's error. A peer that sent it settled learns nothing of an error; the log does.
 //!
 //! Always true: a delivery is settled once, and only after Produce has been answered for its record.
+//!
+//! Before: open.rs.
 
-use crate::connection::MESSAGE_BYTES_MAX;
-use crate::open::{FromLink, Opening, Served, ToLink};
+use crate::address::is_temporary;
+use crate::link::{FromLink, MESSAGE_BYTES_MAX, Opening, Served, ToLink};
 use crate::refusal::condition;
 use barnabas_amqp::{Arrived, Condition, DeliveryKey, Outcome, decode_message};
 use barnabas_amqp_records::whole;
 use barnabas_client::{
-    ClientError, Delivery, Outgoing, PipelineConfig, PipelinedProducer, Record, Spread, Taken,
+    ClientError, Cluster, Delivery, Outgoing, PipelineConfig, PipelinedProducer, Record, Spread, Taken,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,12 +39,15 @@ struct Put {
     next_mark: u64,
 }
 
-/// Serves the link. `address` is told to the peer where its node was made for it.
+/// Serves the link. The peer learns the address where its node was made for it.
 ///
 /// # Errors
 /// What keeps the link from being.
-pub async fn serve(opening: Opening, topic: &str, address: Option<String>) -> Served {
+pub async fn serve(opening: Opening, topic: &str, told: Option<String>) -> Served {
     let kafka = &opening.kafka;
+    if told.is_none() && is_temporary(topic) {
+        Cluster::new(kafka.clone()).topic(topic, false).await?;
+    }
     let config = PipelineConfig {
         bootstrap: kafka.bootstrap.clone(),
         client_id: kafka.client_id.clone(),
@@ -55,7 +60,7 @@ pub async fn serve(opening: Opening, topic: &str, address: Option<String>) -> Se
         ..PipelineConfig::default()
     };
     let producer = PipelinedProducer::new(topic, config, Spread::Sticky).await?;
-    if !opening.report(FromLink::Ready(opening.link, address)).await {
+    if !opening.report(FromLink::Ready(opening.link, told)).await {
         return Ok(());
     }
     Put { opening, producer, waiting: BTreeMap::new(), next_mark: 0 }.run().await

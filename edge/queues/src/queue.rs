@@ -1,17 +1,28 @@
-//! A queue's share group, before its first member: it begins at the oldest record.
+//! A queue's share group: that it begins at the oldest record, where it stands, and its end with a temporary queue.
 //!
 //! Kafka's share groups begin at the newest one (`share.auto.offset.reset=latest`); a queue gives out what was put
 //! before its first receiver came. Where an operator has set the group's key, it is left as it is.
 
-use barnabas_base::ErrorCode;
+use crate::address::Address;
+use barnabas_base::{ErrorCode, Map, Offset, PartitionIndex};
 use barnabas_client::{ClientError, Cluster, check};
 use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;
+use barnabas_wire::messages::describe_share_group_offsets_request::{
+    DescribeShareGroupOffsetsRequestGroup, DescribeShareGroupOffsetsRequestTopic,
+};
 use barnabas_wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
-use barnabas_wire::messages::{DescribeConfigsRequest, IncrementalAlterConfigsRequest};
+use barnabas_wire::messages::{
+    DeleteGroupsRequest, DescribeConfigsRequest, DescribeShareGroupOffsetsRequest,
+    IncrementalAlterConfigsRequest,
+};
 
 const GROUP: i8 = 32;
 /// Where a group's value comes from: the group itself.
 const OWN: i8 = 8;
+/// IncrementalAlterConfigs' operations.
+const SET: i8 = 0;
+const DELETE: i8 = 1;
+const EARLIEST: i64 = -2;
 const RESET: &str = "share.auto.offset.reset";
 
 /// Makes the group begin at the oldest record, unless it is set otherwise.
@@ -46,18 +57,85 @@ async fn is_set(cluster: &mut Cluster, group: &str) -> Result<bool, ClientError>
 }
 
 async fn set(cluster: &mut Cluster, group: &str) -> Result<(), ClientError> {
-    let earliest =
-        AlterableConfig { name: RESET.into(), value: Some("earliest".into()), ..Default::default() };
+    alter(cluster, group, SET, Some("earliest")).await
+}
+
+async fn alter(
+    cluster: &mut Cluster,
+    group: &str,
+    config_operation: i8,
+    value: Option<&str>,
+) -> Result<(), ClientError> {
+    let value = value.map(Into::into);
+    let config = AlterableConfig { name: RESET.into(), config_operation, value, ..Default::default() };
     let resource = AlterConfigsResource {
         resource_type: GROUP,
         resource_name: group.into(),
-        configs: vec![earliest],
+        configs: vec![config],
         ..Default::default()
     };
     let request = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
     let answer = cluster.ask_any(&request).await?;
     let told = answer.responses.first().ok_or_else(|| empty(group))?;
     check(what(group), told.error_code, told.error_message.as_deref())
+}
+
+/// Where the queue begins, in each partition: behind what its receivers are done with.
+///
+/// # Errors
+/// The caller may not see the group or the topic, or the cluster does not answer.
+pub async fn starts(
+    cluster: &mut Cluster,
+    address: &Address,
+) -> Result<Map<PartitionIndex, Offset>, ClientError> {
+    let topic = cluster.topic(&address.topic, false).await?;
+    let partitions: Vec<i32> = topic.partitions.iter().map(|partition| partition.partition_index).collect();
+    let wanted = DescribeShareGroupOffsetsRequestTopic {
+        topic_name: address.topic.as_str().into(),
+        partitions: partitions.clone(),
+        ..Default::default()
+    };
+    let group = DescribeShareGroupOffsetsRequestGroup {
+        group_id: address.group.as_str().into(),
+        topics: Some(vec![wanted]),
+        ..Default::default()
+    };
+    let request = DescribeShareGroupOffsetsRequest { groups: vec![group], ..Default::default() };
+    let coordinator = cluster.group_coordinator(&address.group).await?;
+    let answer = cluster.ask(coordinator, &request).await?;
+    let told = answer.groups.first().ok_or_else(|| empty(&address.group))?;
+    // A queue that was never received from has no group.
+    if told.error_code != ErrorCode::GroupIdNotFound.code() {
+        let what = format!("the place of group {}", address.group);
+        check(what, told.error_code, told.error_message.as_deref())?;
+    }
+    let known = told.topics.iter().flat_map(|topic| &topic.partitions);
+    let known: Map<i32, i64> = known.map(|one| (one.partition_index, one.start_offset)).collect();
+    let mut starts = Map::default();
+    for index in partitions {
+        let start = match known.get(&index).filter(|start| **start >= 0) {
+            Some(start) => Offset(*start),
+            None => cluster.list_offset(&address.topic, PartitionIndex(index), EARLIEST).await?,
+        };
+        starts.insert(PartitionIndex(index), start);
+    }
+    Ok(starts)
+}
+
+/// Removes a group that has no members, and its configuration.
+///
+/// # Errors
+/// The caller may not, or the group has members.
+pub async fn remove(cluster: &mut Cluster, group: &str) -> Result<(), ClientError> {
+    alter(cluster, group, DELETE, None).await?;
+    let request = DeleteGroupsRequest { groups_names: vec![group.into()], ..Default::default() };
+    let coordinator = cluster.group_coordinator(group).await?;
+    let answer = cluster.ask(coordinator, &request).await?;
+    let told = answer.results.first().ok_or_else(|| empty(group))?;
+    if told.error_code == ErrorCode::GroupIdNotFound.code() {
+        return Ok(());
+    }
+    check(format!("deleting group {group}"), told.error_code, told.error_message.as_deref())
 }
 
 fn what(group: &str) -> String {

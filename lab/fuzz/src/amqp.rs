@@ -1,8 +1,9 @@
-//! What an AMQP peer sends: frames, messages, and whole conversations with the client.
+//! What an AMQP peer sends: frames, messages, and whole conversations with the client and with the server.
 
 use barnabas_amqp::{
-    Client, ClientConfig, Event, FrameDecoder, Login, NotSent, Outcome, Reader, ReceiverConfig, SenderConfig,
-    decode_message, encode_frame, encode_message, write_value,
+    Client, ClientConfig, Condition, Event, FrameDecoder, Login, LoginStep, NotSent, Outcome, PeerLink,
+    Reader, ReceiverConfig, SenderConfig, Server, ServerConfig, ServerEvent, decode_message, encode_frame,
+    encode_message, write_value,
 };
 use barnabas_base::MonotonicMs;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -95,4 +96,84 @@ fn answer(
         Event::Message(delivery) => client.settle(delivery.id, delivery.id, Outcome::Accepted),
         _ => {}
     }
+}
+
+/// Everything that a peer says from its first byte on. The server lets it in, accepts what is not refused by address,
+/// grants, settles, sends and drains. It never holds more than its bound and what one read brings.
+pub fn amqp_server(data: &[u8]) {
+    const HELD_MAX: usize = 8192;
+    const READ: usize = 512;
+    let Some((first, said)) = data.split_first() else { return };
+    let config = ServerConfig {
+        mechanisms: vec!["PLAIN".to_owned()],
+        needs_login: first & 1 == 1,
+        frame_bytes_max: 4096,
+        message_bytes_max: HELD_MAX / 2,
+        held_bytes_max: HELD_MAX,
+        sessions_max: 4,
+        links_max: 8,
+        ..ServerConfig::default()
+    };
+    let mut server = Server::new(config, MonotonicMs(0));
+    let mut held = 0;
+    for (turn, piece) in said.chunks(READ).enumerate() {
+        let now = MonotonicMs(turn as u64);
+        if !server.wants_input() {
+            server.release(std::mem::take(&mut held));
+        }
+        if !server.wants_input() || server.receive(piece, now).is_err() {
+            return;
+        }
+        while let Some(event) = server.next_event() {
+            if serve(&mut server, event, &mut held, now).is_none() {
+                return;
+            }
+        }
+        assert!(held < HELD_MAX + READ + 4096, "{held} bytes are held");
+        server.take_output(now);
+        if server.tick(now).is_err() {
+            return;
+        }
+    }
+}
+
+fn serve(server: &mut Server, event: ServerEvent, held: &mut usize, now: MonotonicMs) -> Option<()> {
+    match event {
+        ServerEvent::Login(LoginStep::Init { mechanism, .. }) if mechanism == "SCRAM" => {
+            server.challenge(Bytes::from_static(b"c"));
+        }
+        ServerEvent::Login(_) => server.end_login(0, now).ok()?,
+        ServerEvent::Attach(link, attach) if attach.name.len() % 4 == 3 => {
+            server.refuse(link, Condition::new("amqp:not-found", attach.name));
+        }
+        ServerEvent::Attach(link, _) => {
+            server.accept(link, None);
+            server.grant(link, 4);
+            send(server, link);
+        }
+        ServerEvent::Message(arrived) => {
+            *held += arrived.payload.len();
+            server.settle(arrived.id, Outcome::Accepted);
+            server.grant(arrived.link, 4);
+        }
+        ServerEvent::Credit(link) => send(server, link),
+        ServerEvent::Outcome { id, outcome, is_settled, .. } => {
+            if !is_settled {
+                server.conclude(id, outcome);
+            }
+        }
+        ServerEvent::Detached(link) => assert!(!server.can_send(link), "the link is gone"),
+        ServerEvent::Opened { .. } => {}
+        ServerEvent::Closed => return None,
+    }
+    Some(())
+}
+
+fn send(server: &mut Server, link: PeerLink) {
+    for _ in 0..3 {
+        let could = server.can_send(link);
+        let sent = server.send(link, Bytes::from_static(&[0; 900]), false);
+        assert_eq!(sent.is_some(), could);
+    }
+    server.drained(link);
 }

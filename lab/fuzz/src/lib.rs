@@ -87,6 +87,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("amqp_frame", amqp::amqp_frame, VALUE),
     Target::new("amqp_message", amqp::amqp_message, VALUE),
     Target::new("amqp_client", amqp::amqp_client, CONVERSATION),
+    Target::new("amqp_server", amqp::amqp_server, CONVERSATION),
     Target::new("log_file", files::log_file, LOG),
     Target::new("directory_file", files::directory_file, LOG),
 ];

@@ -3,7 +3,7 @@
 //! # Source
 //! AMQP 1.0 part 2, sections 2.6.7, 2.6.12, 2.6.14.
 
-use super::links::{DeliveryKey, Link, PeerLink, State};
+use super::state::{DeliveryKey, Link, Partial, PeerLink, State};
 use super::{Server, ServerEvent};
 use crate::performative::{Disposition, Flow, Outcome, Performative, Transfer};
 use crate::{AmqpError, Condition};
@@ -17,14 +17,6 @@ pub struct Arrived {
     /// Its sender does not wait for an outcome.
     pub is_settled: bool,
     pub payload: Bytes,
-}
-
-/// A delivery whose last frame has not come.
-#[derive(Debug)]
-pub(super) struct Partial {
-    id: u32,
-    is_settled: bool,
-    pub payload: BytesMut,
 }
 
 impl Server {

@@ -3,58 +3,10 @@
 //! # Source
 //! AMQP 1.0 part 2, sections 2.6.3 to 2.6.7.
 
-use super::incoming::Partial;
-use super::sessions::HANDLE_MAX;
+use super::state::{HANDLE_MAX, Link, PeerLink, State};
 use super::{Server, ServerEvent};
 use crate::performative::{Attach, Detach, Flow, Performative, Terminus};
 use crate::{AmqpError, Condition};
-
-/// A link of the connection. One that is attached later never equals it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PeerLink {
-    pub(super) channel: u16,
-    pub(super) handle: u32,
-    serial: u64,
-}
-
-/// A delivery, in one direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DeliveryKey {
-    pub(super) channel: u16,
-    pub(super) id: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
-    /// The caller has the peer's attach.
-    Deciding,
-    Attached,
-    /// A detach of ours is not answered.
-    Detaching,
-}
-
-#[derive(Debug)]
-pub(super) struct Link {
-    pub id: PeerLink,
-    pub attach: Box<Attach>,
-    pub state: State,
-    /// Deliveries that may still be sent, by the peer or here.
-    pub credit: u32,
-    pub delivery_count: u32,
-    pub wants_drain: bool,
-    pub partial: Option<Partial>,
-}
-
-impl Link {
-    /// Whether the peer sends on it.
-    pub fn receives(&self) -> bool {
-        !self.attach.is_receiver
-    }
-
-    pub fn partial_bytes(&self) -> usize {
-        self.partial.as_ref().map_or(0, |partial| partial.payload.len())
-    }
-}
 
 impl Server {
     pub(super) fn take_attach(&mut self, channel: u16, attach: Box<Attach>) -> Result<(), AmqpError> {

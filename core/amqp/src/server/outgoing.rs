@@ -5,7 +5,7 @@
 //! # Source
 //! AMQP 1.0 part 2, sections 2.6.7, 2.6.12, 2.6.14.
 
-use super::links::{DeliveryKey, PeerLink, State};
+use super::state::{DeliveryKey, PeerLink, State};
 use super::{Phase, Server, ServerEvent};
 use crate::performative::{Disposition, Outcome, Performative, Transfer};
 use bytes::Bytes;

@@ -150,7 +150,8 @@ impl PipelinedProducer {
             if let Some((id, records)) = lane.take(self.identity) {
                 outbound.push(partition, id, records);
             }
-            if lane.has_waiting() {
+            // Without a linger nothing else would come back to an open batch behind those that were closed.
+            if self.lanes[partition].has_waiting() || self.is_open_due(partition, now) {
                 again.push(partition);
             }
         }

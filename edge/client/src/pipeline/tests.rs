@@ -1,4 +1,4 @@
-//! With one unwritable partition: the error that is reported, and that the others continue.
+//! What is sent and when, and with one unwritable partition: the error that is reported, and that the others continue.
 
 use super::{Delivery, PipelineConfig, PipelinedProducer, Record, Spread, Taken};
 use crate::fake_broker::{fake_broker, nodes};
@@ -102,4 +102,18 @@ async fn partition_that_fails_is_reported_and_others_go_on() {
     let delivered = delivery(&mut producer).await;
     assert_eq!((delivered.partition, delivered.error.is_none()), (1, true), "{delivered:?}");
     assert_eq!(report(&mut producer).await, "t-1 can be written again");
+}
+
+/// Three records of 6,000 bytes are a full batch and an open one behind it.
+#[tokio::test]
+async fn open_batch_behind_a_full_one_is_sent_without_a_linger() {
+    let mut producer = producer(Codes::default()).await;
+    let value = [b'v'; 6000];
+    for mark in 0..3 {
+        let record = Record { partition: Some(0), value: Some(&value), ..Record::default() };
+        assert_eq!(producer.send(&record, mark).expect("it fits"), Taken::Yes);
+    }
+    assert_eq!(delivery(&mut producer).await.records, 2);
+    let second = tokio::time::timeout(Duration::from_secs(20), delivery(&mut producer)).await;
+    assert_eq!(second.expect("it is sent").records, 1);
 }

@@ -1,5 +1,5 @@
 //! The AMQP 1.0 listener inside a node (`amqp.listener`): edge/queues on a thread of its own, which reaches this node
-//! through one of its own Kafka listeners, as any client does.
+//! through one of its own Kafka listeners, as any client does. Beside: console.rs.
 //!
 //! It starts when clients are let in.
 
@@ -33,7 +33,7 @@ impl OwnQueues {
     ) -> Result<Option<Self>, Failure> {
         let Some(address) = barnabas_queues::address(config.value(KEY)) else { return Ok(None) };
         let refused = |problem: String| ConfigError::value(KEY, problem, EXAMPLE);
-        let (place, protocol) = target(listeners).ok_or_else(|| {
+        let (place, protocol) = behind(listeners).ok_or_else(|| {
             refused(
                 "it needs a broker, with a listener without TLS, on loopback for instance: AMQP clients \
                  reach the node through it"
@@ -59,4 +59,16 @@ impl OwnQueues {
     pub fn start(self) -> std::io::Result<Queues> {
         barnabas_queues::start(self.socket, self.settings)
     }
+}
+
+/// The listener that AMQP clients act through: with logins where the node has one with them, since a listener without
+/// them may be meant for this machine alone.
+fn behind(listeners: &[(Listener, SocketAddr)]) -> Option<(usize, &'static str)> {
+    let has_logins = |(listener, _): &(Listener, SocketAddr)| {
+        !listener.is_controller
+            && !listener.is_reserved
+            && listener.protocol == SecurityProtocol::SaslPlaintext
+    };
+    let with_logins = listeners.iter().position(has_logins).map(|place| (place, "SASL_PLAINTEXT"));
+    with_logins.or_else(|| target(listeners))
 }

@@ -1,0 +1,114 @@
+//! What goes between a connection and the tasks of its links, and how much of it at most.
+//!
+//! Before and after: connection.rs, open.rs.
+
+use barnabas_amqp::{Arrived, Condition, DeliveryKey, Outcome, PeerLink};
+use barnabas_base::{Offset, PartitionIndex};
+use barnabas_client::{ClientError, ClusterConfig};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+
+/// The largest message. A topic's `max.message.bytes` may be less: then the message is rejected.
+pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Payloads of a connection that wait to be sent.
+pub const OUTGOING_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Deliveries that a peer may send ahead of their outcomes, on each link.
+pub const CREDIT: u32 = 256;
+/// Deliveries without an outcome, on each link that a peer receives on: as many as Kafka locks in a partition.
+pub const UNSETTLED_MAX: usize = 2000;
+/// Whether a link that waits for room is still there.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// A record that was delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub partition: PartitionIndex,
+    pub offset: Offset,
+}
+
+/// How many deliveries a peer has asked for on a link since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Demand {
+    pub limit: u64,
+    /// What cannot be delivered now is not wanted.
+    pub drain: bool,
+    /// The peer may ask for the same again.
+    pub turn: u64,
+}
+
+/// A message on its way to the peer.
+#[derive(Debug)]
+pub struct Deliver {
+    pub payload: Bytes,
+    pub place: Place,
+    pub is_settled: bool,
+    /// Of the bytes that go out.
+    pub _permit: OwnedSemaphorePermit,
+}
+
+/// What a link's task learns.
+#[derive(Debug)]
+pub enum ToLink {
+    Arrived(Arrived),
+    Outcome { id: DeliveryKey, place: Place, outcome: Outcome, is_settled: bool },
+}
+
+/// What a connection learns of its tasks.
+#[derive(Debug)]
+pub enum FromLink {
+    Login(Result<Box<ClusterConfig>, u8>),
+    /// The link can be; with the address of the node that was made for it.
+    Ready(PeerLink, Option<String>),
+    /// It cannot, or not any more.
+    Ended(PeerLink, Condition),
+    /// A delivery that came is done with. Without an outcome its sender does not wait for one.
+    Settled {
+        link: PeerLink,
+        id: DeliveryKey,
+        outcome: Option<Outcome>,
+        bytes: usize,
+    },
+    Deliver(PeerLink, Deliver),
+    /// There is nothing more to deliver now.
+    Drained(PeerLink),
+    /// An outcome that the peer waits to see settled.
+    Concluded(DeliveryKey, Outcome),
+}
+
+/// What a link's task has.
+#[derive(Debug)]
+pub struct Opening {
+    pub link: PeerLink,
+    pub kafka: ClusterConfig,
+    pub reports: mpsc::Sender<FromLink>,
+    pub from_peer: mpsc::Receiver<ToLink>,
+    pub demanded: watch::Receiver<Demand>,
+    /// Bytes that may wait to be sent, of all links of the connection.
+    pub outgoing: Arc<Semaphore>,
+    pub sends_settled: bool,
+}
+
+/// How a link's task ends: `Ok` where the peer ended the link.
+pub type Served = Result<(), ClientError>;
+
+impl Opening {
+    /// Room for a payload on its way out. `None`: the link is gone.
+    pub async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let wanted = bytes.clamp(1, OUTGOING_BYTES_MAX) as u32;
+        loop {
+            let acquire = self.outgoing.clone().acquire_many_owned(wanted);
+            match tokio::time::timeout(LOOK_EVERY, acquire).await {
+                Ok(permit) => return permit.ok(),
+                Err(_) if self.from_peer.is_closed() => return None,
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Tells the connection. `false`: it is gone.
+    pub async fn report(&self, report: FromLink) -> bool {
+        self.reports.send(report).await.is_ok()
+    }
+}

@@ -1,0 +1,27 @@
+"""The commands of docs/QUEUES.md that concern the listener, run as they stand but for addresses and logins."""
+
+import re
+import shlex
+from pathlib import Path
+
+from compat import fetch
+
+PAGE = fetch.REPOSITORY / "docs" / "QUEUES.md"
+
+
+def commands():
+    """Lines of the page that begin with `barnabas` and go to a running node, under the heading of the listener."""
+    text = PAGE.read_text()
+    listener = text[text.index("## Applications talk AMQP"):]
+    listener = listener[: listener.find("\n## ", 5)]
+    blocks = re.findall(r"```sh\n(.*?)```", listener, re.DOTALL)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines() if "--bootstrap-server" in line]
+    return [shlex.split(line) for line in lines]
+
+
+def play(node):
+    for words in commands():
+        at = words.index("--bootstrap-server")
+        name, rest = words[1], [word for number, word in enumerate(words) if number > 1 and number not in (at, at + 1)]
+        node.tool(name, *rest)
+        print(f"docs/QUEUES.md: barnabas {name} {' '.join(rest)}", flush=True)

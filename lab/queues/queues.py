@@ -41,7 +41,7 @@ def play(scenario, client, server, number):
         return scenario(stage)
     except Skipped:
         return None
-    except (subprocess.TimeoutExpired, Failure, ValueError) as error:
+    except (subprocess.TimeoutExpired, Failure, ValueError, LookupError, OSError) as error:
         return f"failed: {str(error)[-200:]}"
     finally:
         stage.end()
@@ -86,7 +86,7 @@ def table(options, scratch):
         list(lanes.map(lane, players))
     counted = Counter(verdict for row in rows.values() for verdict in row.values())
     if not options.scenarios:
-        documents.play(node)
+        counted["differs"] += documents.play(node)
     print(f"\n{'':22} " + " ".join(f"{client.short:10}" for client in players))
     for name in names:
         print(f"{name:22} " + " ".join(f"{rows[name].get(client.short, '–'):10}" for client in players))

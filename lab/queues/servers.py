@@ -55,7 +55,7 @@ class QueueNode(Barnabas):
 
     def tool(self, name, *words, given=None):
         ran = subprocess.run([self.binary, name, "--bootstrap-server", f"{HOST}:{self.port}", "--command-config", self.client_config, *words],
-                             input=given, capture_output=True, text=True, timeout=60)
+                             input=given, capture_output=True, text=True, errors="replace", timeout=60)
         if ran.returncode != 0:
             raise ValueError(f"{name} {words}: {ran.stdout}{ran.stderr}")
         return ran.stdout

@@ -108,10 +108,11 @@ class Client(MessagingHandler):
         if self.verb == "get" and event.receiver and self.receiver.remote_source.address:
             self.grant(min(self.options.get("credit", self.number), self.number))
             self.watch()
-        if self.verb == "request" and event.receiver:
+        if self.verb == "request" and event.receiver == self.served:
+            self.served.flow(1)
+        if self.verb == "request" and event.receiver == self.replies:
             self.reply_to = event.receiver.remote_source.address
             self.replies.flow(1)
-            self.served.flow(1) if self.served.remote_source.address else None
             self.sender = self.container.create_sender(self.connection, self.queue, options=[Queue()])
 
     def grant(self, credit):
@@ -153,7 +154,8 @@ class Client(MessagingHandler):
         elif self.outcome == "release":
             self.release(event.delivery, delivered=False)
         elif self.outcome == "modify":
-            self.release(event.delivery, delivered=True)
+            event.delivery.local.failed = True
+            self.settle(event.delivery, Delivery.MODIFIED)
         elif self.outcome == "reject":
             self.reject(event.delivery)
         if len(self.answer["got"]) == self.number:

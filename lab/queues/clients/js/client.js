@@ -15,8 +15,8 @@ function end(more) {
 }
 
 function say() {
-  console.log(JSON.stringify(answer));
-  process.exit(0);
+  // A pipe takes a long line in pieces.
+  process.stdout.write(`${JSON.stringify(answer)}\n`, () => process.exit(0));
 }
 
 container.on("connection_close", say);

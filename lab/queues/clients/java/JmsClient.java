@@ -47,7 +47,8 @@ public final class JmsClient {
             default -> transact(connection, words[5]);
           };
     } catch (JMSSecurityException error) {
-      answer = "{\"connected\": false}";
+      // A link that needs a right throws the same as a wrong password.
+      answer = verb.equals("connect") ? "{\"connected\": false}" : "{\"refused\": [" + quoted(condition(error)) + "]}";
     } catch (JMSException error) {
       answer = "{\"refused\": [" + quoted(condition(error)) + "]}";
     }

@@ -150,11 +150,16 @@ impl Get {
         }
     }
 
-    /// The peer waits for this: the group hears of the outcome first.
+    /// The peer waits for this: the group hears of the outcome first. An outcome that the group does not take is
+    /// answered with `released`, since the message is delivered once more.
     async fn conclude(&mut self, id: DeliveryKey, outcome: Outcome) {
-        if let Err(error) = self.consumer.commit(&mut self.cluster).await {
-            tracing::debug!(%error, "an outcome of an AMQP client was not taken by the share group");
-        }
+        let outcome = match self.consumer.commit(&mut self.cluster).await {
+            Ok(()) => outcome,
+            Err(error) => {
+                tracing::debug!(%error, "an outcome of an AMQP client was not taken by the share group");
+                Outcome::Released
+            }
+        };
         self.opening.report(FromLink::Concluded(id, outcome)).await;
     }
 

@@ -10,6 +10,7 @@ mod access_records;
 mod acl_cluster;
 mod all_killed;
 mod all_restarted;
+mod amqp;
 mod any_node;
 mod any_replica;
 mod audit_log;

@@ -67,7 +67,7 @@ impl Talk {
             "leader" | "follower" | "broker" | "min" => self.metadata(&said),
             "append" | "durable" | "fetches" | "wait" | "delete" | "waits-for?" => self.lead(&said),
             "answers" => self.answered(&said),
-            "sent" | "marks" | "diverging" | "ends" | "open" | "damaged" | "needed" | "seen" | "heal" => {
+            "sent" | "marks" | "diverging" | "ends" | "answered" | "open" | "damaged" | "needed" | "seen" | "heal" => {
                 self.follow(&said)
             }
             _ => self.ask(&said),
@@ -261,6 +261,10 @@ impl Talk {
             }
             "ends" => {
                 let cut = self.partition.out_of_range(said.offset("start"), said.offset("end"));
+                self.cut(cut);
+            }
+            "answered" => {
+                let cut = self.partition.uncompared(said.offset("start"));
                 self.cut(cut);
             }
             _ => unreachable!(),

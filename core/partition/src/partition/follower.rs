@@ -228,6 +228,22 @@ impl Partition {
         }
     }
 
+    /// The leader's log starts at `leaders_start`: what must go before its answer is taken.
+    ///
+    /// Where the leader has deleted all that this log has, it could not compare what is not known to be committed
+    /// here. Such records may be of an older epoch than those that the leader had. To raise the start is not
+    /// enough: after a crash before that is on disk they would be served, should this replica be elected.
+    ///
+    /// Kafka raises the start alone. Found by lab/sim, seed 21012.
+    pub fn uncompared(&self, leaders_start: Offset) -> Cut {
+        let is_deleted = leaders_start == self.log_end && self.log_start < self.log_end;
+        if is_deleted && self.high_watermark < self.log_end && self.asks_again_from().is_none() {
+            Cut::StartAt(leaders_start)
+        } else {
+            Cut::Nothing
+        }
+    }
+
     fn cut_to(&self, end: Offset) -> Cut {
         if end >= self.log_end {
             Cut::Nothing

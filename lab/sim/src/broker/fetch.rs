@@ -127,7 +127,10 @@ impl Process {
             Todo::Append if replica.partition.asks_again_from().is_some() => {
                 self.take_again(key, asked, answer, around);
             }
-            Todo::Append | Todo::Marks => self.take_answer(key, answer, around),
+            Todo::Append | Todo::Marks => match replica.partition.uncompared(answer.log_start) {
+                Cut::Nothing => self.take_answer(key, answer, around),
+                cut => self.host.truncate(key, cut, &around.time()),
+            },
             Todo::Cut { epoch, end } => {
                 let cut = replica.partition.diverged(epoch, end, replica.log.epochs());
                 let cut = match around.mistake {

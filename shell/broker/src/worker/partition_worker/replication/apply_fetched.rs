@@ -16,7 +16,7 @@ use crate::worker::replica::Hosted;
 use barnabas_api::replication::fetch;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
 use barnabas_net::links::LinkError;
-use barnabas_partition::{FetchPosition, FetcherId, PartitionAnswer, Todo};
+use barnabas_partition::{Cut, FetchPosition, FetcherId, PartitionAnswer, Todo};
 use barnabas_replica::{Misfit, NotApplied};
 use barnabas_storage::Writer;
 use barnabas_wire::messages::FetchResponse;
@@ -78,7 +78,10 @@ impl PartitionWorker {
             Todo::Append if replica.partition.asks_again_from().is_some() => {
                 self.take_again(key, asked, answer, now);
             }
-            Todo::Append | Todo::Marks => self.take_answer(key, answer, now),
+            Todo::Append | Todo::Marks => match replica.partition.uncompared(answer.log_start) {
+                Cut::Nothing => self.take_answer(key, answer, now),
+                cut => self.truncate(key, cut),
+            },
             Todo::Cut { epoch, end } => {
                 let cut = replica.partition.diverged(epoch, end, replica.log.epochs());
                 self.truncate(key, cut);

@@ -161,13 +161,17 @@ impl Log {
     ) -> Result<Option<TimedBatch>, StorageError> {
         let mut best: Option<(usize, LargestTimestamp)> = None;
         for at in 0..self.segments.len() {
-            let largest = self.largest_timestamp(files, at)?;
+            let mut largest = self.largest_timestamp(files, at)?;
             self.segments[at].largest = Some(largest);
+            if largest.offset < self.start {
+                largest = self.largest_from_start(files, at)?;
+            }
             if largest.timestamp.0 >= 0 && best.is_none_or(|(_, known)| largest.timestamp > known.timestamp) {
                 best = Some((at, largest));
             }
         }
-        let times = self.staged().flat_map(Tail::staged_batches).map(|(header, _)| header.max_timestamp);
+        let staged = self.staged().flat_map(Tail::staged_batches).map(|(header, _)| header);
+        let times = staged.filter(|header| header.last_offset >= self.start).map(|header| header.max_timestamp);
         let newest = times.max().unwrap_or(TimestampMs::NONE);
         if newest.0 >= 0 && best.is_none_or(|(_, known)| newest > known.timestamp) {
             return Ok(self.search_staged(newest, self.start));
@@ -175,6 +179,25 @@ impl Log {
         let Some((at, largest)) = best else { return Ok(None) };
         // Looked for from the front of the log's visible part, as records below the start may hold the timestamp.
         self.search_segment(files, at, largest.timestamp, self.start)
+    }
+
+    /// The largest timestamp of the segment's batches that the log's start has left: it was raised past the batch that
+    /// holds the segment's own.
+    fn largest_from_start(
+        &mut self,
+        files: &mut FilePool,
+        at: usize,
+    ) -> Result<LargestTimestamp, StorageError> {
+        let base = self.segments[at].base;
+        let mut largest = LargestTimestamp { timestamp: TimestampMs::NONE, offset: base };
+        let position = self.begin_looking(files, at, self.start.max(base))?;
+        let mut walker = self.walker(files, at, position, false)?;
+        while let Some((_, header, _)) = self.next_batch(&mut walker, at)? {
+            if header.last_offset >= self.start && header.max_timestamp > largest.timestamp {
+                largest = LargestTimestamp { timestamp: header.max_timestamp, offset: header.last_offset };
+            }
+        }
+        Ok(largest)
     }
 
     fn search_segment(

@@ -50,3 +50,24 @@ fn an_empty_log_has_no_times() {
         bench.log.truncate_to(&mut bench.files, Offset(0), NOW).unwrap();
     }
 }
+
+/// The start may leave the batch behind that holds its segment's largest time (lab/sim, seed 428).
+#[test]
+fn largest_time_is_that_of_a_record_that_is_left() {
+    let mut bench = Bench::new(small_segments());
+    for (base, time) in [(0, 5000), (3, 4000), (6, 4500)] {
+        bench.append(batch(base, 3, 20, time, 4)).unwrap();
+    }
+    let check = |bench: &mut Bench, start: i64, expected: Option<(i64, i64)>| {
+        bench.log.advance_start(Offset(start));
+        let found = bench.log.offset_of_max_timestamp(&mut bench.files).unwrap();
+        assert_eq!(found.map(|found| (found.offset.get(), found.timestamp.0)), expected, "from {start}");
+    };
+    check(&mut bench, 0, Some((2, 5002)));
+    check(&mut bench, 1, Some((2, 5002)));
+    check(&mut bench, 3, Some((8, 4502)));
+    bench.stop().unwrap();
+    bench.reopen().unwrap();
+    check(&mut bench, 4, Some((8, 4502)));
+    check(&mut bench, 9, None);
+}

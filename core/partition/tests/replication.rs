@@ -67,9 +67,8 @@ impl Talk {
             "leader" | "follower" | "broker" | "min" => self.metadata(&said),
             "append" | "durable" | "fetches" | "wait" | "delete" | "waits-for?" => self.lead(&said),
             "answers" => self.answered(&said),
-            "sent" | "marks" | "diverging" | "ends" | "answered" | "open" | "damaged" | "needed" | "seen" | "heal" => {
-                self.follow(&said)
-            }
+            "sent" | "marks" | "diverging" | "ends" | "answered" | "open" | "damaged" | "needed" | "seen"
+            | "heal" => self.follow(&said),
             _ => self.ask(&said),
         }
         self.tell_effects();

@@ -171,7 +171,8 @@ impl Log {
             }
         }
         let staged = self.staged().flat_map(Tail::staged_batches).map(|(header, _)| header);
-        let times = staged.filter(|header| header.last_offset >= self.start).map(|header| header.max_timestamp);
+        let times =
+            staged.filter(|header| header.last_offset >= self.start).map(|header| header.max_timestamp);
         let newest = times.max().unwrap_or(TimestampMs::NONE);
         if newest.0 >= 0 && best.is_none_or(|(_, known)| newest > known.timestamp) {
             return Ok(self.search_staged(newest, self.start));

@@ -124,6 +124,7 @@ impl Log {
         let file = self.file(files, place.segment, FileKind::Log)?;
         let there = file.read_bytes(place.position, fit.bytes.len())?;
         if there[..] == *fit.bytes {
+            self.forget_largest_timestamp(files, at);
             return Ok(Mend::Sound);
         }
         if self.is_sound(files, at, place.position, fit.bytes)? {
@@ -144,7 +145,18 @@ impl Log {
         })?;
         // A sync that failed is final, whatever it failed with.
         self.change(|_| Ok(file.sync()?))?;
+        self.forget_largest_timestamp(files, at);
         Ok(Mend::Done { end: fit.end })
+    }
+
+    /// The segment's largest timestamp may have been read from a header that was damaged then. Retention and searches
+    /// by time go by it. The newest segment's is read now, as appends go on from it; if
+    /// that fails, it stays.
+    fn forget_largest_timestamp(&mut self, files: &mut FilePool, at: usize) {
+        let known = self.segments[at].largest.take();
+        if at + 1 == self.segments.len() {
+            self.segments[at].largest = self.largest_timestamp(files, at).ok().or(known);
+        }
     }
 
     /// The leader's batches that go to `place`.

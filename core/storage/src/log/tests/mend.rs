@@ -84,6 +84,23 @@ fn batches_appended_after_a_mend_are_whole() {
     }
 }
 
+/// Retention and searches by time would go by it until the next start (lab/sim, seed 925).
+#[test]
+fn largest_time_of_a_damaged_header_is_forgotten_once_it_is_mended() {
+    const MAX_TIMESTAMP: usize = 36;
+    let mut named = 0;
+    for which in ALL {
+        let (mut bench, place, batches, _) = damaged(which, MAX_TIMESTAMP, 0x41);
+        // The time index spares some from being read.
+        named += usize::from(bench.log.offset_of_max_timestamp(&mut bench.files).is_err());
+        mend_all(&mut bench, &batches, place.base, "once");
+        let found = bench.log.offset_of_max_timestamp(&mut bench.files).unwrap().unwrap();
+        let newest = END.plus(-1);
+        assert_eq!((found.offset, found.timestamp.0), (newest, 1000 + newest.get()), "{which:?}");
+    }
+    assert!(named > 0, "no damaged time was read");
+}
+
 #[test]
 fn several_batches_under_one_hole_are_mended_together() {
     for to_end in [false, true] {

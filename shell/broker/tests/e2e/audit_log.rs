@@ -117,7 +117,7 @@ fn forwarded_change_names_the_client_and_the_broker() {
     let path = dir.path().join("audit.log");
     let file = format!("audit.log.file={}", path.display());
     let mut node = TestNode::start_with(&[OPEN[0], OPEN[1], &file]);
-    let mut controller = Client::try_connect(node.controller_port).expect("connects");
+    let mut controller = node.controller();
     assert_eq!(forwarded(&mut controller, "alice", "t"), (0, Some(0)));
     let change = find(&path, &[("event", "change"), ("resource", "t")]);
     assert_eq!(

@@ -178,7 +178,7 @@ fn metrics(client: &mut Client) -> (i16, usize) {
 fn metrics_in_band_need_describe_configs_on_the_cluster() {
     const DESCRIBE_CONFIGS: i8 = 10;
     let mut node = TestNode::start_with(&[AUTHORIZER, "super.users=User:admin"]);
-    let mut controller = Client::try_connect(node.controller_port).expect("connects");
+    let mut controller = node.controller();
     for client in [&mut node.client(), &mut controller] {
         assert_eq!(metrics(client), (31, 0));
     }
@@ -231,7 +231,7 @@ pub fn forwarded(client: &mut Client, principal: &str, topic: &str) -> (i16, Opt
 fn forwarded_request_is_authorized_in_the_name_of_its_client() {
     let mut node = TestNode::start_with(&OPEN);
     let mut client = node.client();
-    let mut controller = Client::try_connect(node.controller_port).expect("connects");
+    let mut controller = node.controller();
     allow(
         &mut client,
         &[(4, "kafka-cluster", 3, "User:ANONYMOUS", ALL), (2, "private-", 4, "User:alice", CREATE)],
@@ -246,7 +246,7 @@ fn forwarded_request_is_authorized_in_the_name_of_its_client() {
 #[test]
 fn client_without_cluster_action_speaks_for_no_other() {
     let mut node = TestNode::start_with(&[AUTHORIZER, "super.users=User:admin"]);
-    let mut controller = Client::try_connect(node.controller_port).expect("connects");
+    let mut controller = node.controller();
     assert_eq!(forwarded(&mut controller, "admin", "t"), (31, None));
     assert!(node.stop().success());
 }

@@ -209,6 +209,11 @@ impl TestNode {
         Client::try_connect(self.port).expect("connects")
     }
 
+    /// A client of the controller's listener, which may come shortly after the broker's.
+    pub fn controller(&self) -> Client {
+        patience::until("the controller listens", || Client::try_connect(self.controller_port).ok())
+    }
+
     pub fn pid(&self) -> u32 {
         self.process.pid().expect("running")
     }

@@ -27,6 +27,7 @@ pub use links::{Delivery, DeliveryId, Filter, LinkId, NotSent, ReceiverConfig, S
 pub use login::Login;
 
 use crate::frame::{Frame, FrameDecoder, HEADER_AMQP, HEADER_SASL, encode_frame};
+use crate::liveness::Liveness;
 use crate::performative::{Begin, Close, End, Flow, Open, Outcome, Performative, Sasl};
 use crate::{AmqpError, Condition, Value};
 use barnabas_base::MonotonicMs;
@@ -131,9 +132,7 @@ pub struct Client {
     peer_frame_max: usize,
     session: Session,
     links: Links,
-    last_in: MonotonicMs,
-    last_out: MonotonicMs,
-    peer_idle_ms: u64,
+    liveness: Liveness,
     written: u64,
 }
 
@@ -154,9 +153,7 @@ impl Client {
             peer_frame_max: FRAME_BYTES_MIN as usize,
             session: Session { incoming, next_outgoing_id: 0, remote_window: 0 },
             links: Links::default(),
-            last_in: now,
-            last_out: now,
-            peer_idle_ms: 0,
+            liveness: Liveness::new(config.idle_timeout_ms, now),
             written: 0,
             config,
         }
@@ -167,7 +164,7 @@ impl Client {
     /// # Errors
     /// The connection is over: [`AmqpError`] says why.
     pub fn receive(&mut self, bytes: &[u8], now: MonotonicMs) -> Result<(), AmqpError> {
-        self.last_in = now;
+        self.liveness.heard(now);
         self.decoder.push(bytes);
         let taken = self.take_frames();
         if let Err(error) = &taken {
@@ -286,7 +283,7 @@ impl Client {
         }
         // Larger frames than ours would only make buffers larger.
         self.peer_frame_max = max.min(self.config.frame_bytes_max).max(FRAME_BYTES_MIN) as usize;
-        self.peer_idle_ms = open.idle_time_out_ms.unwrap_or(0).into();
+        self.liveness.peer_idle_ms = open.idle_time_out_ms.unwrap_or(0).into();
         let told = |name: &str| {
             let found = open.properties.iter().find(|pair| pair.0.text() == Some(name));
             found.and_then(|pair| pair.1.text()).unwrap_or_default().to_owned()
@@ -346,21 +343,7 @@ impl Client {
 
     /// When [`Self::tick`] has something to do, if nothing comes before.
     pub fn deadline(&self) -> MonotonicMs {
-        let silent = self.last_in.0 + self.silence_ms();
-        if self.peer_idle_ms == 0 {
-            MonotonicMs(silent)
-        } else {
-            MonotonicMs(silent.min(self.keep_alive_at()))
-        }
-    }
-
-    fn silence_ms(&self) -> u64 {
-        2 * u64::from(self.config.idle_timeout_ms.max(1))
-    }
-
-    /// Half of the peer's time, so that a frame that is late still comes in time.
-    fn keep_alive_at(&self) -> u64 {
-        self.last_out.0 + (self.peer_idle_ms / 2).max(1)
+        self.liveness.deadline()
     }
 
     /// Keeps the connection alive, or finds that the peer is dead.
@@ -368,13 +351,12 @@ impl Client {
     /// # Errors
     /// [`AmqpError::Silent`].
     pub fn tick(&mut self, now: MonotonicMs) -> Result<(), AmqpError> {
-        let quiet = now.0.saturating_sub(self.last_in.0);
-        if quiet >= self.silence_ms() {
+        if let Err(silent) = self.liveness.check(now) {
             self.phase = Phase::Ended;
-            return Err(AmqpError::Silent(quiet));
+            return Err(silent);
         }
         let is_open = matches!(self.phase, Phase::Beginning | Phase::Ready | Phase::Closing);
-        if is_open && self.peer_idle_ms > 0 && now.0 >= self.keep_alive_at() {
+        if is_open && self.liveness.must_speak(now) {
             encode_frame(&mut self.out, 0, None, &[]);
         }
         Ok(())
@@ -383,7 +365,7 @@ impl Client {
     /// What is to be sent now. The caller sends it at `now`.
     pub fn take_output(&mut self, now: MonotonicMs) -> Bytes {
         if !self.out.is_empty() {
-            self.last_out = now;
+            self.liveness.sent(now);
         }
         self.out.split().freeze()
     }

@@ -24,6 +24,7 @@ mod client;
 mod condition;
 mod error;
 mod frame;
+mod liveness;
 mod message;
 mod performative;
 mod server;

@@ -34,6 +34,7 @@ pub use incoming::Arrived;
 pub use state::{DeliveryKey, PeerLink};
 
 use crate::frame::{Frame, FrameDecoder, HEADER_AMQP, HEADER_SASL, encode_frame};
+use crate::liveness::Liveness;
 use crate::performative::{Attach, Close, Open, Outcome, Performative, Sasl};
 use crate::{AmqpError, Condition, Value};
 use barnabas_base::MonotonicMs;
@@ -138,9 +139,7 @@ pub struct Server {
     peer_frame_max: usize,
     sessions: Sessions,
     held_bytes: usize,
-    last_in: MonotonicMs,
-    last_out: MonotonicMs,
-    peer_idle_ms: u64,
+    liveness: Liveness,
 }
 
 impl Server {
@@ -154,9 +153,7 @@ impl Server {
             peer_frame_max: FRAME_BYTES_MIN as usize,
             sessions: Sessions::default(),
             held_bytes: 0,
-            last_in: now,
-            last_out: now,
-            peer_idle_ms: 0,
+            liveness: Liveness::new(config.idle_timeout_ms, now),
             config,
         }
     }
@@ -180,7 +177,7 @@ impl Server {
     /// # Errors
     /// The connection is over: [`AmqpError`] says why.
     pub fn receive(&mut self, bytes: &[u8], now: MonotonicMs) -> Result<(), AmqpError> {
-        self.last_in = now;
+        self.liveness.heard(now);
         self.decoder.push(bytes);
         let taken = self.take_frames();
         if let Err(error) = &taken {
@@ -310,7 +307,7 @@ impl Server {
         }
         // Larger frames than ours would only make buffers larger.
         self.peer_frame_max = max.min(self.config.frame_bytes_max).max(FRAME_BYTES_MIN) as usize;
-        self.peer_idle_ms = open.idle_time_out_ms.unwrap_or(0).into();
+        self.liveness.peer_idle_ms = open.idle_time_out_ms.unwrap_or(0).into();
         self.phase = Phase::Ready;
         let ours = Open {
             container_id: self.config.container_id.clone(),
@@ -350,21 +347,7 @@ impl Server {
 
     /// When [`Self::tick`] has something to do, if nothing comes before.
     pub fn deadline(&self) -> MonotonicMs {
-        let silent = self.last_in.0 + self.silence_ms();
-        if self.peer_idle_ms == 0 {
-            MonotonicMs(silent)
-        } else {
-            MonotonicMs(silent.min(self.keep_alive_at()))
-        }
-    }
-
-    fn silence_ms(&self) -> u64 {
-        2 * u64::from(self.config.idle_timeout_ms.max(1))
-    }
-
-    /// Half of the peer's time, so that a frame that is late still comes in time.
-    fn keep_alive_at(&self) -> u64 {
-        self.last_out.0 + (self.peer_idle_ms / 2).max(1)
+        self.liveness.deadline()
     }
 
     /// Keeps the connection alive, or finds that the peer is dead. A peer that is not read is not taken for dead.
@@ -373,19 +356,17 @@ impl Server {
     /// [`AmqpError::Silent`].
     pub fn tick(&mut self, now: MonotonicMs) -> Result<(), AmqpError> {
         if !self.wants_input() {
-            self.last_in = now;
+            self.liveness.heard(now);
         }
-        let quiet = now.0.saturating_sub(self.last_in.0);
-        if quiet >= self.silence_ms() {
+        if let Err(silent) = self.liveness.check(now) {
             if self.phase == Phase::Ready {
-                let words = format!("nothing came for {quiet} ms");
-                self.write_close(Some(Condition::new("amqp:resource-limit-exceeded", words)));
+                self.write_close(Some(Condition::new("amqp:resource-limit-exceeded", silent.to_string())));
             }
             self.phase = Phase::Ended;
-            return Err(AmqpError::Silent(quiet));
+            return Err(silent);
         }
         let is_open = matches!(self.phase, Phase::Ready | Phase::Closing);
-        if is_open && self.peer_idle_ms > 0 && now.0 >= self.keep_alive_at() {
+        if is_open && self.liveness.must_speak(now) {
             encode_frame(&mut self.out, 0, None, &[]);
         }
         Ok(())
@@ -399,7 +380,7 @@ impl Server {
     /// What is to be sent now. The caller sends it at `now`.
     pub fn take_output(&mut self, now: MonotonicMs) -> Bytes {
         if !self.out.is_empty() {
-            self.last_out = now;
+            self.liveness.sent(now);
         }
         self.out.split().freeze()
     }

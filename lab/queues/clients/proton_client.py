@@ -10,7 +10,7 @@ from proton.reactor import ApplicationEvent, Container, Copy, DynamicNodePropert
 
 
 class Queue(LinkOption):
-    """Both brokers are told that the address is a queue's."""
+    """Tells both brokers that the address is a queue's."""
 
     def apply(self, link):
         end = link.target if link.is_sender else link.source

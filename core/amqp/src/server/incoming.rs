@@ -5,7 +5,7 @@
 
 use super::state::{DeliveryKey, Link, Partial, PeerLink, State};
 use super::{Server, ServerEvent};
-use crate::performative::{Disposition, Flow, Outcome, Performative, Transfer};
+use crate::performative::{Flow, Outcome, Performative, Transfer};
 use crate::{AmqpError, Condition};
 use bytes::{Bytes, BytesMut};
 
@@ -36,12 +36,7 @@ impl Server {
 
     /// Settles a delivery that came.
     pub fn settle(&mut self, id: DeliveryKey, outcome: Outcome) {
-        if self.sessions.by_channel.get(&id.channel).is_none_or(|session| session.is_ending) {
-            return;
-        }
-        let told =
-            Disposition { is_receiver: true, first: id.id, last: None, settled: true, state: Some(outcome) };
-        self.write(id.channel, &Performative::Disposition(told), &[]);
+        self.dispose(true, id, outcome);
     }
 
     /// The caller has dropped payloads of so many bytes.

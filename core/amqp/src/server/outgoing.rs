@@ -109,11 +109,15 @@ impl Server {
 
     /// Settles a delivery whose outcome the peer has said without settling it.
     pub fn conclude(&mut self, id: DeliveryKey, outcome: Outcome) {
+        self.dispose(false, id, outcome);
+    }
+
+    /// Settles a delivery, as its receiver or as its sender, while its session lasts.
+    pub(super) fn dispose(&mut self, is_receiver: bool, id: DeliveryKey, outcome: Outcome) {
         if self.sessions.by_channel.get(&id.channel).is_none_or(|session| session.is_ending) {
             return;
         }
-        let told =
-            Disposition { is_receiver: false, first: id.id, last: None, settled: true, state: Some(outcome) };
+        let told = Disposition { is_receiver, first: id.id, last: None, settled: true, state: Some(outcome) };
         self.write(id.channel, &Performative::Disposition(told), &[]);
     }
 }

@@ -74,8 +74,8 @@ impl LogDirs {
 
 /// `log.cache.bytes`, or a share of the memory.
 ///
-/// Memory that goes round slowly has left the processor's caches: a larger cache makes writing slower. With this much
-/// a node stays within 512 MiB at full speed (lab/bench/JOURNAL.md, *Memory*).
+/// Memory that goes round slowly has left the processor's caches: a larger cache makes writing slower. The bound is
+/// to keep a node at full speed within 512 MiB (lab/bench/JOURNAL.md, *Memory*).
 fn cache_bytes_max(config: &BrokerConfig, memory_bytes: u64) -> u64 {
     const SHARE: u64 = 16;
     const MOST: u64 = 224 << 20;

@@ -9,6 +9,7 @@
 //! | `partition/leader` | what followers' fetches and the controller's answers change |
 //! | `partition/follower` | where to go on, what to cut, what to take over from the leader |
 //! | `producers` | is this batch a retry, a gap, a zombie's; which transactions are open |
+//! | `producers/refused` | which of a producer's batches is still to come again, where the log does not know it |
 //! | `partition/verification` | may this batch begin a transaction here, by the coordinator's word |
 //! | `leading` | how far have the in-sync replicas come; who is in sync |
 //! | `divergence` | where two logs part |
@@ -43,6 +44,7 @@ pub use fetchers::{FetcherId, Fetchers};
 pub use isr_requests::IsrRequests;
 pub use key::{PartitionKey, ReplicaKey};
 pub use partition::{Partition, level};
+pub use producers::refused::{BatchSequence, RefusedBatches};
 pub use replication::{
     Cut, FetchPosition, Follow, FollowerFetch, FollowerRead, FollowerState, IsrAnswer, IsrChange, IsrNext,
     Leadership, PartitionAnswer,

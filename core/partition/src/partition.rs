@@ -339,6 +339,7 @@ impl Partition {
                 self.assert_invariants();
                 return Ok(Placed::Duplicate { base: first.base() });
             }
+            self.check_follows(batch, how)?;
             let none = Producers::default();
             let producers = producers.unwrap_or(&none);
             producers.check(batch, how.origin, how.verified).map_err(|refusal| match refusal {

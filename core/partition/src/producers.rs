@@ -10,6 +10,8 @@
 //! Source: KIP-98, KIP-360, KIP-447, KIP-890; Kafka 4 `ProducerStateEntry`, `ProducerAppendInfo`,
 //! `ProducerStateManager`.
 
+pub(crate) mod refused;
+
 use std::collections::BTreeMap;
 
 use barnabas_base::{

@@ -83,6 +83,9 @@ pub struct Append {
     pub leader_epoch: Option<LeaderEpoch>,
     /// Whether the transaction coordinator has confirmed that this partition is part of the producer's transaction.
     pub verified: bool,
+    /// An earlier batch of the producer was refused and has not come again
+    /// ([`RefusedBatches`](crate::RefusedBatches)).
+    pub follows_refused: bool,
 }
 
 /// When the transaction coordinator verified that a producer's transaction may begin on a partition. The

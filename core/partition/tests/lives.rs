@@ -84,6 +84,7 @@ impl Life {
             deadline: MonotonicMs(0),
             leader_epoch: None,
             verified: true,
+            follows_refused: false,
         };
         match self.partition.append(&batch, &how, &mut self.effects) {
             Ok(Placed::Write { base, .. }) => {

@@ -129,6 +129,7 @@ impl Life {
             deadline: MonotonicMs(self.random.below(1000)),
             leader_epoch: None,
             verified: false,
+            follows_refused: false,
         };
         let expected = first.unwrap_or(self.log_end());
         let end = expected + i64::from(batch.offsets);

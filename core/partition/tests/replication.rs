@@ -367,6 +367,7 @@ fn append(ticket: u64) -> Append {
         deadline: MonotonicMs(u64::MAX),
         leader_epoch: None,
         verified: false,
+        follows_refused: false,
     }
 }
 

@@ -29,12 +29,12 @@ pub(crate) mod write_back;
 use std::sync::Arc;
 
 use barnabas_base::Offset;
-use barnabas_partition::{Acks, Append, BatchInfo, BatchKind, Guard, Origin, Placed, Refusal};
+use barnabas_partition::{Acks, Append, BatchInfo, BatchKind, BatchSequence, Guard, Origin, Placed, Refusal};
 use barnabas_storage::journal::{Entry, EntryKind};
 use barnabas_storage::{AppendBytes, StorageError, Writer};
-use barnabas_wire::records::ReadyBatch;
+use barnabas_wire::records::{BatchHeader, ReadyBatch};
 
-use crate::{Effect, LogEvent, Outbox, Replica, RequestError, Surroundings, batch_info};
+use crate::{Effect, LogEvent, Outbox, Replica, RequestError, Surroundings, batch_info, batch_sequence};
 
 /// A larger batch never goes through the journal: half of the journal's largest round.
 const ENTRY_BYTES_MAX: usize = 2 << 20;
@@ -176,7 +176,10 @@ impl Replica {
         let batches = std::mem::take(&mut self.round.batches);
         let staged = match self.log.stage(around.memory, &batches) {
             Ok(staged) => staged,
-            Err(error) => return self.write_failed(&error, around.outbox),
+            Err(error) => {
+                self.round.batches = batches;
+                return self.write_failed(&error, around.outbox);
+            }
         };
         around.outbox.effects.push(Effect::Appended { batches: batches.len() });
         around.lists.keep(batches);
@@ -243,6 +246,7 @@ impl Replica {
         let appended = match written {
             Ok(appended) => appended,
             Err(error) => {
+                self.round.batches = batches;
                 self.write_failed(&error, around.outbox);
                 return false;
             }
@@ -323,7 +327,8 @@ impl Replica {
     fn refuse_round(&mut self, error: RequestError, outbox: &mut Outbox) {
         let refused = |ticket| Effect::Answer { ticket, answer: Err(error) };
         outbox.effects.extend(self.round.tickets.drain(..).map(refused));
-        self.round.batches.clear();
+        let sequences = self.round.batches.drain(..).filter_map(|batch| sequence_of(&batch));
+        outbox.effects.extend(sequences.map(Effect::NotWritten));
         self.round.aborted.clear();
         match std::mem::take(&mut self.round.bytes) {
             0 => {}
@@ -358,6 +363,14 @@ impl Replica {
             outbox.effects.push(Effect::FollowOn);
         }
     }
+}
+
+fn sequence_of(batch: &AppendBytes) -> Option<BatchSequence> {
+    let header = match batch {
+        AppendBytes::Whole(bytes) => &bytes[..],
+        AppendBytes::Split { header, .. } => header,
+    };
+    BatchHeader::parse(header).ok().map(|header| batch_sequence(&header))
 }
 
 fn leaves_log_as_it_was(error: &StorageError) -> bool {

@@ -58,6 +58,9 @@
 //!
 //! - *A producer's batch arrives:* hold it while a journal is full ([`AwaitJournal`]) or the batch is ahead of the
 //!   metadata ([`AwaitMetadata`]). Then call [`Replica::append`], which asks for room in the directory.
+//!   A batch that is refused, and will be sent again, and one that is [`Effect::NotWritten`], goes into
+//!   [`RefusedBatches`](barnabas_partition::RefusedBatches), which is asked before each append
+//!   ([`follows_refused`](barnabas_partition::Append::follows_refused)).
 //! - *The mailbox is empty:* call [`Replica::finish_round`] for each replica with batches. Hand
 //!   `Surroundings::entries` of all replicas to the journal together, in order.
 //! - *A round of the journal is durable:* call [`Replica::journal_durable`].
@@ -102,7 +105,7 @@ mod tests;
 
 pub use append::await_journal::AwaitJournal;
 pub use append::await_metadata::{APPEND_TIMEOUT, AwaitMetadata, READ_TIMEOUT};
-pub use append::batch_info::batch_info;
+pub use append::batch_info::{batch_info, batch_sequence};
 pub use append::fetch_append::{Misfit, NotApplied};
 pub use append::write_back::FlushStep;
 pub use append::{Appended, TxnVerification, Verified};

@@ -297,7 +297,15 @@ impl ReplicaHost {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         let Handing { origin, acks, verification, deadline } = how;
-        let append = Append { origin, acks, ticket, deadline, leader_epoch: None, verified: false };
+        let append = Append {
+            origin,
+            acks,
+            ticket,
+            deadline,
+            leader_epoch: None,
+            verified: false,
+            follows_refused: false,
+        };
         let hosted = self.replicas.get_mut(&key).ok_or(ErrorCode::NotLeaderOrFollower)?;
         if hosted.replica.partition.is_failed() {
             return Err(RequestError::Storage.code());
@@ -383,6 +391,7 @@ impl ReplicaHost {
                 | Effect::Appended { .. }
                 | Effect::AppendedDirectly
                 | Effect::Released(_)
+                | Effect::NotWritten(_)
                 | Effect::WakeReaders
                 | Effect::Log(_) => {}
             }

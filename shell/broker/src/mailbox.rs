@@ -52,6 +52,7 @@ pub use storage::{Checkpointed, LogSize, Synced, WriteBackOrder, key_of};
 
 use barnabas_base::Offset;
 use barnabas_metrics::RoundTimes;
+use barnabas_partition::BatchSequence;
 use barnabas_storage::StorageError;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -61,6 +62,8 @@ use tokio::sync::oneshot;
 pub enum Command {
     Connection(NewConnection),
     Append(AppendCommand),
+    /// Batches that were refused before they came to this worker, which owns their partitions.
+    Refused(Vec<(PartitionKey, BatchSequence)>),
     Read(ReadCommand),
     Ask(AskCommand),
     Group(GroupCommand),

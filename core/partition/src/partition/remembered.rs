@@ -4,10 +4,22 @@
 //! [`forget_beyond`](Partition::forget_beyond) what is above the [`level`].
 
 use super::Partition;
-use crate::ProducerState;
-use barnabas_base::ProducerId;
+use crate::{Append, BatchInfo, ProducerState, Refusal};
+use barnabas_base::{ProducerId, Sequence};
 
 impl Partition {
+    /// # Errors
+    /// [`Refusal::SequenceGap`]: nothing is remembered of the producer, so that any sequence would do, and an earlier
+    /// batch of it was refused.
+    pub(super) fn check_follows(&self, batch: &BatchInfo, how: &Append) -> Result<(), Refusal> {
+        let (producer_id, sequence) = (batch.producer_id, batch.base_sequence);
+        let is_known = || self.producers.as_deref().is_some_and(|producers| producers.has_epoch(producer_id));
+        if how.follows_refused && !is_known() {
+            return Err(Refusal::SequenceGap { producer_id, sequence, last: Sequence::NONE });
+        }
+        Ok(())
+    }
+
     /// What was given to [`Self::remembering`].
     pub fn producers_max(&self) -> u32 {
         self.producers_max

@@ -25,6 +25,7 @@ fn how(acks: Acks) -> Append {
         deadline: MonotonicMs(1),
         leader_epoch: None,
         verified: true,
+        follows_refused: false,
     }
 }
 
@@ -257,6 +258,20 @@ fn batch_that_was_appended_long_since_is_called_a_duplicate_once_it_is_safe() {
     assert!(matches!(again(&mut restored, &batch(9, sequence(4), false)), Ok(Placed::Duplicate { .. })));
 }
 
+/// A producer that is not remembered may begin with any sequence, but not behind a batch of its own that was refused.
+#[test]
+fn what_follows_a_refused_batch_waits_for_it() {
+    let effects = &mut Vec::new();
+    let mut partition = leader();
+    let behind = Append { follows_refused: true, ..how(Acks::All) };
+    let said = partition.append(&batch(8, 6, false), &behind, effects);
+    assert!(matches!(said, Err(Refusal::SequenceGap { .. })), "{said:?}");
+    assert!(partition.append(&batch(8, 4, false), &how(Acks::All), effects).is_ok());
+    // Once it is remembered, its own state decides.
+    assert!(partition.append(&batch(8, 6, false), &behind, effects).is_ok());
+    assert!(partition.append(&batch(7, 6, false), &how(Acks::All), effects).is_ok(), "another one");
+}
+
 /// A coordinator that has been replaced may still send the marker of a transaction that its successor ended.
 #[test]
 fn marker_of_a_replaced_coordinator_is_refused() {
@@ -277,11 +292,14 @@ fn marker_of_a_replaced_coordinator_is_refused() {
 
 #[cfg(planted)]
 #[test]
-fn planted_mistakes_of_markers_are_noticed() {
+fn planted_mistakes_of_producers_are_noticed() {
     let test = || {
         barnabas_base::planted::with("MarksForOldCoordinators", marker_of_a_replaced_coordinator_is_refused);
     };
     assert!(std::panic::catch_unwind(test).is_err(), "MarksForOldCoordinators is not noticed");
+    let test =
+        || barnabas_base::planted::with("BeginsBehindTheRefused", what_follows_a_refused_batch_waits_for_it);
+    assert!(std::panic::catch_unwind(test).is_err(), "BeginsBehindTheRefused is not noticed");
 }
 
 /// KAFKA-14034, Redpanda 5355: on this error a producer drops its batch, or sends it again under another epoch.

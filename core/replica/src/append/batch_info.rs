@@ -4,7 +4,7 @@
 //!
 //! Neighbours: append and fetch in shell/broker/src/worker/partition_worker; `opening`, which replays a log.
 
-use barnabas_partition::{BatchInfo, BatchKind, Marker, Outcome};
+use barnabas_partition::{BatchInfo, BatchKind, BatchSequence, Marker, Outcome};
 use barnabas_wire::records::{Batch, BatchHeader, CONTROL_BYTES_MAX};
 use bytes::Bytes;
 
@@ -21,6 +21,12 @@ pub fn batch_info(header: &BatchHeader, whole: impl FnOnce() -> Bytes) -> BatchI
         is_transactional: header.attributes.is_transactional(),
         kind: if header.attributes.is_control() { control_kind(whole()) } else { BatchKind::Data },
     }
+}
+
+/// Which batch of its producer it is.
+pub fn batch_sequence(header: &BatchHeader) -> BatchSequence {
+    let BatchHeader { producer_id, producer_epoch, base_sequence, .. } = *header;
+    BatchSequence { producer_id, producer_epoch, base_sequence }
 }
 
 /// Kafka `EndTransactionMarker`: key = version i16, type i16 (0 abort, 1 commit); value = version i16, coordinator

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use barnabas_base::{ErrorCode, MonotonicMs, Offset, TimestampMs};
-use barnabas_partition::{Acked, Effect as Decision, Refusal, Ticket};
+use barnabas_partition::{Acked, BatchSequence, Effect as Decision, Refusal, Ticket};
 use barnabas_storage::journal::{Entry, JournalPartition};
 use barnabas_storage::{FilePool, StorageError, TailMemory};
 
@@ -69,6 +69,9 @@ pub enum Effect {
         ticket: Ticket,
         answer: Result<Acked, RequestError>,
     },
+    /// A batch of the round is not written. Its producer will send it again, and the partition, opened from its log,
+    /// may not remember that producer.
+    NotWritten(BatchSequence),
     /// So many more bytes can be read: fetches that wait for them may go on.
     Readable {
         bytes: i64,

@@ -1,6 +1,6 @@
 //! Which way a round takes to disk, and what a write that failed means for its producers.
 
-use barnabas_base::Offset;
+use barnabas_base::{Offset, Sequence};
 use barnabas_partition::{Acks, Append, Origin, Refusal, Ticket};
 use barnabas_storage::{Faults, StorageError, Writer};
 use barnabas_wire::records::ReadyBatch;
@@ -147,7 +147,7 @@ fn full_disk_refuses_the_round_and_reopens_the_replica() {
     let mut bench = Bench::leader();
     bench.durability = written();
     bench.disk.set_capacity(0);
-    bench.place(2, Acks::All, 1).unwrap();
+    bench.place_of(batch(0, 2, Some(4)), Acks::All, 1).unwrap();
     let held = bench.replica.round.bytes as u64;
     bench.finish_round();
     let effects = bench.effects();
@@ -155,6 +155,11 @@ fn full_disk_refuses_the_round_and_reopens_the_replica() {
     let released: u64 =
         effects.iter().map(|effect| if let Effect::Released(bytes) = effect { *bytes } else { 0 }).sum();
     assert_eq!(released, held, "its room is given back once");
+    let not_written = effects.iter().find_map(|effect| match effect {
+        Effect::NotWritten(batch) => Some(batch.base_sequence),
+        _ => None,
+    });
+    assert_eq!(not_written, Some(Sequence(4)), "its producer may be unknown afterwards");
     let no_room = |effect: &Effect| matches!(effect, Effect::NoRoom(error) if error.is_passing());
     assert!(effects.iter().any(no_room));
     assert_eq!(effects.last(), Some(&Effect::Reopen));

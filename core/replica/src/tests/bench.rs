@@ -93,6 +93,7 @@ pub fn append_of(acks: Acks, ticket: u64) -> Append {
         deadline: MonotonicMs(1_000),
         leader_epoch: None,
         verified: false,
+        follows_refused: false,
     }
 }
 

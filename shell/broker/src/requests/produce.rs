@@ -23,10 +23,12 @@ use barnabas_api::{Plan, Slot};
 use barnabas_base::{ErrorCode, Map, Offset, TimestampMs, TopicPartition};
 use barnabas_metrics::Passed;
 use barnabas_net::Claim;
-use barnabas_partition::{Acks, Origin, Refusal as Refused};
+use barnabas_partition::{Acks, BatchSequence, Origin, Refusal as Refused};
+use barnabas_replica::batch_sequence;
 use barnabas_wire::messages::ProduceRequest;
 use barnabas_wire::records::{
-    AtOnce, Refusal, Rules, TimestampType, Validated, Verdict, validate_at_once, validate_produce,
+    AtOnce, BatchHeader, Refusal, Rules, TimestampType, Validated, Verdict, validate_at_once,
+    validate_produce,
 };
 use bytes::Bytes;
 use std::time::Instant;
@@ -52,6 +54,7 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
             false => Vec::new(),
         };
     parts.iter().chain(&elsewhere).for_each(|part| call.session.recorder.produced(part.topic.id));
+    let refused = elsewhere.iter().filter_map(numbered).collect();
     let elsewhere: Vec<Slot> = elsewhere.iter().map(|part| part.slot).collect();
     for part in parts {
         let slot = part.slot;
@@ -66,14 +69,11 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     }
     let rebuilt = judge.rebuilt;
     drop(moment);
+    owners::note_refused(&node, refused).await;
     if let Some(transaction) = transaction {
         verify(&call, transaction, in_transaction, &mut items, &slots, &mut pending).await;
     }
-    let acks = match wanted {
-        Wanted::None => Acks::None,
-        Wanted::Leader => Acks::Leader,
-        Wanted::All => Acks::All,
-    };
+    let acks = acks_of(wanted);
     if items.is_empty() && (elsewhere.is_empty() || kept.is_empty()) {
         return Started::Answer(answer(pending.respond()));
     }
@@ -129,6 +129,7 @@ async fn verify(
     let mut verdicts: Map<u32, Result<Standing, ErrorCode>> = numbers.into_iter().zip(verdicts).collect();
     let moment = call.moment();
     let context = call.context(&moment);
+    let mut refused = Vec::new();
     items.retain_mut(|item| match verdicts.remove(&item.slot) {
         None => true,
         Some(Ok(standing)) => {
@@ -136,10 +137,30 @@ async fn verify(
             true
         }
         Some(Err(code)) => {
+            if code.is_retriable() {
+                refused.push((item.partition, batch_sequence(item.batch.header())));
+            }
             pending.set(slots[item.slot as usize].0, k00_produce::unverified(code, call.version), &context);
             false
         }
     });
+    drop(moment);
+    owners::note_refused(&call.session.node, refused).await;
+}
+
+fn acks_of(wanted: Wanted) -> Acks {
+    match wanted {
+        Wanted::None => Acks::None,
+        Wanted::Leader => Acks::Leader,
+        Wanted::All => Acks::All,
+    }
+}
+
+/// Which batch of its producer it is that another broker leads.
+fn numbered(part: &Part) -> Option<(PartitionKey, BatchSequence)> {
+    let header = BatchHeader::parse(&part.records).ok()?;
+    let partition = PartitionKey { topic: part.topic.id, partition: part.partition };
+    Some((partition, batch_sequence(&header)))
 }
 
 fn answer(reply: Reply) -> Answer {

@@ -11,7 +11,7 @@ use crate::mailbox::{
 use crate::node::Node;
 use barnabas_base::LeaderEpoch;
 use barnabas_base::{BrokerId, MonotonicMs, Text};
-use barnabas_partition::{Acks, Isolation};
+use barnabas_partition::{Acks, BatchSequence, Isolation};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -80,6 +80,13 @@ pub async fn append(
         node.workers.mailboxes[owner].send(command).await;
     }
     gathering
+}
+
+/// Says of batches that they were refused before they came to their partitions.
+pub async fn note_refused(node: &Node, batches: Vec<(PartitionKey, BatchSequence)>) {
+    for (owner, batches) in by_owner(node, batches, |batch| batch.0) {
+        node.workers.mailboxes[owner].send(Command::Refused(batches)).await;
+    }
 }
 
 /// Who reads, and so how much of a log is shown.

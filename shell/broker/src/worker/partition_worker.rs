@@ -46,8 +46,8 @@ use appends::journaled::Journaled;
 use appends::rounds::{carry_out, surroundings};
 use barnabas_base::{LeaderEpoch, Map, Offset, Set};
 use barnabas_metrics::{Recorder, Stamp};
-use barnabas_partition::{Acks, Append, Origin, Ticket};
-use barnabas_replica::{Appended, BatchLists, Leaving, Moment, Outbox};
+use barnabas_partition::{Acks, Append, BatchSequence, Origin, RefusedBatches, Ticket};
+use barnabas_replica::{Appended, BatchLists, Leaving, Moment, Outbox, batch_sequence};
 use barnabas_storage::{FilePool, TailMemory};
 use bytes::Bytes;
 use lifecycle::deleting::Deleting;
@@ -116,6 +116,7 @@ pub struct PartitionWorker {
     following: Following,
     leading: Leading,
     early: Early,
+    refused: RefusedBatches,
     asks: Asks,
 }
 
@@ -157,6 +158,7 @@ impl PartitionWorker {
             following,
             leading: Leading::default(),
             early: Early::default(),
+            refused: RefusedBatches::default(),
             asks: Asks::default(),
         }
     }
@@ -169,6 +171,7 @@ impl PartitionWorker {
                     self.append(append);
                 }
             }
+            Command::Refused(batches) => self.note_refused(batches),
             Command::Read(read) => self.read_when_durable(read),
             Command::Ask(ask) => self.ask_when_durable(ask),
             Command::ImageChanged(change) => self.image_changed(&change),
@@ -256,8 +259,15 @@ impl PartitionWorker {
         let acks = if is_early { Acks::Leader } else { acks };
         for item in items {
             let ticket = opened.map_or(NO_TICKET, |opened| self.tickets.ticket(opened, item.slot));
-            let append =
-                Append { origin: item.origin, acks, ticket, deadline, leader_epoch: None, verified: false };
+            let append = Append {
+                origin: item.origin,
+                acks,
+                ticket,
+                deadline,
+                leader_epoch: None,
+                verified: false,
+                follows_refused: false,
+            };
             if let Some(item) = self.hold_early(item, &append) {
                 // A refusal has reached the ticket.
                 let _ = self.place(item, append);
@@ -270,14 +280,15 @@ impl PartitionWorker {
     /// # Errors
     /// Nothing was kept of it, and the ticket has the refusal.
     pub(crate) fn place(&mut self, item: AppendItem, append: Append) -> Result<(), Declined> {
-        let (key, now) = (item.partition, self.moment());
+        let (key, now, sequence) = (item.partition, self.moment(), batch_sequence(item.batch.header()));
         let is_open = self.replicas.get(&key).is_some_and(|replica| !replica.partition.is_failed());
         if !is_open && let Err(declined) = self.open(key) {
-            return Err(self.refuse(key, &append, declined));
+            return Err(self.refuse(key, &append, sequence, declined));
         }
+        let append = Append { follows_refused: self.follows_refused(key, &append, sequence), ..append };
         let Self { replicas, files, node, journaled, lists, effects, tickets, following, .. } = self;
         let Some(hosted) = replicas.get_mut(&key) else {
-            return Err(self.refuse(key, &append, Declined::Unknown));
+            return Err(self.refuse(key, &append, sequence, Declined::Unknown));
         };
         let directory = hosted.directory;
         let (room, files) = (&node.log_dirs.directories[directory].room, &mut files[directory]);
@@ -285,6 +296,9 @@ impl PartitionWorker {
         let mut around = surroundings(now, (directory, files), journaled, lists, node, effects);
         let placed = hosted.replica.append(item.batch, item.standing, append, admit, &mut around);
         if let Ok(placed) = placed {
+            if !self.refused.is_empty() {
+                self.refused.placed(key, sequence.producer_id);
+            }
             if let Appended::InRound { records, bytes, opens_round } = placed {
                 self.recorder.batch(key.topic, records, bytes);
                 if opens_round {
@@ -306,13 +320,22 @@ impl PartitionWorker {
                 self.node.workers.meter.batches_refused_full.one();
                 impairments::no_room(&self.node, directory);
             }
-            self.refuse(key, &append, declined)
+            self.refuse(key, &append, sequence, declined)
         })
     }
 
     /// Answers a batch that got no offsets.
-    fn refuse(&mut self, key: PartitionKey, append: &Append, declined: Declined) -> Declined {
+    fn refuse(
+        &mut self,
+        key: PartitionKey,
+        append: &Append,
+        batch: BatchSequence,
+        declined: Declined,
+    ) -> Declined {
         if append.origin == Origin::Client {
+            if declined.code().is_retriable() {
+                self.note_refused([(key, batch)]);
+            }
             self.node.workers.meter.batches_refused.one();
             self.recorder.refused(key.topic);
         }

@@ -1,7 +1,8 @@
-//! What a producer sends again is known, though its records were deleted and the node was killed since.
+//! What a producer sends again: it is known, though its records were deleted and the node was killed since; and where
+//! it was refused, it comes before what was sent behind it.
 
 use crate::harness::three_dirs::eventually;
-use crate::harness::{Client, TestNode, now_ms};
+use crate::harness::{BROKER, Client, TestNode, now_ms};
 use barnabas_base::{ProducerEpoch, ProducerId, Sequence, TimestampMs};
 use barnabas_wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
@@ -76,4 +77,35 @@ fn though_only_the_journal_has_it() {
     let (mut node, id) = with_three_batches(&[], &[]);
     delete_all(&mut node.client());
     are_known_again(&mut node, id);
+}
+
+/// The first batches of a producer are refused, and a later one comes when none would be: it must not become the
+/// beginning, or the first one, sent again, were out of order for good.
+#[test]
+fn first_batch_that_was_refused_stays_the_first() {
+    const STORAGE_ERROR: i16 = 56;
+    const OUT_OF_ORDER: i16 = 45;
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("paid", 1, &[]);
+    let all = crate::harness::no_room(&node.data());
+    let (min_free, all) = all.split_once('=').expect("a setting");
+    assert_eq!(client.alter_config(1, (BROKER, "1"), min_free, Some(all)), 0);
+    let as_another = |client: &mut Client| {
+        let another = client.producer_id();
+        produce(client, another, 0)
+    };
+    eventually("there is no room", || as_another(&mut client).0 == STORAGE_ERROR);
+    let id = client.producer_id();
+    assert_eq!(produce(&mut client, id, 0).0, STORAGE_ERROR);
+    assert_eq!(produce(&mut client, id, 1).0, STORAGE_ERROR);
+    assert_eq!(client.alter_config(1, (BROKER, "1"), min_free, None), 0);
+    eventually("batches are taken", || as_another(&mut client).0 == 0);
+    assert_eq!(produce(&mut client, id, 2), (OUT_OF_ORDER, -1));
+    assert_eq!(produce(&mut client, id, 1), (OUT_OF_ORDER, -1));
+    let next = as_another(&mut client).1 + 1;
+    for number in 0..3 {
+        assert_eq!(produce(&mut client, id, number), (0, next + i64::from(number)));
+    }
+    assert!(node.stop_expecting_trouble().success(), "{}", node.log());
 }

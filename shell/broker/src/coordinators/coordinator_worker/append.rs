@@ -50,6 +50,7 @@ pub(super) fn place(
         deadline: node.clock.monotonic().plus(UNTIL_DECIDED),
         leader_epoch: None,
         verified: false,
+        follows_refused: false,
     };
     partitions.place(item, append).map_err(|declined| append_error(declined.code()))?;
     Ok(answer)

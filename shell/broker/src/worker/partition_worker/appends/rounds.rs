@@ -188,6 +188,7 @@ impl PartitionWorker {
                 }
                 Effect::ReadFailed(error) => self.read_failed(key, &error),
                 Effect::Reopen => self.drop_replica(key),
+                Effect::NotWritten(batch) => self.note_refused([(key, batch)]),
                 other => unreachable!("carried out at once: {other:?}"),
             }
         }
@@ -271,6 +272,7 @@ pub fn carry_out(
             | Effect::WriteBackDone(_)
             | Effect::DirectoryFailed(_)
             | Effect::ReadFailed(_)
+            | Effect::NotWritten(_)
             | Effect::Reopen => return true,
         }
         false

@@ -10,7 +10,9 @@ target := $(or $(CARGO_TARGET_DIR),target)
 # changed since are compiled without it. What CI builds, debug builds and `make run` do without.
 pgo = -Cprofile-use=$(CURDIR)/packaging/profile/barnabas.profdata -Cllvm-args=-no-pgo-warn-mismatch -Clink-arg=-Wl,-z,keep-text-section-prefix
 export RUSTFLAGS := $(pgo)
+export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/lab/profile/rustc
 help run test profile sim-coverage: override RUSTFLAGS =
+help run test profile sim-coverage: override RUSTC_WORKSPACE_WRAPPER =
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -43,6 +43,33 @@ pub fn check(
     (warnings, Ok(()))
 }
 
+/// Judges a listener of another protocol (`key` names it: the console's, AMQP's) whose clients act through a listener of
+/// the node, and log in if that one has logins. Returns what an operator is warned of.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_beside(
+    config: &BrokerConfig,
+    key: &str,
+    address: SocketAddr,
+    has_logins: bool,
+) -> Result<Option<String>, ConfigError> {
+    if has_logins || address.ip().to_canonical().is_loopback() {
+        return Ok(None);
+    }
+    if config.value(KEY) != Some("true") {
+        let problem = format!(
+            "is not true, and {key} ({address}) takes clients of other machines without authentication, as the listener \
+             that they act through has no SASL. Set it if that is meant; else set {key} to a loopback address, or \
+             give the node a listener with SASL_PLAINTEXT on loopback"
+        );
+        return Err(ConfigError::value(KEY, problem, format!("{KEY}=true")));
+    }
+    Ok(Some(format!(
+        "{key} ({address}) takes clients of other machines without authentication; {KEY} allows it"
+    )))
+}
+
 /// Settings that were to protect the node, where nothing uses them.
 fn without_effect(config: &BrokerConfig, listeners: &[(Listener, SocketAddr)]) -> Vec<String> {
     const MECHANISMS: &str = "sasl.enabled.mechanisms";
@@ -147,6 +174,22 @@ mod tests {
         let (warnings, verdict) = checked("true");
         verdict.expect("allowed");
         assert_eq!(warnings.len(), 2, "it is warned of: {warnings:?}");
+    }
+
+    #[test]
+    fn listener_beside_is_open_where_no_client_logs_in() {
+        let checked = |allowed: &str, address: &str, has_logins| {
+            let mut settings = Settings::default();
+            settings.replace(KEY, allowed.to_owned());
+            let (config, _) = check_values(&settings).expect("sound");
+            check_beside(&config, "amqp.listener", address.parse().expect("an address"), has_logins)
+        };
+        let refused = checked("false", "0.0.0.0:5672", false).expect_err("refused").to_string();
+        assert!(refused.contains("amqp.listener (0.0.0.0:5672)"), "{refused}");
+        let warned = checked("true", "0.0.0.0:5672", false).expect("allowed").expect("a warning");
+        assert!(warned.contains("without authentication"), "{warned}");
+        assert_eq!(checked("false", "0.0.0.0:5672", true).expect("allowed"), None);
+        assert_eq!(checked("false", "127.0.0.1:5672", false).expect("allowed"), None);
     }
 
     #[test]

@@ -12,6 +12,9 @@ use barnabas_metadata::config::{BrokerConfig, Contradiction, Properties, StaticC
 pub fn check(settings: &Settings) -> Result<(BrokerConfig, Vec<String>), String> {
     let given: Properties =
         settings.iter().map(|(key, value)| (Text::from(key), Text::from(value))).collect();
+    if let Some(refusal) = unresolved(settings) {
+        return Err(refusal.to_string());
+    }
     let (given, warnings) = StaticConfig::check(given).map_err(|refusals| {
         let lines: Vec<String> = refusals.iter().map(ToString::to_string).collect();
         lines.join("\nbarnabas: ")
@@ -32,6 +35,25 @@ pub fn check(settings: &Settings) -> Result<(BrokerConfig, Vec<String>), String>
             .chain(unprefixed(settings))
             .collect(),
     ))
+}
+
+/// A value that a config provider is to resolve. None runs here, and a secret would be the placeholder's text.
+///
+/// # Source
+/// KIP-297, KIP-421; Kafka `ConfigTransformer`.
+fn unresolved(settings: &Settings) -> Option<ConfigError> {
+    const KEY: &str = "config.providers";
+    let providers: Vec<&str> = settings.get(KEY)?.split(',').map(str::trim).collect();
+    settings.iter().find_map(|(key, value)| {
+        let mut placeholders = value.split("${").skip(1).filter_map(|rest| rest.split_once(':'));
+        let is_one = |(name, rest): &(&str, &str)| providers.contains(name) && rest.contains('}');
+        let (provider, _) = placeholders.find(is_one)?;
+        let problem = format!(
+            "has a placeholder for the config provider {provider}, and no provider runs here: it would be taken as it \
+             stands. Put the value there; a file that has secrets is best readable for the node's user alone"
+        );
+        Some(ConfigError::value(key, problem, format!("{key}=VALUE")))
+    })
 }
 
 /// A login module counts for one mechanism of one listener.
@@ -81,6 +103,24 @@ mod tests {
         ("queued.max.request.bytes", "1000", true),
         ("queued.max.request.bytes", "30000", true),
     ];
+
+    #[test]
+    fn placeholder_that_nothing_resolves_is_refused_without_its_value() {
+        let jaas = "listener.name.x.plain.sasl.jaas.config";
+        let said = |providers: &str, value: &str| {
+            let mut settings = Settings::default();
+            settings.replace("config.providers", providers.to_owned());
+            settings.replace(jaas, value.to_owned());
+            unresolved(&settings).map(|refusal| refusal.to_string())
+        };
+        let module = "org.apache.kafka.common.security.plain.PlainLoginModule required user_a=";
+        let refused = said("env, file", &format!("{module}\"${{file:/s.props:secret}}\";")).expect("refused");
+        assert!(refused.starts_with(jaas) && refused.contains("the config provider file"), "{refused}");
+        assert!(!refused.contains("s.props"), "{refused}");
+        assert_eq!(said("env", &format!("{module}\"${{file:/s.props:secret}}\";")), None, "no such provider");
+        assert_eq!(said("file", &format!("{module}\"$file:x\";")), None);
+        assert_eq!(said("file", &format!("{module}\"${{file:open\";")), None);
+    }
 
     fn is_taken(key: &str, value: &str) -> Result<(), String> {
         let mut settings = Settings::of(

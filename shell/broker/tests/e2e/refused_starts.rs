@@ -105,6 +105,8 @@ fn refusals(taken: u16) -> Vec<(Vec<String>, &'static str)> {
             )],
             "Example: insecure.listeners.allowed=true",
         ),
+        (one("amqp.listener=0.0.0.0:0"), "amqp.listener (0.0.0.0:"),
+        (one("console.listener=0.0.0.0:0"), "console.listener (0.0.0.0:"),
         (one("security.inter.broker.protocol=SASL_SSL"), "inter.broker.listener.name: SASL_SSL is not among"),
     ]
 }

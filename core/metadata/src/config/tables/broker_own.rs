@@ -103,7 +103,8 @@ pub(crate) const KEYS: &[ConfigKey] = &[
         .doc("Whether the node starts with a listener that other machines can reach and that authenticates no client: \
               protocol PLAINTEXT, or SSL without `ssl.client.auth=required`, on another address than a loopback one. \
               Everyone who can reach it may do what `User:ANONYMOUS` may do; without an authorizer, everything. \
-              `true`: the node starts, with a WARN for each such listener. Kafka has no such check: a node whose file \
+              So does `console.listener` or `amqp.listener` on such an address whose clients act through a listener \
+              without SASL. `true`: the node starts, with a WARN for each such listener. Kafka has no such check: a node whose file \
               was made for Kafka and binds PLAINTEXT to every address needs this key, a login, or a loopback address."),
     string("java.security.auth.login.config", "").null().valid(Valid::NonEmpty)
         .doc("The JAAS file: login modules of listeners that have none in `sasl.jaas.config`, in its sections \

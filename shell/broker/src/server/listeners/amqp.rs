@@ -3,7 +3,7 @@
 //!
 //! It starts when clients are let in.
 
-use super::console::{mechanisms, reachable, target};
+use super::console::{check_open, mechanisms, reachable, target};
 use crate::server::Failure;
 use barnabas_config::sasl::SaslListener;
 use barnabas_config::{ConfigError, Listener, SecurityProtocol};
@@ -49,6 +49,7 @@ impl OwnQueues {
         }
         let cluster = barnabas_queues::cluster(&reachable(*bound).to_string(), protocol)?;
         let socket = barnabas_queues::bind(address).map_err(|error| refused(error.to_string()))?;
+        check_open(config, KEY, &socket, listener.protocol)?;
         Ok(Some(Self { socket, settings: Settings { cluster, mechanisms, tls } }))
     }
 

@@ -9,13 +9,13 @@ use crate::node::Node;
 use crate::server::Failure;
 use barnabas_base::BrokerEpoch;
 use barnabas_config::sasl::SaslListener;
-use barnabas_config::{ConfigError, Listener, SecurityProtocol};
+use barnabas_config::{ConfigError, Listener, SecurityProtocol, insecure};
 use barnabas_console::{
     ADVERTISED, ADVERTISED_EXAMPLE, Check, Console, EXAMPLE, HOSTS, KEY, READ_ONLY, Settings, Standing,
 };
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_tls::ServerTls;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -72,6 +72,7 @@ impl OwnConsole {
             standing: Some(checks(standing.clone())),
         };
         let socket = barnabas_console::bind(address).map_err(|error| refused(error.to_string()))?;
+        check_open(config, KEY, &socket, listener.protocol)?;
         Ok(Some(Self { console: barnabas_console::start(socket, settings)?, standing }))
     }
 
@@ -109,6 +110,20 @@ fn without_target(listeners: &[(Listener, SocketAddr)]) -> &'static str {
     }
     "all listeners of this node have TLS, and the console in a node needs one without it, on loopback for \
      instance. `barnabas console --command-config` reaches listeners with TLS"
+}
+
+/// A listener whose clients act through one of the node's with this protocol: see [`insecure::check_beside`].
+pub(super) fn check_open(
+    config: &BrokerConfig,
+    key: &str,
+    socket: &TcpListener,
+    through: SecurityProtocol,
+) -> Result<(), Failure> {
+    let address = socket.local_addr().map_err(|error| ConfigError::value(key, error.to_string(), EXAMPLE))?;
+    if let Some(warning) = insecure::check_beside(config, key, address, through.has_sasl())? {
+        tracing::warn!("{warning}");
+    }
+    Ok(())
 }
 
 /// What this process connects to where the listener is bound to every address.

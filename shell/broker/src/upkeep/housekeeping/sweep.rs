@@ -99,6 +99,7 @@ fn finish_deletions(node: &Node, at: usize, deleted: &[(TopicPartition, TopicId)
     // Their folders existed a moment ago: a thread that has renamed one since has removed its entries as well.
     match directory.put_aside(&names, |_| false, |_| true) {
         Ok(aside) => {
+            say_removed(directory, deleted);
             let now = node.clock.wall();
             aside.into_iter().for_each(|(path, _)| node.log_dirs.deletions.directory_later(at, path, now));
         }
@@ -107,6 +108,23 @@ fn finish_deletions(node: &Node, at: usize, deleted: &[(TopicPartition, TopicId)
                 be removed; the next start removes them");
         }
     }
+}
+
+/// Each start says once what it removes.
+fn say_removed(directory: &Directory, deleted: &[(TopicPartition, TopicId)]) {
+    const NAMED_MAX: usize = 20;
+    if deleted.is_empty() {
+        return;
+    }
+    let names: Vec<String> =
+        deleted.iter().take(NAMED_MAX).map(|(name, topic)| format!("{name} ({topic})")).collect();
+    let more = deleted.len().saturating_sub(NAMED_MAX);
+    let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    tracing::info!(
+        directory = %directory.path.display(),
+        "removes partitions whose topics were deleted: {}{and_more}",
+        names.join(", ")
+    );
 }
 
 /// `deleted`: what is found to be a deleted topic's.

@@ -141,6 +141,15 @@ impl Budget {
         self.shared.pools[CLIENTS].limit
     }
 
+    /// What one connection's claims are made with.
+    pub fn claimant(&self, ip: IpAddr) -> Claimant {
+        self.claimant_of(Some(self.account(ip)))
+    }
+
+    fn claimant_of(&self, account: Option<Arc<Account>>) -> Claimant {
+        Claimant { of: Arc::new(Of { budget: self.clone(), account }) }
+    }
+
     /// What the connections of one address hold together.
     pub fn account(&self, ip: IpAddr) -> Arc<Account> {
         self.shared.accounts.of(ip.to_canonical())
@@ -153,14 +162,7 @@ impl Budget {
 
     /// An empty claim, to be grown. With an account, it keeps to its address's share.
     pub fn claim(&self, account: Option<Arc<Account>>) -> Claim {
-        Claim {
-            budget: self.clone(),
-            account,
-            pool: CLIENTS,
-            bytes: 0,
-            pass: None,
-            standing: Standing::default(),
-        }
+        self.claimant_of(account).claim()
     }
 
     /// An empty claim with the pass: no other frame exceeds the limits.
@@ -172,11 +174,31 @@ impl Budget {
     }
 }
 
+/// Whose bytes claims are, and of which budget.
+#[derive(Debug)]
+struct Of {
+    budget: Budget,
+    account: Option<Arc<Account>>,
+}
+
+/// What one connection makes its claims with. A request makes six or seven: they count references here, in a
+/// cache line of the connection's worker, and not those of the budget and the account, which all workers share.
+#[derive(Debug)]
+pub struct Claimant {
+    of: Arc<Of>,
+}
+
+impl Claimant {
+    /// An empty claim, to be grown.
+    pub fn claim(&self) -> Claim {
+        Claim::new(self.of.clone())
+    }
+}
+
 /// Bytes that belong to one request. Dropping it gives them back.
 #[derive(Debug)]
 pub struct Claim {
-    budget: Budget,
-    account: Option<Arc<Account>>,
+    of: Arc<Of>,
     /// Where its bytes are claimed.
     pool: usize,
     bytes: u64,
@@ -185,6 +207,10 @@ pub struct Claim {
 }
 
 impl Claim {
+    fn new(of: Arc<Of>) -> Self {
+        Self { of, pool: CLIENTS, bytes: 0, pass: None, standing: Standing::default() }
+    }
+
     /// What the claim is for from now on.
     pub fn stand(&mut self, standing: Standing) {
         self.standing = standing;
@@ -215,8 +241,8 @@ impl Claim {
     }
 
     fn is_pressed(&self) -> bool {
-        let of_address = self.account.as_ref().is_some_and(|account| account.pressure.is_felt());
-        of_address || self.budget.shared.pressure.is_felt()
+        let of_address = self.of.account.as_ref().is_some_and(|account| account.pressure.is_felt());
+        of_address || self.of.budget.shared.pressure.is_felt()
     }
 
     /// Makes the claim at least `bytes` large without waiting. Returns whether there was room.
@@ -242,7 +268,7 @@ impl Claim {
         if self.grows_to(bytes) {
             return;
         }
-        let shared = self.budget.shared.clone();
+        let shared = self.of.budget.shared.clone();
         let _waits = Waits::new(&shared.waiting);
         // Kept while it waits: its place in the order.
         let mut pass = pin!(shared.pools[self.queue()].pass.clone().acquire_owned());
@@ -275,14 +301,8 @@ impl Claim {
     pub fn split(&mut self, bytes: u64) -> Self {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
-        let part = Self {
-            budget: self.budget.clone(),
-            account: self.account.clone(),
-            pool: self.pool,
-            bytes,
-            pass: self.pass.take(),
-            standing: self.standing,
-        };
+        let (of, pool, standing) = (self.of.clone(), self.pool, self.standing);
+        let part = Self { of, pool, bytes, pass: self.pass.take(), standing };
         if self.pool == BEYOND {
             self.move_to(CLIENTS);
         }
@@ -295,7 +315,7 @@ impl Claim {
 
     /// The part of the reserve that its address may claim.
     fn reserve(&self) -> usize {
-        if self.account.as_ref().is_none_or(|account| account.slot() > 0) { PEERS } else { STRANGERS }
+        if self.of.account.as_ref().is_none_or(|account| account.slot() > 0) { PEERS } else { STRANGERS }
     }
 
     /// The pool for whose pass it waits: the other nodes do not stand in the clients' queue.
@@ -320,13 +340,13 @@ impl Claim {
     }
 
     fn press(&self) {
-        let pool = &self.budget.shared.pools[CLIENTS];
-        match &self.account {
+        let pool = &self.of.budget.shared.pools[CLIENTS];
+        match &self.of.account {
             // There is room, but not for this address.
             Some(account) if pool.claimed.load(Ordering::Relaxed) < pool.limit / 8 * 7 => {
                 account.pressure.press();
             }
-            _ => self.budget.shared.pressure.press(),
+            _ => self.of.budget.shared.pressure.press(),
         }
     }
 
@@ -355,9 +375,9 @@ impl Claim {
 
     /// Claims `more`, with which the claim has `bytes`, if the limits allow it.
     fn try_add(&self, place: usize, more: u64, bytes: u64) -> bool {
-        let pool = &self.budget.shared.pools[place];
+        let pool = &self.of.budget.shared.pools[place];
         if place == PEERS
-            && let Some(account) = &self.account
+            && let Some(account) = &self.of.account
         {
             let is_granted = account.try_add_to_slot(place, more, bytes > SLOT_SMALL_BYTES_MAX);
             pool.claimed.fetch_add(if is_granted { more } else { 0 }, Ordering::SeqCst);
@@ -368,7 +388,7 @@ impl Claim {
             Standing::Large if place == CLIENTS => pool.limit - pool.limit / 4,
             _ => pool.limit,
         };
-        let held = self.account.as_ref().map(|account| account.held(place));
+        let held = self.of.account.as_ref().map(|account| account.held(place));
         let room = |claimed: u64| {
             let after = claimed.saturating_add(more);
             let share = SHARE.saturating_mul(limit.saturating_sub(after)).saturating_add(above);
@@ -378,15 +398,15 @@ impl Claim {
         if pool.claimed.fetch_update(Ordering::SeqCst, Ordering::Relaxed, room).is_err() {
             return false;
         }
-        if let Some(account) = &self.account {
+        if let Some(account) = &self.of.account {
             account.add(place, more);
         }
         true
     }
 
     fn add(&self, place: usize, more: u64) {
-        self.budget.shared.pools[place].claimed.fetch_add(more, Ordering::SeqCst);
-        if let Some(account) = &self.account {
+        self.of.budget.shared.pools[place].claimed.fetch_add(more, Ordering::SeqCst);
+        if let Some(account) = &self.of.account {
             account.add(place, more);
         }
     }
@@ -395,10 +415,10 @@ impl Claim {
         if bytes == 0 {
             return;
         }
-        if let Some(account) = &self.account {
+        if let Some(account) = &self.of.account {
             account.sub(place, bytes);
         }
-        let shared = &self.budget.shared;
+        let shared = &self.of.budget.shared;
         shared.pools[place].claimed.fetch_sub(bytes, Ordering::SeqCst);
         // Nothing waits while there is room, so the common path stays a subtraction and a look.
         if shared.waiting.load(Ordering::SeqCst) > 0 {

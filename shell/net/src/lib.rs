@@ -26,7 +26,7 @@ mod stream;
 pub mod tickets;
 
 pub use accept::{Acceptor, BindError, CreationQuotas, OverQuota, SocketOptions, Unlimited};
-pub use budget::{Account, Budget, Claim, Press, Standing};
+pub use budget::{Account, Budget, Claim, Claimant, Press, Standing};
 pub use frame_reader::{FrameError, FrameReader, Stranger};
 pub use frame_writer::FrameWriter;
 pub use gate::{ConnectionLimits, ConnectionSlot, Entrance, FirstRequest, Gate, Refused};

@@ -25,7 +25,7 @@ use barnabas_api::{Client, k58_envelope};
 use barnabas_base::{BrokerEpoch, BrokerId, ConnectionNumber, MonotonicMs, Text};
 use barnabas_metrics::clients::OTHER;
 use barnabas_metrics::{Passed, Recorder, Stamp, Track, Tracks};
-use barnabas_net::{Account, Claim};
+use barnabas_net::{Claim, Claimant};
 use barnabas_sasl::exchange::{Authenticated, SaslMechanism};
 use barnabas_telemetry::Software;
 use barnabas_wire::ApiKey;
@@ -86,8 +86,8 @@ pub struct Session {
     pub is_follower: Cell<bool>,
     /// Only brokers or controllers connect to the listener.
     is_reserved: bool,
-    /// What the address of the peer holds of the memory budget.
-    account: Arc<Account>,
+    /// What it claims of the memory budget, on its address's account.
+    claimant: Claimant,
     pub(super) unclaimed: Unclaimed,
     /// Bytes of answers that are ready, and not yet on their way to the socket.
     pub(super) unsent: Cell<usize>,
@@ -112,7 +112,7 @@ pub struct Session {
 impl Session {
     pub fn new(node: Arc<Node>, recorder: Rc<Recorder>, new: &NewConnection, worker: usize) -> Self {
         let active_ms = Cell::new(node.clock.monotonic().0);
-        let account = node.workers.budget.account(new.peer.ip());
+        let claimant = node.workers.budget.claimant(new.peer.ip());
         let is_reserved = node.identity.listeners[new.listener].0.is_reserved;
         recorder.cells().connected.add(1);
         Self {
@@ -143,7 +143,7 @@ impl Session {
             is_follower: Cell::default(),
             is_denied: Cell::default(),
             is_reserved,
-            account,
+            claimant,
             unclaimed: Unclaimed::default(),
             unsent: Cell::default(),
             callers: Callers::default(),
@@ -311,7 +311,7 @@ impl Session {
 
     /// An empty share of the memory budget.
     pub fn claim(&self) -> Claim {
-        self.node.workers.budget.claim(Some(self.account.clone()))
+        self.claimant.claim()
     }
 
     /// Where work is done for this client that would hold up the worker.

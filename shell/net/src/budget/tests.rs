@@ -238,3 +238,22 @@ fn pressure_of_one_address_is_felt_there_alone() {
     assert!(!one.try_grow_to(800 << 10));
     assert!(one.is_pressed() && !other.is_pressed());
 }
+
+#[test]
+fn claimants_bytes_are_its_addresss_and_come_back_without_it() {
+    let budget = Budget::new(1_000_000);
+    let ip = IpAddr::from(Ipv4Addr::new(10, 0, 0, 1));
+    let (one, other) = (budget.claimant(ip), budget.claimant(ip));
+    let (mut of_one, mut of_other) = (one.claim(), other.claim());
+    drop((one, other));
+    of_one.stand(Standing::Small);
+    of_other.stand(Standing::Small);
+    assert!(of_one.try_grow_to(500_000));
+    assert!(!of_other.try_grow_to(300_000), "its address leaves a quarter free");
+    assert!(of_other.try_grow_to(200_000));
+    let part = of_one.split(100_000);
+    drop(of_one);
+    assert_eq!((budget.claimed_bytes(), budget.account(ip).held(CLIENTS)), (300_000, 300_000));
+    drop((part, of_other));
+    assert_eq!((budget.claimed_bytes(), budget.account(ip).held(CLIENTS)), (0, 0));
+}

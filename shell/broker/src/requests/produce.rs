@@ -41,8 +41,9 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
         Plan::Answer(reply) => return Started::Answer(answer(reply)),
         Plan::Work(work) => work,
     };
-    let node = call.session.node.clone();
-    let rebuilt = call.session.claim();
+    let session = call.session.clone();
+    let node = &session.node;
+    let rebuilt = session.claim();
     let mut judge =
         Judge { call: &call, moment: &moment, last: None, rebuilt, rebuilt_bytes: 0, turn_began: None };
     let mut slots = Vec::with_capacity(parts.len());
@@ -69,7 +70,7 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     }
     let rebuilt = judge.rebuilt;
     drop(moment);
-    owners::note_refused(&node, refused).await;
+    owners::note_refused(node, refused).await;
     if let Some(transaction) = transaction {
         verify(&call, transaction, in_transaction, &mut items, &slots, &mut pending).await;
     }
@@ -81,7 +82,7 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     let turn = (!kept.is_empty()).then(|| Turn::take(&call.session, kept.iter().map(Kept::key).collect()));
     call.session.worked_for(items.iter().map(|item| item.partition.owner(node.workers.count)));
     let sent = items.len();
-    let gathering = owners::append(&node, items, acks, deadline).await;
+    let gathering = owners::append(node, items, acks, deadline).await;
     if acks == Acks::None {
         return Started::Answer(answer(pending.respond()));
     }

@@ -9,6 +9,8 @@ use super::{Answer, Call, Moment, Started, unencodable};
 use crate::node::cluster::callers::Elsewhere;
 use barnabas_api::{AnswerRoom, Client, Context as Surroundings, InPieces};
 use barnabas_base::{BrokerId, Text, TimestampMs};
+use barnabas_metadata::Image;
+use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::Claim;
 use barnabas_wire::EncodeError;
 use bytes::Bytes;
@@ -31,7 +33,8 @@ const COUNTED_AT_ONCE: usize = 4 << 20;
 
 /// The one moment that a large answer is made of.
 struct Source {
-    moment: Moment,
+    image: Arc<Image>,
+    config: Arc<BrokerConfig>,
     client: Arc<Client>,
     caller: Elsewhere,
     cluster_id: Text,
@@ -40,10 +43,11 @@ struct Source {
 }
 
 impl Source {
-    fn of(call: &Call, moment: Moment) -> Self {
+    fn of(call: &Call, moment: &Moment) -> Self {
         let node = &call.session.node;
         Self {
-            moment,
+            image: Arc::clone(&moment.image),
+            config: Arc::clone(&moment.config),
             client: call.client.clone(),
             caller: call.caller.elsewhere(call.api, &call.session.node, call.who()),
             cluster_id: node.identity.cluster_id.clone(),
@@ -57,8 +61,8 @@ impl Source {
         let room = AnswerRoom::unlimited();
         let surroundings = Surroundings {
             loggers: crate::config::logging::shown,
-            image: &self.moment.image,
-            config: &self.moment.config,
+            image: &self.image,
+            config: &self.config,
             cluster_id: &self.cluster_id,
             node: self.node,
             client: &self.client,
@@ -204,7 +208,7 @@ pub async fn beside<T: Send + 'static>(
     moment: &Moment,
     work: impl FnOnce(&Surroundings<'_>) -> T + Send + 'static,
 ) -> Option<T> {
-    let source = Source::of(call, moment.clone());
+    let source = Source::of(call, moment);
     let beside = call.session.beside();
     beside.threads.run(Some(beside.address), move || source.with(work)).await
 }
@@ -221,7 +225,7 @@ pub fn answer(
     large: Box<dyn InPieces>,
     held: Option<Claim>,
 ) -> impl Future<Output = Answer> + use<> {
-    let source = Arc::new(Source::of(call, moment));
+    let source = Arc::new(Source::of(call, &moment));
     let session = call.session.clone();
     async move {
         match count(&source, large).await {

@@ -43,8 +43,8 @@ pub fn check(
     (warnings, Ok(()))
 }
 
-/// Judges a listener of another protocol (`key` names it: the console's, AMQP's) whose clients act through a listener of
-/// the node, and log in if that one has logins. Returns what an operator is warned of.
+/// Judges a listener of another protocol (`key` names it: the console's, AMQP's) whose clients act through a listener
+/// of the node, and log in if that one has logins. Returns what an operator is warned of.
 ///
 /// # Errors
 /// As [`check`].

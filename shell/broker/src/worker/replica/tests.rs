@@ -191,10 +191,15 @@ fn a_batch_that_comes_before_the_election_waits_for_it() {
     });
     // Who led before only hears from those who do not know better.
     let link = cluster.connect(1);
-    let begun = barnabas_clock::now();
-    let stale = cluster.produce_over(&link, topic, 0, -1, &values("stale", 1));
-    assert_eq!(stale, Err(ErrorCode::NotLeaderOrFollower));
-    assert!(barnabas_clock::since(begun) < Duration::from_millis(90), "{:?}", barnabas_clock::since(begun));
+    // One that was held would take 100 ms each time; one that is not takes that long where the machine is busy.
+    let took = (0..10).map(|_| {
+        let begun = barnabas_clock::now();
+        let stale = cluster.produce_over(&link, topic, 0, -1, &values("stale", 1));
+        assert_eq!(stale, Err(ErrorCode::NotLeaderOrFollower));
+        barnabas_clock::since(begun)
+    });
+    let shortest = took.min().expect("ten of them");
+    assert!(shortest < Duration::from_millis(90), "{shortest:?}");
 }
 
 #[test]

@@ -3,13 +3,15 @@
 //! It reads the sources and `cargo metadata`; it changes nothing but, with `--tighten`, the ratchet's own figures. The
 //! rules themselves: `arrows` (ranks and dependencies), `circles` (between modules), `folders` (entries, clocks),
 //! `sources` (per file), `formats` (log lines), `overflow` (checked arithmetic), `size` (lengths), `names`
-//! (breadcrumbs, ARCHITECTURE.md), `language` (words). What is not yet as it should be stands on a `ratchet`.
+//! (breadcrumbs, ARCHITECTURE.md), `language` (words), `messages` (the page of
+//! log messages). What is not yet as it should be stands on a `ratchet`.
 
 mod arrows;
 mod circles;
 mod folders;
 mod formats;
 mod language;
+mod messages;
 mod names;
 mod overflow;
 mod ratchet;
@@ -31,6 +33,7 @@ pub fn main(tighten: bool) -> Result<(), String> {
     let arrows = arrows::check(&root, &mut findings);
     sources::check(&root, &files, &mut findings);
     formats::check(&root, &files, &mut findings);
+    messages::check(&root, &files, &mut findings);
     overflow::check(&root, &mut findings);
     crate::plant::check(&root, &mut findings);
     let (sizes, mut figures) = size::check(&root, &files, &mut findings);

@@ -1,0 +1,172 @@
+"""`make book-test`: each command of the operator's book, run in the order of its page against a node or a cluster of the built binary.
+
+A page is run in a folder of its own, with ports of its own; what becomes of which block: pages.py. Pages that need Apache Kafka run in the long form
+only. Each line of WARN or ERROR that a node writes meanwhile must have its entry in messages.md. Printed are page × commands, what is not run here and
+why, and one line to quote.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from compat import fetch
+from compat.cli import find_binary
+
+from . import apache, messages, pages, stage
+
+BOOK = fetch.REPOSITORY / "docs" / "operations"
+
+
+def arguments(words):
+    parser = argparse.ArgumentParser(prog="lab/book/run", description="Runs the commands of docs/operations.")
+    parser.add_argument("--quick", action="store_true", help="without what needs Apache Kafka or minutes")
+    parser.add_argument("--only", help="pages whose path holds one of these words, with commas")
+    parser.add_argument("--binary", help="the barnabas program (default: the newest of target/release and target/debug)")
+    parser.add_argument("--lanes", type=int, default=3, help="pages at a time")
+    parser.add_argument("--keep", action="store_true", help="keep the folders (that of a page that fails is kept anyway)")
+    return parser.parse_args(words)
+
+
+class Run:
+    """One page, run: its lines for the reader, and what came of it."""
+
+    def __init__(self, page, options, folder, variables, known):
+        self.page, self.options, self.known = page, options, known
+        self.folder, self.variables = folder / page.path.relative_to(BOOK).with_suffix(""), variables
+        self.lines, self.commands, self.files, self.elsewhere, self.left_out, self.failed = [], 0, 0, 0, 0, ""
+
+    def show(self, text):
+        self.lines.append(text)
+
+    def steps(self):
+        """The blocks of the pages that this one begins with, then its own: (is it its own?, block)."""
+        for path in self.page.begins_with:
+            yield from ((False, step) for step in pages.read(path).steps if step.kind in ("run", "hidden", "file") and not step.is_long)
+        yield from ((True, step) for step in self.page.steps)
+
+    def play(self):
+        begun = time.monotonic()
+        steps = list(self.steps())
+        if self.options.quick and self.page.is_long:
+            self.left_out = sum(len(step.commands()) for own, step in steps if own and step.kind == "run")
+            return self
+        ports = stage.Ports([path.read_text() for path in (self.page.path, *self.page.sources())])
+        place = stage.Stage(self.folder, self.options.binary, ports, self.variables)
+        try:
+            for own, step in steps:
+                self.take(place, own, step)
+            unknown = messages.unknown(place.warnings(), self.known)
+            if unknown:
+                raise stage.Failed("lines of the log without an entry in messages.md:\n" + "\n".join(f"  {file}: {level} {line}" for file, level, line in unknown[:8]))
+        except stage.Failed as reason:
+            self.failed = f"{reason}\n{place.last_lines()}\n  kept: {self.folder}"
+        finally:
+            place.end()
+        if not self.failed and not self.options.keep:
+            shutil.rmtree(self.folder)
+        self.seconds = time.monotonic() - begun
+        return self
+
+    def take(self, place, own, step):
+        where = f"{self.page.path.relative_to(BOOK)}:{step.line}"
+        if step.is_long and self.options.quick:
+            self.left_out += len(step.commands())
+        elif step.kind == "file":
+            place.write(step.name, step.text)
+            self.files += own
+        elif step.kind == "elsewhere":
+            self.elsewhere += len(step.commands())
+            for command in step.commands():
+                self.show(f"  not run here ({step.reason}): {command}")
+        elif step.kind == "explain":
+            place.write(".explained", step.text)
+            said = self.tried(place, where, "barnabas config explain .explained")
+            if "not a key" in said or "unknown" in said:
+                raise stage.Failed(f"{where}: {said[-600:]}")
+            self.files += own
+        elif step.kind in ("run", "hidden"):
+            self.do(place, own, step, where)
+
+    def do(self, place, own, step, where):
+        begun = time.monotonic()
+        printed = self.tried(place, where, step.text, step.fails)
+        wanted = pages.missing(step.expected, printed)
+        if wanted is not None:
+            raise stage.Failed(f"{where}: the page shows the line `{wanted}`; printed was:\n{printed[-3000:]}")
+        if own and step.kind == "run":
+            self.commands += len(step.commands())
+            for command in step.commands():
+                self.show(f"  ran: {command}")
+            self.show(f"       {time.monotonic() - begun:.1f} s" + (f", {len(step.expected)} lines as shown" if step.expected else ""))
+
+    def tried(self, place, where, text, fails=False):
+        try:
+            return place.run(text, fails)
+        except stage.Failed as reason:
+            raise stage.Failed(f"{where}: {text.strip()}\n{reason}") from None
+
+    def told(self):
+        print(f"{self.page.path.relative_to(BOOK)}: {self.page.title}", flush=True)
+        print("\n".join(self.lines))
+        if self.failed:
+            print(f"  FAILED: {self.failed}")
+        elif self.left_out:
+            print(f"  {self.left_out} commands left to the long form")
+
+
+def chosen(options):
+    """The pages in the order of SUMMARY.md, which must name each of them."""
+    listed = [BOOK / name for name in pages.re.findall(r"\]\(([^)#]+\.md)\)", (BOOK / "SUMMARY.md").read_text()) if not name.startswith("..")]
+    unlisted = sorted(set(BOOK.rglob("*.md")) - {*listed, BOOK / "SUMMARY.md"})
+    if unlisted:
+        raise pages.Wrong(f"SUMMARY.md does not name {', '.join(str(path.relative_to(BOOK)) for path in unlisted)}")
+    words = options.only.split(",") if options.only else [""]
+    return [pages.read(path) for path in listed if any(word in str(path) for word in words)]
+
+
+def end(*_):
+    stage.end_all()
+    os._exit(130)
+
+
+def main(words):
+    options = arguments(words)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, end)
+    begun, skipped = time.monotonic(), 0
+    book = chosen(options)
+    options.binary = find_binary(options.binary)
+    folder = Path(tempfile.mkdtemp(prefix="barnabas-book-"))
+    variables = {}
+    if not options.quick and any(page.is_long for page in book):
+        try:
+            print(f"Apache Kafka {apache.make(folder / 'kafka')} by its jars", flush=True)
+            variables = {"KAFKA_HOME": str(folder / "kafka")}
+        except fetch.Missing as missing:
+            print(f"without Apache Kafka: {missing}")
+            skipped, options.quick = sum(page.is_long for page in book), True
+    known = messages.patterns(BOOK / "messages.md")
+    with ThreadPoolExecutor(options.lanes) as lanes:
+        runs = []
+        for run in lanes.map(lambda page: Run(page, options, folder, variables, known).play(), book):
+            run.told()
+            runs.append(run)
+    failed = [run for run in runs if run.failed]
+    if not failed and not options.keep:
+        shutil.rmtree(folder)
+    for run in failed:
+        print(f"failed: {run.page.path.relative_to(BOOK)}: {run.failed.splitlines()[0]}")
+    print(f"{len(runs) - len(failed) - skipped} passed, {len(failed)} failed, {skipped} skipped")
+    print(f"book-test: {len(runs)} pages, {sum(run.commands for run in runs)} commands run, {sum(run.files for run in runs)} files written or explained, {sum(run.elsewhere for run in runs)} commands "
+          f"not run here (reasons above), {sum(run.left_out for run in runs)} left to the long form, {len(failed)} pages failed, {time.monotonic() - begun:.0f} s")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

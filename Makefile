@@ -77,6 +77,13 @@ compat-tools: ## kafka-consumer-groups, -groups, -share-groups, -streams-groups,
 	@lab/compat/tools/run $(ARGS)
 	@lab/compat/tools/run --native $(ARGS)
 
+book-test: ## each command of docs/operations against the built binary; Apache Kafka's jars for its three pages (4 minutes; QUICK=1: one, without them; ARGS="--only nodes/")
+	@$(CARGO) build --release --locked -p barnabas
+	@QUICK=$(QUICK) lab/book/run $(ARGS)
+
+book: ## docs/operations as a static site with a search, for reading offline: target/book/index.html (mdBook, built once into the user's cache)
+	@lab/book/site
+
 doctor-test: ## barnabas doctor: a healthy cluster under load has no finding; planted faults are found, mended by the printed command, gone (15 minutes; MINUTES=10)
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/doctor/run --minutes $(or $(MINUTES),10) $(ARGS)
@@ -211,4 +218,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster binary dist dist-test install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node bench-memory density
-.PHONY: profile telemetry dashboards attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster bench-tail sim-coverage http-test console-test doctor-test bridge-story compat-queues security-story
+.PHONY: book book-test profile telemetry dashboards attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster bench-tail sim-coverage http-test console-test doctor-test bridge-story compat-queues security-story

@@ -18,7 +18,7 @@ from pathlib import Path
 from compat import fetch
 from compat.cli import find_binary
 
-from . import apache, messages, pages, stage
+from . import apache, links, messages, pages, stage
 
 BOOK = fetch.REPOSITORY / "docs" / "operations"
 
@@ -28,7 +28,7 @@ def arguments(words):
     parser.add_argument("--quick", action="store_true", help="without what needs Apache Kafka or minutes")
     parser.add_argument("--only", help="pages whose path holds one of these words, with commas")
     parser.add_argument("--binary", help="the barnabas program (default: the newest of target/release and target/debug)")
-    parser.add_argument("--lanes", type=int, default=3, help="pages at a time")
+    parser.add_argument("--lanes", type=int, default=6, help="pages at a time")
     parser.add_argument("--keep", action="store_true", help="keep the folders (that of a page that fails is kept anyway)")
     return parser.parse_args(words)
 
@@ -51,7 +51,6 @@ class Run:
         yield from ((True, step) for step in self.page.steps)
 
     def play(self):
-        begun = time.monotonic()
         steps = list(self.steps())
         if self.options.quick and self.page.is_long:
             self.left_out = sum(len(step.commands()) for own, step in steps if own and step.kind == "run")
@@ -70,7 +69,6 @@ class Run:
             place.end()
         if not self.failed and not self.options.keep:
             shutil.rmtree(self.folder)
-        self.seconds = time.monotonic() - begun
         return self
 
     def take(self, place, own, step):
@@ -139,7 +137,7 @@ def main(words):
     options = arguments(words)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, end)
-    begun, skipped = time.monotonic(), 0
+    begun = time.monotonic()
     book = chosen(options)
     options.binary = find_binary(options.binary)
     folder = Path(tempfile.mkdtemp(prefix="barnabas-book-"))
@@ -150,22 +148,27 @@ def main(words):
             variables = {"KAFKA_HOME": str(folder / "kafka")}
         except fetch.Missing as missing:
             print(f"without Apache Kafka: {missing}")
-            skipped, options.quick = sum(page.is_long for page in book), True
+            options.quick = True
     known = messages.patterns(BOOK / "messages.md")
+    count, broken = links.broken([*sorted(BOOK.rglob("*.md")), BOOK.parent / "OPERATIONS.md", BOOK.parent / "README.md"])
+    print(f"{count} links, {len(broken)} of them lead nowhere{''.join(f'; {link}' for link in broken)}", flush=True)
     with ThreadPoolExecutor(options.lanes) as lanes:
-        runs = []
-        for run in lanes.map(lambda page: Run(page, options, folder, variables, known).play(), book):
+        runs = [Run(page, options, folder, variables, known) for page in book]
+        # The longest first, so that none is left alone at the end; shown in the order of the book.
+        by_length = sorted(runs, key=lambda run: -len(run.page.steps))
+        ends = {run: lanes.submit(run.play) for run in by_length}
+        for run in runs:
+            ends[run].result()
             run.told()
-            runs.append(run)
-    failed = [run for run in runs if run.failed]
+    failed, skipped = [run for run in runs if run.failed], sum(run.page.is_long for run in runs) if options.quick else 0
     if not failed and not options.keep:
         shutil.rmtree(folder)
     for run in failed:
         print(f"failed: {run.page.path.relative_to(BOOK)}: {run.failed.splitlines()[0]}")
     print(f"{len(runs) - len(failed) - skipped} passed, {len(failed)} failed, {skipped} skipped")
     print(f"book-test: {len(runs)} pages, {sum(run.commands for run in runs)} commands run, {sum(run.files for run in runs)} files written or explained, {sum(run.elsewhere for run in runs)} commands "
-          f"not run here (reasons above), {sum(run.left_out for run in runs)} left to the long form, {len(failed)} pages failed, {time.monotonic() - begun:.0f} s")
-    return 1 if failed else 0
+          f"not run here (reasons above), {sum(run.left_out for run in runs)} left to the long form, {len(failed)} pages failed, {len(broken)} of {count} links broken, {time.monotonic() - begun:.0f} s")
+    return 1 if failed or broken else 0
 
 
 if __name__ == "__main__":

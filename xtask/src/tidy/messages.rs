@@ -1,8 +1,8 @@
-//! The page of log messages (docs/operations/messages.md) against the code: each message of WARN and ERROR has an entry,
-//! with its level, and each entry has a message.
+//! The page of log messages (docs/operations/messages.md) against the code: each message of WARN and ERROR has an
+//! entry, with its level, and each entry has a message.
 //!
-//! A message is the literal of a `tracing::warn!` or `tracing::error!`; what it fills in reads `…` on the page. Where a
-//! site only passes a text on, [`PASSED_ON`] names what words it, and each text there needs an entry. Texts that are
+//! A message is the literal of a `tracing::warn!` or `tracing::error!`; what it fills in reads `…` on the page. Where
+//! a site only passes a text on, [`PASSED_ON`] names what words it, and each text there needs an entry. Texts that are
 //! written at INFO as well may stand on the page with that level.
 
 use super::is_test;
@@ -14,7 +14,8 @@ const PAGE: &str = "docs/operations/messages.md";
 /// Fewer letters than this are no text that an operator could look up.
 const LETTERS_MIN: usize = 11;
 
-/// Sites that pass texts on, and the items that word them: (file of the site, its message, [(file, start of the item)]).
+/// Sites that pass texts on, and the items that word them: the site's file, its message, and file and start of each
+/// item.
 type PassedOn = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const PASSED_ON: &[PassedOn] = &[
@@ -211,8 +212,7 @@ fn message_of(call: &str) -> Option<String> {
             ')' | ']' | '}' => depth -= 1,
             _ => {}
         }
-        begins =
-            (next == '(' && depth == 1) || (next == ',' && depth == 1) || (begins && next.is_whitespace());
+        begins = (depth == 1 && matches!(next, '(' | ',')) || (begins && next.is_whitespace());
         rest = &rest[next.len_utf8()..];
     }
     None

@@ -1,8 +1,8 @@
 """`make book-test`: each command of the operator's book, run in the order of its page against a node or a cluster of the built binary.
 
-A page is run in a folder of its own, with ports of its own; what becomes of which block: pages.py. Pages that need Apache Kafka run in the long form
-only. Each line of WARN or ERROR that a node writes meanwhile must have its entry in messages.md. Printed are page × commands, what is not run here and
-why, and one line to quote.
+A page is run in a folder of its own, with ports of its own; what becomes of which block: pages.py. Pages that need Apache Kafka run in the long
+form only. Each line of WARN or ERROR that a node writes meanwhile must have its entry in messages.md, and every link of the book must lead somewhere.
+Printed are page × commands, what is not run here and why, and one line to quote.
 """
 
 import argparse
@@ -62,7 +62,8 @@ class Run:
                 self.take(place, own, step)
             unknown = messages.unknown(place.warnings(), self.known)
             if unknown:
-                raise stage.Failed("lines of the log without an entry in messages.md:\n" + "\n".join(f"  {file}: {level} {line}" for file, level, line in unknown[:8]))
+                shown = "\n".join(f"  {file}: {level} {line}" for file, level, line in unknown[:8])
+                raise stage.Failed(f"lines of the log without an entry in messages.md:\n{shown}")
         except stage.Failed as reason:
             self.failed = f"{reason}\n{place.last_lines()}\n  kept: {self.folder}"
         finally:
@@ -166,8 +167,10 @@ def main(words):
     for run in failed:
         print(f"failed: {run.page.path.relative_to(BOOK)}: {run.failed.splitlines()[0]}")
     print(f"{len(runs) - len(failed) - skipped} passed, {len(failed)} failed, {skipped} skipped")
-    print(f"book-test: {len(runs)} pages, {sum(run.commands for run in runs)} commands run, {sum(run.files for run in runs)} files written or explained, {sum(run.elsewhere for run in runs)} commands "
-          f"not run here (reasons above), {sum(run.left_out for run in runs)} left to the long form, {len(failed)} pages failed, {len(broken)} of {count} links broken, {time.monotonic() - begun:.0f} s")
+    total = {name: sum(getattr(run, name) for run in runs) for name in ("commands", "files", "elsewhere", "left_out")}
+    print(f"book-test: {len(runs)} pages, {total['commands']} commands run, {total['files']} files written or explained, "
+          f"{total['elsewhere']} commands not run here (reasons above), {total['left_out']} left to the long form, {len(failed)} pages failed, {len(broken)} of {count} links broken, "
+          f"{time.monotonic() - begun:.0f} s")
     return 1 if failed or broken else 0
 
 

@@ -8,9 +8,9 @@
 | `properties` without a file's name | every key must be known to `barnabas config explain` |
 
 A comment `<!-- book: WORD: TEXT -->` above a block changes that: `elsewhere` (not run here: the reason, and what checks it instead), `shown` (an
-example of a file or a line: the reason), `long` (only in the long form), `fails` (the last command must fail). By itself it is an order of the rig:
-`run` (commands that readers do not need), `files of PAGE` (those that another page shows, behind their names), `page: long: REASON`, `page: begins with PAGE` (that page's
-blocks first, in this page's folder).
+example of a file or a line: the reason), `long` (only in the long form), `fails` (the last command must fail). By itself it is an order of the
+rig: `run` (commands that readers do not need), `files of PAGE` (those that another page shows, behind their names), `page: long: REASON`, `page:
+begins with PAGE` (that page's blocks first, in this page's folder).
 """
 
 import re

@@ -169,8 +169,8 @@ def main(words):
     print(f"{len(runs) - len(failed) - skipped} passed, {len(failed)} failed, {skipped} skipped")
     total = {name: sum(getattr(run, name) for run in runs) for name in ("commands", "files", "elsewhere", "left_out")}
     print(f"book-test: {len(runs)} pages, {total['commands']} commands run, {total['files']} files written or explained, "
-          f"{total['elsewhere']} commands not run here (reasons above), {total['left_out']} left to the long form, {len(failed)} pages failed, {len(broken)} of {count} links broken, "
-          f"{time.monotonic() - begun:.0f} s")
+          f"{total['elsewhere']} commands not run here (reasons above), {total['left_out']} left to the long form, {len(failed)} pages failed, "
+          f"{len(broken)} of {count} links broken, {time.monotonic() - begun:.0f} s")
     return 1 if failed or broken else 0
 
 

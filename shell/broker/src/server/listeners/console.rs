@@ -120,8 +120,11 @@ pub(super) fn check_open(
     through: SecurityProtocol,
 ) -> Result<(), Failure> {
     let address = socket.local_addr().map_err(|error| ConfigError::value(key, error.to_string(), EXAMPLE))?;
-    if let Some(warning) = insecure::check_beside(config, key, address, through.has_sasl())? {
-        tracing::warn!("{warning}");
+    if insecure::check_beside(config, key, address, through.has_sasl())? {
+        tracing::warn!(
+            "{key} ({address}) takes clients of other machines without authentication; insecure.listeners.allowed \
+             allows it"
+        );
     }
     Ok(())
 }

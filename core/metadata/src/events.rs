@@ -1,5 +1,5 @@
-//! What an operator has to know of the step from one image to the next: brokers that come and go, partitions that lose
-//! replicas or leaders.
+//! What an operator has to know of the step from one image to the next: brokers and topics that come and go, partitions
+//! that lose replicas or leaders.
 //!
 //! Pure: two images and the list of changes between them. events/lines.rs makes lines
 //! of them, which shell/broker/src/node/cluster_events.rs writes.
@@ -17,7 +17,7 @@ pub use line::{Level, Line};
 pub use lines::{APART, EventLines, Here};
 
 use crate::{Broker, Changes, Image, LeaderRecoveryState, MetadataVersion, Partition};
-use barnabas_base::{BrokerId, Text, TopicPartition};
+use barnabas_base::{BrokerId, Text, TopicId, TopicPartition};
 use std::sync::Arc;
 
 /// One event.
@@ -31,6 +31,15 @@ pub enum Event {
         is_planned: bool,
     },
     Unfenced(BrokerId),
+    TopicCreated {
+        name: Text,
+        id: TopicId,
+        partitions: usize,
+    },
+    TopicDeleted {
+        name: Text,
+        id: TopicId,
+    },
     MetadataVersion {
         from: MetadataVersion,
         to: MetadataVersion,
@@ -78,9 +87,16 @@ pub fn between(
         take(Event::MetadataVersion { from, to });
     }
     changes.brokers.iter().flat_map(|&id| of_broker(id, before, image)).flatten().for_each(&mut take);
-    for (&id, topic) in changes.topics.iter().filter(|(_, topic)| !topic.deleted) {
-        let Some(new) = image.topics.by_id(id) else { continue };
-        let old = before.topics.by_id(id);
+    for (&id, topic) in &changes.topics {
+        let (old, new) = (before.topics.by_id(id), image.topics.by_id(id));
+        let Some(new) = new.filter(|_| !topic.deleted) else {
+            old.into_iter().for_each(|old| take(Event::TopicDeleted { name: old.name.clone(), id }));
+            continue;
+        };
+        if old.is_none() {
+            let partitions = new.partitions().count();
+            take(Event::TopicCreated { name: new.name.clone(), id, partitions });
+        }
         let needed = min_in_sync(&new.name);
         for &index in &topic.partitions {
             let Some(state) = new.partition(index) else { continue };

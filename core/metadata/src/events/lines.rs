@@ -38,7 +38,9 @@ enum Kind {
     MinIsrReached,
     LeaderFound,
     TopicCreated,
+    TopicNamedByClient,
     TopicNotCreated,
+    TopicDeleted,
 }
 
 #[derive(Debug, Default)]
@@ -91,6 +93,19 @@ impl EventLines {
             Event::MetadataVersion { from, to } => {
                 line(Level::Info, format!("metadata.version raised from {from} to {to}"))
             }
+            Event::TopicCreated { name, id, partitions } => {
+                let s = if *partitions == 1 { "" } else { "s" };
+                self.add(
+                    Kind::TopicCreated,
+                    Level::Info,
+                    format!("{name} ({partitions} partition{s}, id {id})"),
+                );
+                None
+            }
+            Event::TopicDeleted { name, id } => {
+                self.add(Kind::TopicDeleted, Level::Info, format!("{name} (id {id})"));
+                None
+            }
             Event::Partition { partition, change, state, .. } => {
                 self.gather(partition, *change, state, me);
                 None
@@ -114,7 +129,7 @@ impl EventLines {
 
     /// This broker asked for a topic that a client named, and the controller created it.
     pub fn created(&mut self, topic: &str) {
-        self.add(Kind::TopicCreated, Level::Info, topic.to_owned());
+        self.add(Kind::TopicNamedByClient, Level::Info, topic.to_owned());
     }
 
     /// As [`EventLines::created`], and the controller refused.
@@ -213,7 +228,9 @@ fn text(kind: Kind, count: u64, named: &[String]) -> String {
         Kind::IsrExpanded => format!("in-sync replicas expanded: {names}"),
         Kind::MinIsrReached => format!("partitions back at min.insync.replicas: {names}"),
         Kind::LeaderFound => format!("partitions have a leader again: {names}"),
-        Kind::TopicCreated => format!("topics created because clients named them: {names}"),
+        Kind::TopicCreated => format!("topics created: {names}"),
+        Kind::TopicDeleted => format!("topics deleted: {names}"),
+        Kind::TopicNamedByClient => format!("topics created because clients named them: {names}"),
         Kind::TopicNotCreated => format!("topics that clients named were not created: {names}"),
     }
 }
@@ -222,7 +239,7 @@ fn text(kind: Kind, count: u64, named: &[String]) -> String {
 mod tests {
     use super::*;
     use crate::Placement;
-    use barnabas_base::{LeaderEpoch, PartitionEpoch, PartitionIndex, Text};
+    use barnabas_base::{LeaderEpoch, PartitionEpoch, PartitionIndex, Text, TopicId};
 
     const ME: Here = Here { broker: BrokerId(1), serves: true };
     const PATIENCE: DurationMs = DurationMs(9_000);
@@ -265,6 +282,18 @@ mod tests {
             "topics created because clients named them: a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 and 30 more";
         assert_eq!(texts(&mut events, 1000), [rest]);
         assert!(!events.are_waiting());
+    }
+
+    #[test]
+    fn topics_that_come_and_go_have_a_line_each_second() {
+        let (mut events, id) = (EventLines::default(), TopicId::default());
+        let name = Text::from("paid");
+        events.happened(&Event::TopicCreated { name: name.clone(), id, partitions: 3 }, ME);
+        events.happened(&Event::TopicCreated { name: Text::from("one"), id, partitions: 1 }, ME);
+        events.happened(&Event::TopicDeleted { name, id }, ME);
+        let texts: Vec<String> = due(&mut events, NOW).into_iter().map(|line| line.text).collect();
+        let created = format!("topics created: paid (3 partitions, id {id}), one (1 partition, id {id})");
+        assert_eq!(texts, [created, format!("topics deleted: paid (id {id})")]);
     }
 
     #[test]

@@ -93,6 +93,19 @@ impl EventLines {
             Event::MetadataVersion { from, to } => {
                 line(Level::Info, format!("metadata.version raised from {from} to {to}"))
             }
+            Event::TopicCreated { .. } | Event::TopicDeleted { .. } => {
+                self.add_topic(event);
+                None
+            }
+            Event::Partition { partition, change, state, .. } => {
+                self.gather(partition, *change, state, me);
+                None
+            }
+        }
+    }
+
+    fn add_topic(&mut self, event: &Event) {
+        match event {
             Event::TopicCreated { name, id, partitions } => {
                 let s = if *partitions == 1 { "" } else { "s" };
                 self.add(
@@ -100,16 +113,11 @@ impl EventLines {
                     Level::Info,
                     format!("{name} ({partitions} partition{s}, id {id})"),
                 );
-                None
             }
             Event::TopicDeleted { name, id } => {
                 self.add(Kind::TopicDeleted, Level::Info, format!("{name} (id {id})"));
-                None
             }
-            Event::Partition { partition, change, state, .. } => {
-                self.gather(partition, *change, state, me);
-                None
-            }
+            _ => {}
         }
     }
 

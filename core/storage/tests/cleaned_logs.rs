@@ -111,7 +111,8 @@ fn compact(round: &Round) -> (BTreeMap<String, Vec<u8>>, Offset) {
     let memory = MapMemory { bytes: number(said, "map") as usize, load_factor: 0.9, seed: [1, 2] };
     let mut pace = |_: usize| ControlFlow::Continue(());
     let last = round.last.clone();
-    let mut cleaning = Cleaning::begin(&disk, to_clean, last, memory, now, &mut pace).unwrap();
+    let mut cleaning =
+        Cleaning::begin(Arc::new(disk.clone()), to_clean, last, memory, now, &mut pace).unwrap();
     while let Some(replacement) = cleaning.next_group(&mut pace).unwrap() {
         assert!(matches!(log.replace_segments(&mut files, &replacement, now).unwrap(), Replaced::Done(_)));
     }

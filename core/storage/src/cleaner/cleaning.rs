@@ -1,6 +1,7 @@
 //! One cleaning of one log, a group of segments at a time.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use barnabas_base::{Map, Offset, ProducerId, TimestampMs};
 use barnabas_wire::records::{Batch, Message};
@@ -23,8 +24,8 @@ use crate::segment::{self, offset_path};
 /// A cleaning whose keys are known: [`Cleaning::next_group`] until there is none, and then the log is clean up to
 /// [`Cleaning::end`]. Each group is to be swapped in before the next one is asked for.
 #[derive(Debug)]
-pub struct Cleaning<'a> {
-    disk: &'a dyn Disk,
+pub struct Cleaning {
+    disk: Arc<dyn Disk>,
     log: LogToClean,
     filter: Filter,
     groups: VecDeque<Vec<SegmentToClean>>,
@@ -32,29 +33,29 @@ pub struct Cleaning<'a> {
     old_deletes_stay_since: TimestampMs,
 }
 
-impl<'a> Cleaning<'a> {
+impl Cleaning {
     /// Reads the dirty part and remembers its keys, as many as fit.
     ///
     /// # Errors
     /// [`CleanError`]; nothing was written.
     pub fn begin(
-        disk: &'a dyn Disk,
+        disk: Arc<dyn Disk>,
         log: LogToClean,
         last_records: Map<ProducerId, LastRecord>,
         memory: MapMemory,
         now: TimestampMs,
         pace: &mut dyn Pace,
     ) -> Result<Self, CleanError> {
-        remove_cleaned(disk, &log)?;
+        remove_cleaned(&*disk, &log)?;
         let dirty_offsets = log.first_uncleanable.since(log.first_dirty).max(0) as u64;
         let mut map = OffsetMap::new(memory, dirty_offsets);
-        fill(&mut map, disk, &log, pace)?;
+        fill(&mut map, &*disk, &log, pace)?;
         if map.complete_to() < log.first_dirty {
             return Err(CleanError::MapTooSmall { offset: log.first_dirty });
         }
         let end = map.complete_to().plus(1);
-        let groups = VecDeque::from(groups(disk, &log, end)?);
-        let old_deletes_stay_since = old_deletes_stay_since(disk, &log)?;
+        let groups = VecDeque::from(groups(&*disk, &log, end)?);
+        let old_deletes_stay_since = old_deletes_stay_since(&*disk, &log)?;
         let mut filter = Filter::new(&log, map, last_records, now);
         filter.stats.keys = filter.map.len() as u64;
         Ok(Self { disk, log, filter, groups, old_deletes_stay_since })
@@ -91,7 +92,7 @@ impl<'a> Cleaning<'a> {
 
     /// Removes what was written and not swapped in.
     pub fn give_up(&self) -> Result<(), CleanError> {
-        Ok(remove_cleaned(self.disk, &self.log)?)
+        Ok(remove_cleaned(&*self.disk, &self.log)?)
     }
 
     fn clean_group(
@@ -100,6 +101,7 @@ impl<'a> Cleaning<'a> {
         pace: &mut dyn Pace,
     ) -> Result<Vec<CleanedSegment>, CleanError> {
         let Self { disk, log, filter, old_deletes_stay_since, .. } = self;
+        let disk = &**disk;
         let mut modified = TimestampMs::NONE;
         let mut new = Vec::new();
         let mut writer: Option<SegmentWriter<'_>> = None;
@@ -108,7 +110,7 @@ impl<'a> Cleaning<'a> {
             let stat = disk.stat(&path)?.ok_or(CleanError::Gone(path))?;
             modified = stat.modified;
             let old_deletes_stay = stat.modified > *old_deletes_stay_since;
-            let mut reader = SegmentReader::open(*disk, log, segment)?;
+            let mut reader = SegmentReader::open(disk, log, segment)?;
             while let Some(found) = reader.next(pace)? {
                 let (position, size) = (found.position, found.bytes.len());
                 let left = what_is_left(filter, found, old_deletes_stay);
@@ -122,7 +124,7 @@ impl<'a> Cleaning<'a> {
                     let base = if new.is_empty() { old[0].base } else { header.base_offset };
                     let writer = match &mut writer {
                         Some(writer) => writer,
-                        none => none.insert(SegmentWriter::create(*disk, log, base)?),
+                        none => none.insert(SegmentWriter::create(disk, log, base)?),
                     };
                     writer.append(&header, &bytes, pace)?;
                     writer.note_aborted(filter.transactions.take_left());
@@ -132,7 +134,7 @@ impl<'a> Cleaning<'a> {
         let last = match writer {
             Some(writer) => Some(writer),
             // A segment stays where the group began, though nothing be in it.
-            None if new.is_empty() => Some(SegmentWriter::create(*disk, log, old[0].base)?),
+            None if new.is_empty() => Some(SegmentWriter::create(disk, log, old[0].base)?),
             None => None,
         };
         if let Some(writer) = last {

@@ -56,6 +56,8 @@ pub struct Faults {
     pub read_error: bool,
     /// Syncs fail with a device error, after this many more that succeed; what a failed sync covered is lost.
     pub syncs_until_error: Option<u64>,
+    /// Renames fail with a device error, after this many more that succeed.
+    pub renames_until_error: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -212,6 +214,13 @@ impl MemoryDisk {
     }
 }
 
+/// Whether a fault happens now; counts what succeeds until then.
+fn is_due(until: &mut Option<u64>) -> bool {
+    let is_due = *until == Some(0);
+    *until = until.map(|left| left.saturating_sub(1));
+    is_due
+}
+
 /// SplitMix64: enough to decide what a crash keeps.
 fn draw(random: &mut u64, below: u64) -> u64 {
     barnabas_base::split_mix_64(random) % below
@@ -340,14 +349,7 @@ impl State {
 
     fn sync_fails(&mut self) -> bool {
         self.syncs += 1;
-        match &mut self.faults.syncs_until_error {
-            Some(0) => true,
-            Some(left) => {
-                *left -= 1;
-                false
-            }
-            None => false,
-        }
+        is_due(&mut self.faults.syncs_until_error)
     }
 }
 
@@ -407,6 +409,9 @@ impl Disk for MemoryDisk {
         let Some(node) = state.find(from) else {
             return Err(DiskError::new("rename", from, DiskErrorKind::NotFound));
         };
+        if is_due(&mut state.faults.renames_until_error) {
+            return Err(DiskError::new("rename", from, DiskErrorKind::Device));
+        }
         let same_dir = from.parent() == to.parent();
         let (_, old_name) = state.parent("rename", from)?;
         let (dir, name) = state.parent("rename", to)?;
@@ -526,10 +531,8 @@ impl DiskFile for MemoryFile {
 
     fn write_at(&self, position: u64, parts: &[&[u8]]) -> Result<(), DiskError> {
         self.with("write", |state, file| {
-            match &mut state.faults.writes_until_error {
-                Some(0) => return Err(DiskErrorKind::Device),
-                Some(left) => *left -= 1,
-                None => {}
+            if is_due(&mut state.faults.writes_until_error) {
+                return Err(DiskErrorKind::Device);
             }
             let others = state.used();
             let mut at = position as usize;

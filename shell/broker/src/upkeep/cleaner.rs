@@ -171,7 +171,8 @@ fn clean_log(
     }
     let mut pace = Throttled::new(node, directory);
     let now = node.clock.wall();
-    let mut cleaning = Cleaning::begin(&*directory.disk, log, last_records, memory(node), now, &mut pace)?;
+    let disk = Arc::clone(&directory.disk);
+    let mut cleaning = Cleaning::begin(disk, log, last_records, memory(node), now, &mut pace)?;
     while let Some(replacement) = cleaning.next_group(&mut pace)? {
         let replacement = Box::new(replacement);
         let swapped = ask(node, owner, |reply| CleanCommand::Swap { partition, replacement, reply });

@@ -35,10 +35,9 @@ fn live(seed: u64) -> Result<(), String> {
 
 /// A cleaning; with `breaks_off`, it ends anywhere.
 fn clean(rig: &mut Rig, random: &mut Random, breaks_off: bool) -> Result<(), CleanError> {
-    let disk = rig.disk.clone();
     // A small map is full before the end of the dirty part.
     let map_bytes = if random.below(3) == 0 { 24 * 8 } else { 1 << 14 };
-    let Some(mut cleaning) = rig.begin(&disk, map_bytes)? else { return Ok(()) };
+    let Some(mut cleaning) = rig.begin(map_bytes)? else { return Ok(()) };
     let mut left = if breaks_off { random.below(6_000) as usize } else { usize::MAX };
     let mut pace = |bytes: usize| {
         left = left.saturating_sub(bytes);

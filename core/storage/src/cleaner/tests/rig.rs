@@ -234,11 +234,7 @@ impl Rig {
     }
 
     /// Begins a cleaning. `None`: nothing is dirty.
-    pub fn begin<'a>(
-        &mut self,
-        disk: &'a MemoryDisk,
-        map_bytes: usize,
-    ) -> Result<Option<Cleaning<'a>>, CleanError> {
+    pub fn begin(&mut self, map_bytes: usize) -> Result<Option<Cleaning>, CleanError> {
         let debt = self.debt();
         let Some(log) = self.log.log_to_clean(&mut self.files, &debt).unwrap() else { return Ok(None) };
         for (_, record) in self.records.range_mut(..debt.first_uncleanable.get()) {
@@ -246,6 +242,7 @@ impl Rig {
         }
         let memory = MapMemory { bytes: map_bytes, load_factor: 0.9, seed: [3, 4] };
         let last_records = self.last_records();
+        let disk = Arc::new(self.disk.clone());
         Cleaning::begin(disk, log, last_records, memory, TimestampMs(self.now), &mut full_speed).map(Some)
     }
 
@@ -257,8 +254,7 @@ impl Rig {
     pub fn clean(&mut self, map_bytes: usize) -> Result<(), CleanError> {
         self.sync().map_err(CleanError::Storage)?;
         self.checkpoint().map_err(CleanError::Storage)?;
-        let disk = self.disk.clone();
-        let Some(mut cleaning) = self.begin(&disk, map_bytes)? else { return Ok(()) };
+        let Some(mut cleaning) = self.begin(map_bytes)? else { return Ok(()) };
         while let Some(replacement) = cleaning.next_group(&mut full_speed)? {
             let replaced = self.swap(&replacement).map_err(CleanError::Storage)?;
             assert!(matches!(replaced, Replaced::Done(_)));

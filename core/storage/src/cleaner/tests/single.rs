@@ -205,8 +205,7 @@ fn swap_after_truncation() -> Replaced {
     let mut rig = Rig::new();
     keyed(&mut rig, 60);
     rig.sync().unwrap();
-    let disk = rig.disk.clone();
-    let mut cleaning = rig.begin(&disk, 1 << 14).unwrap().unwrap();
+    let mut cleaning = rig.begin(1 << 14).unwrap().unwrap();
     let replacement = cleaning.next_group(&mut full_speed).unwrap().unwrap();
     let now = rig.time();
     rig.log.truncate_to(&mut rig.files, Offset(2), now).unwrap();
@@ -236,8 +235,7 @@ fn crash_beside_a_stranger() -> Result<(), String> {
         keyed(&mut rig, 60);
         rig.sync().unwrap();
         rig.checkpoint().unwrap();
-        let disk = rig.disk.clone();
-        let mut cleaning = rig.begin(&disk, 1 << 14).unwrap().unwrap();
+        let mut cleaning = rig.begin(1 << 14).unwrap().unwrap();
         let replacement = cleaning.next_group(&mut full_speed).unwrap().unwrap();
         let names = ["00000000000000000001.log.cleaned", "00000000000000000000.txnindex.swap"];
         let stranger = rig.path(names[seed as usize % 2]);
@@ -274,8 +272,7 @@ fn a_segment_that_retention_took_is_left_alone() {
     let mut rig = Rig::new();
     keyed(&mut rig, 60);
     rig.sync().unwrap();
-    let disk = rig.disk.clone();
-    let mut cleaning = rig.begin(&disk, 1 << 14).unwrap().unwrap();
+    let mut cleaning = rig.begin(1 << 14).unwrap().unwrap();
     let replacement = cleaning.next_group(&mut full_speed).unwrap().unwrap();
     let (end, now) = (rig.log.end(), rig.time());
     rig.log.advance_start(Offset(40));

@@ -350,8 +350,7 @@ impl LogDir {
 
     /// What the checkpoints say of a partition, for [`crate::Log::open`].
     ///
-    /// A clean stop vouches for a log once: a log that was dropped and is opened again may hold bytes that were never
-    /// synced.
+    /// A clean stop vouches for a log once: a log that is opened again may hold bytes that were never synced.
     pub fn open_from(&mut self, partition: &TopicPartition) -> OpenFrom {
         OpenFrom {
             clean: (self.clean || self.vouched.contains(partition)) && self.opened.insert(partition.clone()),
@@ -360,6 +359,7 @@ impl LogDir {
             journal_end: None,
             is_ours: self.is_ours,
             is_unsettled: !self.settled,
+            recovery_point_holds: self.is_ours && !self.recovery_points.is_damaged,
             was_compacted: self.cleaner_points.get(partition).is_some(),
             is_repairable: false,
         }

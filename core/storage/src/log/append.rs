@@ -191,11 +191,7 @@ impl Log {
                     run.take(piece, from..at);
                     from = at;
                     self.write_run(files, &mut run)?;
-                    let base = match self.segments.is_empty() {
-                        // What a copy of a compacted log begins with is a hole, which belongs to the log all the same.
-                        true => header.base_offset.min(self.segment_end),
-                        false => header.base_offset,
-                    };
+                    let base = self.next_base(&header, now);
                     self.begin_segment(files, base, now)?;
                     run.position = 0;
                     rolled = Some(base);
@@ -210,6 +206,18 @@ impl Log {
         self.index_written_back_aborted(files)?;
         self.write_due_entries(files)?;
         Ok(Appended { end: self.segment_end, bytes, rolled })
+    }
+
+    /// Where a segment begins that takes `header`'s batch next: where the last one ends, so that a crash that loses its
+    /// end leaves a gap. In a copy of a compacted log the batch may come later, and the hole before it belongs to the
+    /// log all the same.
+    fn next_base(&self, header: &BatchHeader, now: TimestampMs) -> Offset {
+        let base = header.base_offset.min(self.segment_end);
+        let is_first = self.segments.is_empty();
+        match is_first || Segment::empty(base, now).can_index(header.last_offset) {
+            true => base,
+            false => header.base_offset,
+        }
     }
 
     fn write_run(&mut self, files: &mut FilePool, run: &mut Run<'_>) -> Result<(), StorageError> {

@@ -356,8 +356,7 @@ impl Log {
         self.epochs_changed |= self.epochs.truncate_from_end(self.segment_end);
         let mut transactions = Transactions::from(self.segment_end);
         for (at, found) in tail.iter().enumerate() {
-            // Where compaction is off, a hole means that the end of the segment before was lost unsynced.
-            let hole = at > 0 && found.base > self.segment_end && !self.config.cleanup.compact;
+            let hole = at > 0 && self.has_lost_before(*found, from);
             let reach = reach_in(&tail, at);
             if at > 0 && !hole {
                 self.begin_taking_in(*found);
@@ -407,6 +406,15 @@ impl Log {
         self.active.has_spare_room = true;
         self.recovery_point = from.recovery_point.min(self.segment_end);
         self.note_unsynced(files, first, opened.cut.is_some())
+    }
+
+    /// Whether the end of the last segment was lost unsynced: `next` begins past it. Segments are begun where the one
+    /// before ends. Compaction leaves holes between them, below the recovery point.
+    fn has_lost_before(&self, next: Segment, from: OpenFrom) -> bool {
+        let is_in_reach = next.base.since(self.segment_end) <= i64::from(i32::MAX);
+        let may_be_compacted =
+            !from.recovery_point_holds || !is_in_reach || self.segment_end < from.recovery_point;
+        next.base > self.segment_end && !(self.config.cleanup.compact && may_be_compacted)
     }
 
     /// Takes a segment's batches in as if they were appended again: indexes, epochs and times follow from them. Returns

@@ -53,6 +53,8 @@ pub struct OpenFrom {
     /// The last stop was unclean, and the file system was not synced as a whole since: what an earlier process cut or
     /// removed here, and was killed before it synced that, may come back when the power goes.
     pub is_unsettled: bool,
+    /// This program wrote the recovery point, and it is as it was written: compaction has left holes below it alone.
+    pub recovery_point_holds: bool,
     /// Compaction has worked on the log, which may have left offsets without a segment.
     pub was_compacted: bool,
     /// Another replica can repair this one: a log is opened even if batches of it are damaged, as long as it is known

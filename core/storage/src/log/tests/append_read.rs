@@ -90,11 +90,14 @@ fn segments_are_rolled_by_size_time_and_reach() {
     assert_eq!(bench.log.segment_count(), 1);
     bench.append(batch(2, 1, 10, 1101, 0)).unwrap();
     assert_eq!(bench.log.segment_count(), 2);
-    // Out of the reach of 31 bits.
+    // Out of the reach of 31 bits. The next segment begins where this one ends, if that reaches far enough.
     bench.append(batch(2 + (1 << 31), 1, 10, 1101, 0)).unwrap();
     assert_eq!(bench.log.segment_count(), 3);
-    assert_eq!(bench.log.active_segment_base(), Offset(2 + (1 << 31)));
-    assert_eq!(bench.read_all(100).unwrap().len(), 4);
+    assert_eq!(bench.log.active_segment_base(), Offset(3));
+    bench.append(batch(1 << 33, 1, 10, 1101, 0)).unwrap();
+    assert_eq!(bench.log.segment_count(), 4);
+    assert_eq!(bench.log.active_segment_base(), Offset(1 << 33));
+    assert_eq!(bench.read_all(100).unwrap().len(), 5);
 }
 
 #[test]

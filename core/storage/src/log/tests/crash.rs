@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Disk;
+use crate::log_config::CleanupPolicy;
 
 /// SplitMix64.
 pub(super) struct Random(pub u64);
@@ -245,4 +246,44 @@ fn a_cut_outlives_a_kill_and_the_power_after_it() {
         bench.reopen().unwrap();
         assert_eq!(bench.log.end(), Offset(7), "seed {seed}");
     }
+}
+
+fn compacted() -> LogConfig {
+    LogConfig { cleanup: CleanupPolicy { delete: false, compact: true }, ..small_segments() }
+}
+
+/// A segment lost its unsynced end, and the next one is there: no hole of compaction lies past the recovery point (found
+/// by lab/sim, climate compaction).
+#[test]
+fn compacted_log_that_lost_the_end_of_a_segment_ends_there() {
+    let mut bench = Bench::new(compacted());
+    bench.fill(2, 300);
+    bench.sync().unwrap();
+    bench.checkpoint().unwrap();
+    bench.fill(4, 300);
+    let middle = bench.path("00000000000000000002.log");
+    let half = bench.disk.contents(&middle).unwrap().len() / 2;
+    bench.disk.corrupt(&middle, |bytes| bytes.truncate(half));
+    bench.reopen().unwrap();
+    assert_eq!(bench.log.end(), Offset(3));
+    assert_eq!(bench.read_all(1 << 20).unwrap().len(), 3);
+}
+
+/// So that the end of a segment that was lost shows: the copy of a compacted log has holes, and its segments none
+/// between them.
+#[test]
+fn segments_of_a_copy_with_holes_follow_one_another() {
+    let mut bench = Bench::new(compacted());
+    for at in [0, 10, 20, 30] {
+        bench.append(batch(at, 1, 600, 1000 + at, 0)).unwrap();
+    }
+    let logs = bench.names().into_iter().filter(|name| name.ends_with(".log"));
+    let bases: Vec<u64> = logs.map(|name| name[..20].parse().unwrap()).collect();
+    assert_eq!(bases, [0, 1, 11, 21]);
+    bench.sync().unwrap();
+    bench.checkpoint().unwrap();
+    bench.append(batch(40, 1, 600, 1040, 0)).unwrap();
+    bench.reopen().unwrap();
+    assert_eq!(bench.log.end(), Offset(41));
+    assert_eq!(bench.read_all(1 << 20).unwrap().len(), 5);
 }

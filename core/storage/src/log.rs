@@ -311,7 +311,9 @@ impl Log {
         base: Offset,
         kind: FileKind,
     ) -> Result<Arc<dyn DiskFile>, DiskError> {
-        files.get(self.key(base, kind), OpenMode::Create, || self.path(base, kind))
+        // A log that has failed in the midst of its renames may lack a segment's file: a start must not find an empty one.
+        let mode = if self.failed { OpenMode::Write } else { OpenMode::Create };
+        files.get(self.key(base, kind), mode, || self.path(base, kind))
     }
 
     /// A segment's file if it exists.

@@ -2,6 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use barnabas_base::Offset;
+
 use super::super::{CleanError, Replaced};
 use super::rig::{Random, Rig};
 use crate::{Faults, StorageError};
@@ -76,34 +78,46 @@ fn planted_mistakes_of_a_cleaning_are_noticed() {
     barnabas_base::planted::hunt("cleaner", live);
 }
 
+/// A cleaning in which the disk fails; readers go on, the power goes, and the log is opened again.
+fn fail(at: u64, faults: Faults) -> Result<(), String> {
+    let mut random = Random(at);
+    let mut rig = Rig::new();
+    for _ in 0..60 {
+        rig.write(&mut random).unwrap();
+    }
+    rig.sync().unwrap();
+    rig.checkpoint().unwrap();
+    rig.disk.set_faults(faults);
+    if let Err(error) = clean(&mut rig, &mut random, false) {
+        assert!(matches!(error, CleanError::Storage(StorageError::Disk(_))), "{error}");
+    }
+    let end = rig.log.end();
+    for from in (0..end.get()).map(Offset) {
+        // Some of it may have no name now.
+        let _ = rig.log.read(&mut rig.files, from, 1, end, true);
+    }
+    rig.disk.crash(at);
+    rig.reopen().map_err(|error| error.to_string())?;
+    rig.check()
+}
+
 /// Every call on the disk fails once, at every point of a cleaning: the log goes on or says that it has failed, and the
 /// next start finds everything.
 #[test]
 fn a_device_that_fails_at_any_point_loses_nothing() {
     for at in (0..60).step_by(3) {
-        for syncs in [false, true] {
-            let mut random = Random(at);
-            let mut rig = Rig::new();
-            for _ in 0..60 {
-                rig.write(&mut random).unwrap();
-            }
-            rig.sync().unwrap();
-            rig.checkpoint().unwrap();
-            let until = Some(at);
-            let faults = match syncs {
-                true => Faults { syncs_until_error: until, ..Faults::default() },
-                false => Faults { writes_until_error: until, ..Faults::default() },
-            };
-            rig.disk.set_faults(faults);
-            let cleaned = clean(&mut rig, &mut random, false);
-            if let Err(error) = cleaned {
-                assert!(matches!(error, CleanError::Storage(StorageError::Disk(_))), "{error}");
-            }
-            rig.disk.crash(at);
-            rig.reopen().unwrap();
-            rig.check().unwrap();
-        }
+        fail(at, Faults { syncs_until_error: Some(at), ..Faults::default() }).unwrap();
+        fail(at, Faults { writes_until_error: Some(at), ..Faults::default() }).unwrap();
+        fail(at, Faults { renames_until_error: Some(at / 3), ..Faults::default() }).unwrap();
     }
+}
+
+#[cfg(planted)]
+#[test]
+fn planted_empty_segment_after_a_failed_rename_is_noticed() {
+    let fails = |at| fail(at, Faults { renames_until_error: Some(at), ..Faults::default() });
+    let fooled = barnabas_base::planted::with("TakesEmptyForWhole", || (0..20).any(|at| fails(at).is_err()));
+    assert!(fooled);
 }
 
 #[test]

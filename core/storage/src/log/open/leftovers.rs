@@ -31,7 +31,11 @@ impl Log {
         let names: Vec<&str> =
             names.iter().filter(|entry| !entry.is_dir).map(|entry| entry.name.as_str()).collect();
         let deleted_up_to = self.deleted_front(files, &names, from)?;
-        let mut leftovers = Leftovers::among(&names);
+        let stands = |base: Offset| -> Result<bool, StorageError> {
+            let stat = files.disk().stat(&offset_path(&dir, base, segment::LOG))?;
+            Ok(stat.is_some_and(|stat| stat.len > 0))
+        };
+        let mut leftovers = Leftovers::among(&names, stands)?;
         if let Some(kept) = self.front_named.map(front::name_of) {
             leftovers.remove.retain(|name| *name != kept);
         }
@@ -103,11 +107,15 @@ impl<'a> Leftovers<'a> {
     /// (KAFKA-6264). So are all swap files while the first segment that they replace exists: then none was replaced,
     /// and the writer of the swap files is unknown. The compaction is done again. (Kafka puts them into the
     /// segments' place, whatever they hold.)
-    fn among(names: &[&'a str]) -> Self {
+    ///
+    /// An empty file stands for nothing: where a rename failed, a process that went on reading may have made one in the
+    /// place of a segment that had given way. `stands`: the segment with this base has something in it.
+    fn among(
+        names: &[&'a str],
+        stands: impl Fn(Offset) -> Result<bool, StorageError>,
+    ) -> Result<Self, StorageError> {
         let first_swap = names.iter().filter_map(|name| swap_base(name)).min();
-        let stands =
-            |base: Offset| names.iter().any(|name| parse_offset_name(name) == Some((base, segment::LOG)));
-        let nothing_gave_way = first_swap.is_some_and(stands);
+        let nothing_gave_way = first_swap.map_or(Ok(false), stands)?;
         let is_cleaned = |name: &&&str| name.ends_with(segment::CLEANED);
         let cleaned = names.iter().filter(is_cleaned).filter_map(|name| parse_offset_name(name));
         let first_cleaned = cleaned.map(|(offset, _)| offset).min();
@@ -123,7 +131,7 @@ impl<'a> Leftovers<'a> {
                 found.swaps.push(name);
             }
         }
-        found
+        Ok(found)
     }
 }
 

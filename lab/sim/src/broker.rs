@@ -57,6 +57,21 @@ impl DurableLog {
         self.log.retain(|batch| batch.end() > start);
     }
 
+    /// It had more of a log that is compacted since.
+    fn remember(&mut self, known: Self) {
+        let mut all: BTreeMap<Offset, Batch> = self.log.drain(..).map(|batch| (batch.base, batch)).collect();
+        let known = known.log.into_iter().filter(|batch| batch.end() > self.start);
+        all.extend(known.map(|batch| (batch.base, batch)));
+        self.log = all.into_values().collect();
+    }
+
+    /// Whether it was given the record at `offset`, which compaction elsewhere may have taken before.
+    pub fn had(&self, offset: Offset) -> bool {
+        let at = self.log.partition_point(|batch| batch.end() <= offset);
+        let delta = |batch: &Batch| offset.since(batch.base);
+        self.log.get(at).is_some_and(|batch| batch.left.iter().any(|left| i64::from(*left) == delta(batch)))
+    }
+
     fn has(&self, batch: &Batch) -> bool {
         let at = self.log.partition_point(|other| other.base < batch.base);
         self.log.get(at) == Some(batch) || batch.end() <= self.start
@@ -94,6 +109,8 @@ pub(crate) struct Broker {
     before_start: BTreeMap<ReplicaKey, Vec<Batch>>,
     /// It does not start on its disk any more, and waits for another one.
     pub wants_disk: bool,
+    /// Its logs are compacted.
+    pub compacts: bool,
 }
 
 /// A request that is not answered.
@@ -172,6 +189,7 @@ impl Broker {
             before_cut: BTreeMap::new(),
             before_start: BTreeMap::new(),
             wants_disk: false,
+            compacts: false,
         }
     }
 
@@ -264,7 +282,13 @@ impl Broker {
     pub fn note(&mut self, event: &Event) {
         match event {
             Event::Opened { key, start, log } => {
-                self.durable.insert(*key, DurableLog { log: log.batches.clone(), start: *start });
+                let mut opened = DurableLog { log: log.batches.clone(), start: *start };
+                if self.compacts
+                    && let Some(durable) = self.durable.remove(key)
+                {
+                    opened.remember(durable);
+                }
+                self.durable.insert(*key, opened);
                 self.before_cut.remove(key);
                 self.before_start.remove(key);
             }
@@ -461,6 +485,9 @@ impl Process {
                 News::Opened { key, start, log } => around.events.push(Event::Opened { key, start, log }),
                 News::Started { key, start } => around.events.push(Event::Started { key, start }),
                 News::Durable { key, batches } => around.events.push(Event::Durable { key, batches }),
+                News::Compacted { key, before, after, bound, read } => {
+                    around.events.push(Event::Compacted { key, before, after, bound, read });
+                }
                 News::LastStable { key, to, read } => around.events.push(Event::LastStable { key, to, read }),
                 News::WillCut { key, cut } => around.events.push(Event::WillCut { key, cut }),
                 News::Cut { key, to, high_watermark } => {

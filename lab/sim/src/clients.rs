@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use barnabas_base::{ErrorCode, MonotonicMs, Offset, ProducerEpoch, ProducerId, Sequence};
 use barnabas_partition::ReplicaKey;
 
+use crate::batch::keyed::FIRST_PRODUCER;
 use crate::batch::{Batch, Contents};
 use crate::random::Random;
 
@@ -30,8 +31,10 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub fn new(number: usize, key: ReplicaKey) -> Self {
-        let id = ProducerId(number as i64 + 1);
+    /// `keyed`: its records have keys.
+    pub fn new(number: usize, key: ReplicaKey, keyed: bool) -> Self {
+        let first = if keyed { FIRST_PRODUCER } else { 1 };
+        let id = ProducerId(number as i64 + first);
         Self { key, id, next: Sequence(0), in_flight: VecDeque::new(), is_done: false }
     }
 

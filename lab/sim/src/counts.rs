@@ -27,10 +27,14 @@ pub enum Fault {
     DeletedRecords,
     /// Retention took segments.
     DeletedSegments,
+    /// The cleaner ended in the midst of its work.
+    StoppedCleaning,
+    /// A write, a sync or a rename of the cleaner's was to fail.
+    FailedCleaning,
 }
 
 impl Fault {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::Crash,
         Self::LostDisk,
         Self::FencedAlive,
@@ -50,6 +54,8 @@ impl Fault {
         Self::Damage,
         Self::DeletedRecords,
         Self::DeletedSegments,
+        Self::StoppedCleaning,
+        Self::FailedCleaning,
     ];
 
     const fn word(self) -> &'static str {
@@ -73,6 +79,8 @@ impl Fault {
             Self::Damage => "damaged",
             Self::DeletedRecords => "deleted_records",
             Self::DeletedSegments => "deleted_segments",
+            Self::StoppedCleaning => "stopped_cleanings",
+            Self::FailedCleaning => "failed_cleanings",
         }
     }
 }
@@ -91,12 +99,13 @@ pub enum Invariant {
     StartsAreSafe,
     FetchesFit,
     LookupsAreRight,
+    CompactionKeeps,
     Transactions,
     AtRest,
 }
 
 impl Invariant {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::ExposedIsSafe,
         Self::BatchesOnce,
         Self::LogsMatch,
@@ -108,6 +117,7 @@ impl Invariant {
         Self::StartsAreSafe,
         Self::FetchesFit,
         Self::LookupsAreRight,
+        Self::CompactionKeeps,
         Self::Transactions,
         Self::AtRest,
     ];
@@ -125,6 +135,7 @@ impl Invariant {
             Self::StartsAreSafe => "starts_are_safe",
             Self::FetchesFit => "fetches_fit",
             Self::LookupsAreRight => "lookups_are_right",
+            Self::CompactionKeeps => "compaction_keeps",
             Self::Transactions => "transactions",
             Self::AtRest => "at_rest",
         }

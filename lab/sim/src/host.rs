@@ -6,9 +6,12 @@
 //! start recovers what the disk has kept ([`start`]), logs are read for consumers and for the invariants ([`reading`]),
 //! and asked by time and epoch ([`lookups`]).
 //!
-//! Not played: several log directories, moves between them, `log.ack.durability=written`, compaction, the reserve of a
-//! full directory.
+//! Compaction runs beside that ([`cleaning`]).
+//!
+//! Not played: several log directories, moves between them, `log.ack.durability=written`, the reserve of a full
+//! directory.
 
+mod cleaning;
 mod journal;
 mod lookups;
 mod reading;
@@ -36,6 +39,7 @@ use crate::counts::{Fault, Faults};
 use crate::mistake::Mistake;
 use crate::network::Reply;
 use crate::random::Random;
+pub(crate) use cleaning::Compacting;
 use journal::JournalWriter;
 pub(crate) use lookups::Lookup;
 pub(crate) use reading::Readable;
@@ -130,6 +134,15 @@ pub(crate) enum News {
     Offline {
         key: ReplicaKey,
         why: String,
+    },
+    /// Segments gave way to compacted ones. Nothing at or past `bound` was to be touched.
+    Compacted {
+        key: ReplicaKey,
+        before: Readable,
+        after: Readable,
+        bound: Offset,
+        /// What a reader of committed records is sent, each with whether it passes over it.
+        read: Option<Vec<(Batch, bool)>>,
     },
     AlterIsr(ReplicaKey),
     FollowOn(ReplicaKey),
@@ -251,6 +264,9 @@ pub(crate) struct ReplicaHost {
     room_is_short: bool,
     /// Segments are deleted by age and size.
     pub retains: bool,
+    /// Segments are compacted.
+    compacts: Option<Compacting>,
+    cleaner: cleaning::Cleaner,
     /// A mistake that is planted.
     pub shows_everything: bool,
     /// The directory takes no more writes.
@@ -448,6 +464,9 @@ impl ReplicaHost {
         self.run_syncs(time);
         self.write_back_some(time);
         self.keep_house(time);
+        if self.compacts.is_some() && self.failed.is_none() && time.random.one_in(3) {
+            self.clean_some(time);
+        }
         self.submit();
     }
 

@@ -14,15 +14,14 @@
 //! What goes wrong: messages are late or lost, lines are cut one way; brokers lose power (what was not synced is kept,
 //! lost or torn), are killed, stop cleanly, are taken for dead while they live; disks fill, fail a sync, have bytes
 //! changed, are replaced by empty ones; replicas are moved while all that happens. Some days have a climate (world.rs):
-//! more damage, late metadata, retention and DeleteRecords, quick leader changes, moving coordinators. What must hold
+//! more damage, late metadata, retention and DeleteRecords, quick leader changes, moving coordinators, compaction. What must hold
 //! stands in `invariants/`, one per file, judged over what is read from the logs.
 //!
 //! Mistakes are planted one at a time around the core, in `host`, `broker` and `broker/slips`: nothing of them is in
 //! product lines.
 //!
-//! Not simulated: several log directories and moves between them, `log.ack.durability=written`, compaction, controllers
-//! that die, groups with members, and topics that are deleted. A share partition has a
-//! world of its own (`share`), without logs.
+//! Not simulated: several log directories and moves between them, `log.ack.durability=written`, controllers that die,
+//! groups with members, and topics that are deleted. A share partition has a world of its own (`share`), without logs.
 
 mod batch;
 mod broker;

@@ -1,8 +1,8 @@
 //! `barnabas-sim [transactions | CLIMATE] [SEEDS] [FIRST]`: runs that many days from seed FIRST on, each a second time
 //! where it is divisible by ten, and prints one JSON line: what went wrong, how often each invariant was asked, how
 //! many traces were equal. Days of transactions have each `transaction.version` in turn, the newest most often. With a
-//! climate (mixed, damage, stale-metadata, retention, elections) all days have that; else each has its seed's. A day on
-//! which an invariant does not hold is named, and the others go on.
+//! climate (mixed, damage, stale-metadata, retention, elections, compaction) all days have that; else each has its
+//! seed's, which is never compaction. A day on which an invariant does not hold is named, and the others go on.
 //!
 //! `barnabas-sim planted [NAME]`: hunts each planted mistake for a thousand days at most, and prints which day noticed
 //! it, and how.
@@ -81,6 +81,7 @@ struct Sum {
     aborted: usize,
     cuts: usize,
     repairs: usize,
+    compactions: usize,
     changes: usize,
     ms: u64,
 }
@@ -95,6 +96,7 @@ impl Sum {
         self.aborted += day.aborted;
         self.cuts += day.cuts;
         self.repairs += day.repairs;
+        self.compactions += day.compactions;
         self.changes += day.metadata_changes;
         self.ms += day.simulated_ms;
     }
@@ -103,7 +105,7 @@ impl Sum {
         println!(
             "{{\"seeds\":{},\"failed\":{},\"simulated_hours\":{:.2},\"acked\":{},\"committed\":{},\
              \"aborted\":{},\"faults\":{},\"faults_by_kind\":{},\"invariants_asked\":{},\
-             \"metadata_changes\":{},\"cuts\":{},\"repairs\":{},\"equal_on_replay\":{}}}",
+             \"metadata_changes\":{},\"cuts\":{},\"repairs\":{},\"compactions\":{},\"equal_on_replay\":{}}}",
             self.days,
             self.failed,
             self.ms as f64 / 3_600_000.0,
@@ -116,6 +118,7 @@ impl Sum {
             self.changes,
             self.cuts,
             self.repairs,
+            self.compactions,
             self.replayed,
         );
     }
@@ -179,11 +182,16 @@ fn hunts() -> Vec<(String, Hunt)> {
     for mistake in Mistake::OF_TRANSACTIONS {
         hunts.push((format!("{mistake:?}:transactions"), Box::new(move || hunt::in_transactions(mistake))));
     }
+    for mistake in Mistake::OF_COMPACTION {
+        hunts.push((format!("{mistake:?}:compaction"), Box::new(move || hunt::in_compaction(mistake))));
+    }
     for mistake in ShareMistake::ALL {
         hunts.push((format!("{mistake:?}:shares"), Box::new(move || hunt::in_shares(mistake))));
     }
     #[cfg(planted)]
-    for mistake in ["brokers", "transactions"].into_iter().flat_map(barnabas_base::planted::noticed_by) {
+    for mistake in
+        ["brokers", "transactions", "compaction"].into_iter().flat_map(barnabas_base::planted::noticed_by)
+    {
         let name = format!("{}:{}", mistake.name, mistake.noticed_by);
         hunts.push((name, Box::new(move || hunt::of_core(mistake))));
     }

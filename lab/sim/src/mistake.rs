@@ -98,6 +98,14 @@ pub enum Mistake {
     AnswersFromMemory,
     /// Clients hear of what is not on every replica in sync.
     AnswersEarly,
+    /// Compaction goes past the last stable offset.
+    CleansTheUnstable,
+    /// Compaction does not know which transactions were aborted.
+    ForgetsTheAborted,
+    /// Segments are compacted before the checkpoint says that the log is synced up to there.
+    CleansUncheckpointed,
+    /// Compaction does not know which batch is the last of its producer.
+    ForgetsLastBatches,
 }
 
 impl Mistake {
@@ -117,6 +125,14 @@ impl Mistake {
         Self::EndsTwice,
         Self::AnswersFromMemory,
         Self::AnswersEarly,
+    ];
+
+    /// Those that a day of compaction notices.
+    pub const OF_COMPACTION: [Self; 4] = [
+        Self::CleansTheUnstable,
+        Self::ForgetsTheAborted,
+        Self::CleansUncheckpointed,
+        Self::ForgetsLastBatches,
     ];
 
     /// Those of [`Mistake::ALL`] that one of the first days notices.

@@ -5,7 +5,9 @@ mod nemesis;
 
 use std::sync::Arc;
 
-use barnabas_base::{BrokerId, ErrorCode, MonotonicMs, Offset, PartitionIndex, ProducerId, Text, name};
+use barnabas_base::{
+    BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset, PartitionIndex, ProducerId, Text, name,
+};
 use barnabas_coordinator::TransactionVersion;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_partition::ReplicaKey;
@@ -17,7 +19,8 @@ use crate::clients::Client;
 use crate::clients::transactional::{TxnClient, attempt_asking};
 use crate::controller::{Host, config};
 use crate::counts::{Checks, Faults};
-use crate::host::{Failure, ReplicaHost};
+use crate::host::{Compacting, Failure, ReplicaHost};
+use crate::invariants::compaction_keeps::Rules;
 use crate::invariants::{Judge, View, Violation};
 use crate::mistake::Mistake;
 use crate::network::{Answer, Letter, Message, Network, Place, Question};
@@ -33,6 +36,8 @@ const BAD_STEPS: usize = 600;
 /// Transactions take longer, and need several partitions at once: their days are longer, and less goes wrong at a time.
 const BAD_STEPS_OF_TRANSACTIONS: usize = 1500;
 const CALM_STEPS: usize = 3000;
+/// Longer than any day.
+const EVER: DurationMs = DurationMs(1_000_000);
 /// Of a disk that is not full.
 const ROOM: u64 = 1 << 40;
 
@@ -51,6 +56,8 @@ pub struct Day {
     pub cuts: usize,
     /// Damaged segments that were given up, and logs that were mended.
     pub repairs: usize,
+    /// Segments gave way to compacted ones.
+    pub compactions: usize,
     pub simulated_ms: u64,
 }
 
@@ -69,6 +76,8 @@ pub enum Climate {
     Elections,
     /// Transaction coordinators change while their markers are on their way.
     MovingCoordinators,
+    /// All topics are compacted, some by age and size as well.
+    Compaction,
 }
 
 impl Climate {
@@ -91,6 +100,7 @@ impl Climate {
             "stale-metadata" => Some(Self::StaleMetadata),
             "retention" => Some(Self::Retention),
             "elections" => Some(Self::Elections),
+            "compaction" => Some(Self::Compaction),
             _ => None,
         }
     }
@@ -115,6 +125,7 @@ pub struct World {
     mistake: Option<Mistake>,
     /// Disks are full now and then. Where they are not, damage reaches beyond what checkpoint files vouch for.
     disks_fill: bool,
+    compacts: Option<Compacting>,
     /// All of it is printed.
     is_told: bool,
 }
@@ -140,12 +151,20 @@ impl World {
 
     /// As [`World::new`], with another climate than the seed's.
     pub fn in_climate(seed: u64, climate: Climate) -> Self {
+        if climate == Climate::Compaction {
+            return Self::compacted(seed);
+        }
+        Self::of_producers(seed, climate, None)
+    }
+
+    fn of_producers(seed: u64, climate: Climate, compacts: Option<Compacting>) -> Self {
         let mut world = Self::of_topics(seed, TOPICS, climate);
+        world.compact(compacts);
         let image = Arc::clone(world.host.image());
         for topic in image.topics.by_ids() {
             for partition in (0..PARTITIONS).map(PartitionIndex) {
                 let key = ReplicaKey { topic: topic.id, partition };
-                world.clients.push(Client::new(world.clients.len(), key));
+                world.clients.push(Client::new(world.clients.len(), key, compacts.is_some()));
             }
         }
         world
@@ -170,6 +189,45 @@ impl World {
         // Before version 2 what comes twice may get into the next transaction.
         world.network.repeats = version.bumps_epoch();
         world
+    }
+
+    /// A world of compacted topics, written to by idempotent producers or in transactions.
+    pub fn compacted(seed: u64) -> Self {
+        let in_transactions = !seed.is_multiple_of(2);
+        let one_in = |step: u64, n: u64| (seed / step).is_multiple_of(n);
+        let delete_retention = match seed / 2 % 4 {
+            _ if in_transactions => EVER,
+            0 | 1 => EVER,
+            2 => DurationMs(150),
+            _ => DurationMs(400),
+        };
+        let compacting = Compacting {
+            deletes: !in_transactions && one_in(8, 4),
+            delete_retention,
+            min_lag: DurationMs(if one_in(16, 3) { 60 } else { 0 }),
+            max_lag: if one_in(4, 3) { DurationMs(250) } else { DurationMs(i64::MAX) },
+        };
+        if !in_transactions {
+            return Self::of_producers(seed, Climate::Compaction, Some(compacting));
+        }
+        let version = if one_in(2, 2) { TransactionVersion::V2 } else { TransactionVersion::V1 };
+        let mut world = Self::of_transactions(seed, version);
+        world.climate = Climate::Compaction;
+        world.writers.iter_mut().for_each(|writer| writer.writes_keys = true);
+        world.compact(Some(compacting));
+        world
+    }
+
+    fn compact(&mut self, compacts: Option<Compacting>) {
+        self.compacts = compacts;
+        let rules = |compacting: Compacting| Rules { delete_retention: compacting.delete_retention };
+        self.judge.compaction = compacts.map(rules);
+        for broker in &mut self.brokers {
+            broker.compacts = compacts.is_some();
+            if let Some(process) = &mut broker.process {
+                process.host.compact(compacts);
+            }
+        }
     }
 
     fn of_topics(seed: u64, topics: &'static [&'static str], climate: Climate) -> Self {
@@ -206,6 +264,7 @@ impl World {
             metadata_changes: 0,
             cuts: 0,
             repairs: 0,
+            compactions: 0,
             simulated_ms: 0,
         };
         Self {
@@ -225,6 +284,7 @@ impl World {
             judged: 0,
             mistake: None,
             disks_fill: climate != Climate::Damage || (seed / 8).is_multiple_of(2),
+            compacts: None,
             is_told: false,
         }
     }
@@ -234,7 +294,8 @@ impl World {
     /// # Errors
     /// The first invariant that did not hold.
     pub fn run(mut self) -> Result<Day, String> {
-        let steps = if self.writers.is_empty() { BAD_STEPS } else { BAD_STEPS_OF_TRANSACTIONS };
+        let is_short = self.writers.is_empty() && self.compacts.is_none();
+        let steps = if is_short { BAD_STEPS } else { BAD_STEPS_OF_TRANSACTIONS };
         for _ in 0..steps {
             self.nemesis()?;
             self.step()?;
@@ -300,15 +361,20 @@ impl World {
             let keys: Vec<ReplicaKey> = process.host.replicas.keys().copied().filter(is_a_replica).collect();
             for key in keys {
                 let log = process.host.log(key);
-                self.judge.log_at_rest(broker.id, key, &log)?;
+                self.judge.log_at_rest(broker.id, key, &log, (self.now, broker.durable.get(&key)))?;
+                if self.compacts.is_some()
+                    && let Some(read) = process.host.read_all_committed(key)
+                {
+                    self.judge.read_at_rest(key, &read)?;
+                }
             }
         }
         Ok(())
     }
 
     fn view(&self) -> View<'_> {
-        let Self { brokers, clients, writers, host, .. } = self;
-        View { brokers, clients, writers, image: host.image() }
+        let Self { brokers, clients, writers, host, now, .. } = self;
+        View { brokers, clients, writers, image: host.image(), now: *now }
     }
 
     fn note(&mut self, value: u64) {
@@ -406,6 +472,7 @@ impl World {
             Err(Failure::Lost(why)) => return Err(format!("{id} cannot start: {why}")),
         };
         host.retains = self.climate == Climate::Retention;
+        host.compact(self.compacts);
         let kept = match self.mistake {
             Some(Mistake::ClaimsToKnow) => self.host.image().cluster.broker(id).map(|known| known.epoch),
             _ => host.kept_life(),
@@ -440,7 +507,7 @@ impl World {
                 println!("{} {id}: {event:?}", self.now.0);
             }
             let Self { brokers, clients, writers, host, judge, .. } = self;
-            judge.happened(id, event, &View { brokers, clients, writers, image: host.image() })?;
+            judge.happened(id, event, &View { brokers, clients, writers, image: host.image(), now })?;
             self.brokers[at].note(event);
             has_failed |= matches!(event, Event::Failed(_));
         }
@@ -471,6 +538,10 @@ impl World {
             }
             Event::Opened { start, .. } => (7, *start),
             Event::Started { start, .. } => (8, *start),
+            Event::Compacted { bound, .. } => {
+                self.day.compactions += 1;
+                (9, *bound)
+            }
             Event::Failed(_)
             | Event::Served { .. }
             | Event::Took { .. }

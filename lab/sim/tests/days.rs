@@ -12,7 +12,10 @@ fn days_go_well_whatever_goes_wrong() {
     }
     assert!(acked > 3000 && cuts > 30, "{acked} acknowledged, {cuts} cuts");
     // Only questions about transactions come twice. Disks that fill in the middle of a write-back are rarer than that.
-    let expected = |fault: &&Fault| !matches!(fault, Fault::DoubledMessage | Fault::PostponedWriteBack);
+    // Nothing is compacted.
+    let elsewhere =
+        [Fault::DoubledMessage, Fault::PostponedWriteBack, Fault::StoppedCleaning, Fault::FailedCleaning];
+    let expected = |fault: &&Fault| !elsewhere.contains(fault);
     for fault in Fault::ALL.iter().filter(expected) {
         assert!(faults.of(*fault) > 0, "{fault:?}: {}", faults.json());
     }
@@ -50,5 +53,29 @@ fn days_that_found_a_defect_go_well() {
     for seed in [46, 1_991, 2_377, 4_707, 5_935, 7_702] {
         let day = World::in_climate(seed, Climate::Retention).run();
         day.unwrap_or_else(|why| panic!("retention, seed {seed}: {why}"));
+    }
+}
+
+#[test]
+fn days_of_compaction_go_well() {
+    let (mut acked, mut committed, mut compactions, mut faults) = (0, 0, 0, Faults::default());
+    for seed in 0..40 {
+        let day = World::compacted(seed).run().unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        (acked, committed) = (acked + day.acked, committed + day.committed);
+        compactions += day.compactions;
+        faults.add(&day.faults);
+    }
+    let sums = format!("{acked} acknowledged, {committed} committed, {compactions} segments compacted");
+    assert!(acked > 1000 && committed > 20 && compactions > 400, "{sums}");
+    for fault in [Fault::StoppedCleaning, Fault::FailedCleaning, Fault::DeletedSegments] {
+        assert!(faults.of(fault) > 0, "{fault:?}: {}", faults.json());
+    }
+}
+
+#[test]
+fn days_of_compaction_that_found_a_defect_go_well() {
+    // A start took the end of a segment that the power took for a hole that compaction had left.
+    for seed in [26, 44, 50, 52, 60] {
+        World::compacted(seed).run().unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     }
 }

@@ -203,7 +203,7 @@ impl Machine {
             (Self::Transactions(shard), Contents::Records { records, .. }) => {
                 for (at, record) in records.iter().enumerate() {
                     let Some(record) = misread(record, mistake) else { continue };
-                    let offset = batch.base.plus(at as i64);
+                    let offset = batch.offset_of(at);
                     shard
                         .replay(offset, &record.key, record.value.as_ref())
                         .expect("invariant: a coordinator reads what it wrote");
@@ -213,7 +213,7 @@ impl Machine {
                 let forgets = *in_transaction && mistake == Some(Mistake::ForgetsPendingOffsets);
                 let producer = if *in_transaction { batch.producer } else { ProducerId::NONE };
                 for (at, record) in records.iter().enumerate().filter(|_| !forgets) {
-                    let offset: Offset = batch.base.plus(at as i64);
+                    let offset: Offset = batch.offset_of(at);
                     shard
                         .replay(offset, producer, &record.key, record.value.as_ref())
                         .expect("invariant: a coordinator reads what it wrote");

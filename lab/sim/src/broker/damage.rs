@@ -47,6 +47,7 @@ impl Process {
         if self.heals_while_it_counts(key, row, around) {
             return;
         }
+        let has_no_holes = self.host.has_no_holes(key);
         let Some(hosted) = self.host.replicas.get_mut(&key) else { return };
         let view = RepairView {
             me: self.id,
@@ -55,7 +56,7 @@ impl Process {
             min_in_sync: 2,
             elr_enabled: image.features.elr_enabled(),
             lag_max: LAG_MAX,
-            has_no_holes: true,
+            has_no_holes,
             now: around.now,
         };
         let step = loop {

@@ -41,6 +41,15 @@ pub(crate) enum Event {
         start: Offset,
         log: Readable,
     },
+    /// Segments gave way to compacted ones. Nothing at or past `bound` was to be touched.
+    Compacted {
+        key: ReplicaKey,
+        before: Readable,
+        after: Readable,
+        bound: Offset,
+        /// What a reader of committed records is sent, and whether it passes over it.
+        read: Option<Vec<(Batch, bool)>>,
+    },
     /// What lies below was deleted: by retention, or as the leader did so.
     Started {
         key: ReplicaKey,

@@ -23,6 +23,7 @@ use barnabas_wire::messages::txn_offset_commit_request::{
 };
 use barnabas_wire::messages::{EndTxnRequest, InitProducerIdRequest, TxnOffsetCommitRequest};
 
+use crate::batch::keyed::VALUE_BIT;
 use crate::batch::{Batch, Contents, Value};
 use crate::broker::coordinators::shard_of;
 use crate::network::{Answer, Question};
@@ -116,6 +117,8 @@ pub(crate) struct TxnClient {
     sent: Option<MonotonicMs>,
     quiet_until: MonotonicMs,
     pub is_done: bool,
+    /// Its records have keys.
+    pub writes_keys: bool,
     /// The group's offset, as it was told last; a value.
     pub offset: Option<Option<Value>>,
 }
@@ -127,7 +130,7 @@ pub(crate) fn value(client: usize, attempt: usize, part: usize) -> Value {
 
 /// Which client's which attempt a value belongs to.
 pub(crate) fn attempt_of(value: Value) -> (usize, usize) {
-    ((value >> 40) as usize, (value >> 8) as u32 as usize)
+    (((value & !VALUE_BIT) >> 40) as usize, (value >> 8) as u32 as usize)
 }
 
 /// Of which attempt a client asks.
@@ -156,6 +159,7 @@ impl TxnClient {
             sent: None,
             quiet_until: MonotonicMs(0),
             is_done: false,
+            writes_keys: false,
             offset: None,
         }
     }
@@ -283,7 +287,7 @@ impl TxnClient {
         if is_busy {
             return;
         }
-        let value = value(self.number, at, parts.len());
+        let value = value(self.number, at, parts.len()) | if self.writes_keys { VALUE_BIT } else { 0 };
         let sequence = match target {
             Target::Offsets => Sequence::NONE,
             Target::Partition(partition) => {

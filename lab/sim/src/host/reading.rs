@@ -33,6 +33,11 @@ impl ReplicaHost {
         let (mut at, upto) = (from.max(log.start()), upto.min(log.end()));
         while at < upto {
             let read = log.read(&mut self.files, at, 1 << 20, upto, true).ok();
+            let is_a_hole = read.as_ref().is_some_and(|read| read.records.is_empty());
+            if is_a_hole && log.config().cleanup.compact {
+                // Compaction took what was there.
+                break;
+            }
             let batches = read.and_then(|read| Batch::read(read.records).ok()).unwrap_or_default();
             match batches.last() {
                 Some(last) => at = last.end(),
@@ -163,6 +168,13 @@ impl ReplicaHost {
             hosted.seen_high = hosted.seen_high.max(high);
             hosted.seen_stable = hosted.seen_stable.max(stable);
         }
+    }
+
+    /// All that is sent to a reader of committed records.
+    pub fn read_all_committed(&mut self, key: ReplicaKey) -> Option<Vec<(Batch, bool)>> {
+        let replica = self.replica(key)?;
+        let to = replica.partition.last_stable().min(replica.log.end());
+        self.read_committed(key, Offset::ZERO, to)
     }
 
     /// The batches that a consumer is sent, each with whether it passes over it, as it belongs to an aborted

@@ -20,10 +20,11 @@ use barnabas_replica::{
 };
 use barnabas_storage::journal::{JournalError, JournalPartition, PartitionReplay, Recovered};
 use barnabas_storage::{
-    DirKind, Disk, FilePool, LogConfig, LogDir, LogPlace, MemoryDisk, MetaProperties, StorageError,
-    TailMemory, quarantine,
+    CleanupPolicy, CompactionConfig, DirKind, Disk, FilePool, LogConfig, LogDir, LogPlace, MemoryDisk,
+    MetaProperties, StorageError, TailMemory, quarantine,
 };
 
+use super::cleaning::{Cleaner, Compacting};
 use super::journal::{JournalWriter, files_in, remove_files};
 use super::syncs::Syncs;
 use super::{Failure, HostTime, Hosted, News, ReplicaHost, Unopened, moment};
@@ -33,14 +34,28 @@ use crate::mistake::Mistake;
 pub(super) const ROOT: &str = "/data";
 const FILES_OPEN: usize = 12;
 
-fn config(retains: bool) -> LogConfig {
-    LogConfig {
+fn config(retains: bool, compacts: Option<Compacting>) -> LogConfig {
+    let config = LogConfig {
         segment_bytes: if retains { 4 << 10 } else { 8 << 10 },
         index_interval_bytes: 512,
         retention_ms: DurationMs(if retains { 500 } else { -1 }),
         retention_bytes: if retains { 12 << 10 } else { -1 },
         file_delete_delay_ms: DurationMs(50),
         ..LogConfig::default()
+    };
+    let Some(Compacting { deletes, delete_retention, min_lag, max_lag }) = compacts else { return config };
+    LogConfig {
+        // The largest batch fits.
+        segment_bytes: 1400,
+        index_interval_bytes: 256,
+        cleanup: CleanupPolicy { delete: deletes, compact: true },
+        compaction: CompactionConfig {
+            min_lag_ms: min_lag,
+            max_lag_ms: max_lag,
+            delete_retention_ms: delete_retention,
+            min_dirty_ratio: 0.3,
+        },
+        ..config
     }
 }
 
@@ -77,7 +92,7 @@ impl ReplicaHost {
             id,
             disk: disk.clone(),
             dir,
-            config: Arc::new(config(false)),
+            config: Arc::new(config(false, None)),
             files: FilePool::new(shared, FILES_OPEN),
             memory: TailMemory::default(),
             entries: Vec::new(),
@@ -100,9 +115,20 @@ impl ReplicaHost {
             tickets: 0,
             room_is_short: false,
             retains: false,
+            compacts: None,
+            cleaner: Cleaner::default(),
             shows_everything: mistake == Some(Mistake::ShowsEverything),
             failed: None,
         })
+    }
+
+    /// Its logs are compacted.
+    pub fn compact(&mut self, compacts: Option<Compacting>) {
+        self.compacts = compacts;
+        if let Some(compacting) = compacts {
+            self.retains = compacting.deletes;
+            self.config = Arc::new(config(self.retains, compacts));
+        }
     }
 
     /// The life that left all that it had acknowledged, by the directory's word.
@@ -248,7 +274,7 @@ impl ReplicaHost {
             number: self.opened + 1,
             directory: 0,
             place,
-            config: Arc::new(config(self.retains)),
+            config: Arc::new(config(self.retains, self.compacts)),
             checkpointed,
             producers_max: u32::MAX,
             unreplayed: unreplayed.as_deref(),

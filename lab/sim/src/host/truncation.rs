@@ -88,6 +88,8 @@ impl ReplicaHost {
             deletions.extend(delete.files.into_iter().map(|file| (delete.due, file)));
         }
         let is_repair = hosted.replica.finish_truncation(files)?;
+        // As at a start: a producer snapshot does not say which transactions ended above the high watermark.
+        hosted.seen_stable = hosted.replica.partition.last_stable();
         self.carry_out(key);
         Ok(is_repair)
     }

@@ -23,7 +23,9 @@ impl ReplicaHost {
         if time.random.one_in(8) {
             self.look_for_room();
         }
-        if self.retains && time.random.one_in(if self.room_is_short { 8 } else { 24 }) {
+        if (self.retains || self.compacts.is_some())
+            && time.random.one_in(if self.room_is_short { 8 } else { 24 })
+        {
             self.retain(time);
         }
         if time.random.one_in(30) {

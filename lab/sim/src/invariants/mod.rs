@@ -3,6 +3,7 @@
 mod acknowledged_is_kept;
 mod at_rest;
 mod batches_once;
+pub(crate) mod compaction_keeps;
 mod damaged_stays_out;
 mod durable_is_kept;
 mod exposed_is_safe;
@@ -16,18 +17,19 @@ mod transactions;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use barnabas_base::{BrokerId, Offset, ProducerId};
+use barnabas_base::{BrokerId, MonotonicMs, Offset, ProducerId};
 use barnabas_metadata::{Image, Partition as State};
 use barnabas_partition::ReplicaKey;
 
 use crate::batch::{Batch, Contents, Value};
-use crate::broker::{Broker, Event};
+use crate::broker::{Broker, DurableLog, Event};
 use crate::clients::Client;
 use crate::clients::transactional::TxnClient;
 use crate::controller::Host;
 use crate::counts::{Checks, Invariant};
 use crate::host::{Failure, Lookup, Readable};
 use crate::network::Answer;
+use compaction_keeps::{Asked, Known, Rules, check_swap};
 use transactions::Ledger;
 
 /// An invariant that does not hold: which, and how it was seen.
@@ -40,6 +42,7 @@ pub(crate) struct View<'a> {
     /// Clients that write in transactions.
     pub writers: &'a [TxnClient],
     pub image: &'a Image,
+    pub now: MonotonicMs,
 }
 
 impl View<'_> {
@@ -63,6 +66,8 @@ impl View<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct History {
     shown: BTreeMap<Offset, Batch>,
+    /// When each was.
+    shown_at: BTreeMap<Offset, MonotonicMs>,
     shown_end: Offset,
     /// What lies below was deleted, by whichever replica.
     started: Offset,
@@ -75,6 +80,8 @@ pub(crate) struct Judge {
     histories: BTreeMap<ReplicaKey, History>,
     ledger: Ledger,
     checks: Cell<Checks>,
+    /// Logs are compacted.
+    pub compaction: Option<Rules>,
 }
 
 impl Judge {
@@ -100,12 +107,18 @@ impl Judge {
                 self.asked(Invariant::Transactions);
                 self.ledger.stable(id, *key, *to, read)
             }
+            Event::Acked { key, base, batch } if self.compaction.is_some() => {
+                self.history(*key).acked_once(*base, batch.as_ref())
+            }
             Event::Acked { key, base, batch } => match batch {
                 Some(batch) => self.history(*key).acked(batch),
                 // It may have been deleted since.
                 None if *base < self.history(*key).started => Ok(()),
                 None => Err(format!("{id} acknowledged {base} of {key:?}, where its log has no batch")),
             },
+            Event::Compacted { key, before, after, bound, read } => {
+                self.compacted(id, *key, (before, after), *bound, read.as_deref(), view)
+            }
             Event::Cut { key, to, high_watermark } => {
                 self.asked(Invariant::NothingCutBelow);
                 nothing_cut_below::check(id, *key, *to, *high_watermark)
@@ -113,13 +126,19 @@ impl Judge {
             Event::Leads { key, log } => {
                 is_whole(id, *key, log)?;
                 self.asked(Invariant::AcknowledgedIsKept);
+                if self.compaction.is_some() {
+                    return self.keeps(id, *key, log, view);
+                }
                 let history = self.histories.entry(*key).or_default();
                 acknowledged_is_kept::check(id, *key, log, history)
             }
             Event::Opened { key, start, log } => {
                 is_whole(id, *key, log)?;
                 self.asked(Invariant::DurableIsKept);
-                durable_is_kept::check(id, *key, log, view)?;
+                match self.compaction {
+                    Some(_) => self.keeps_durable(id, *key, log, view)?,
+                    None => durable_is_kept::check(id, *key, log, view)?,
+                }
                 self.asked(Invariant::StartsAreSafe);
                 starts_are_safe::check_opened(id, *key, *start, self.history(*key), view)
             }
@@ -161,6 +180,79 @@ impl Judge {
         }
     }
 
+    /// Segments gave way to compacted ones. Damaged logs are not looked at.
+    fn compacted(
+        &self,
+        id: BrokerId,
+        key: ReplicaKey,
+        (before, after): (&Readable, &Readable),
+        bound: Offset,
+        read: Option<&[(Batch, bool)]>,
+        view: &View<'_>,
+    ) -> Result<(), Violation> {
+        if !before.is_whole || !after.is_whole {
+            return Ok(());
+        }
+        let swapped = check_swap(before, after, bound);
+        swapped.map_err(|why| format!("{id} compacts {key:?}: {why}"))?;
+        self.keeps_durable(id, key, after, view)?;
+        read.map_or(Ok(()), |read| self.ledger.read(key, read))
+    }
+
+    /// A compacted log holds what its broker called durable, as far as that counts.
+    fn keeps_durable(
+        &self,
+        id: BrokerId,
+        key: ReplicaKey,
+        log: &Readable,
+        view: &View<'_>,
+    ) -> Result<(), Violation> {
+        let Some(durable) = view.broker(id).and_then(|broker| broker.durable.get(&key)) else {
+            return Ok(());
+        };
+        let end = durable.log.last().map_or(Offset::ZERO, Batch::end);
+        if log.end < end || log.start > durable.start {
+            return Err(format!("{id} finds {key:?} from {} to {}, and had {end}", log.start, log.end));
+        }
+        self.keeps_of(id, key, &Known::of(durable.log.iter(), durable.start), log, (view.now, Some(durable)))
+    }
+
+    /// A compacted log holds what was shown, as far as that counts.
+    fn keeps(&self, id: BrokerId, key: ReplicaKey, log: &Readable, view: &View<'_>) -> Result<(), Violation> {
+        let durable = view.broker(id).and_then(|broker| broker.durable.get(&key));
+        self.keeps_shown(id, key, log, (view.now, durable))
+    }
+
+    fn keeps_shown(
+        &self,
+        id: BrokerId,
+        key: ReplicaKey,
+        log: &Readable,
+        by: (MonotonicMs, Option<&DurableLog>),
+    ) -> Result<(), Violation> {
+        let Some(history) = self.histories.get(&key) else { return Ok(()) };
+        if log.end < history.shown_end {
+            return Err(format!("{id}'s log of {key:?} ends at {}, below {}", log.end, history.shown_end));
+        }
+        self.keeps_of(id, key, &Known::of(history.shown.values(), Offset::ZERO), log, by)
+    }
+
+    fn keeps_of(
+        &self,
+        id: BrokerId,
+        key: ReplicaKey,
+        known: &Known<'_>,
+        log: &Readable,
+        (now, durable): (MonotonicMs, Option<&DurableLog>),
+    ) -> Result<(), Violation> {
+        self.asked(Invariant::CompactionKeeps);
+        let (Some(rules), Some(history)) = (self.compaction, self.histories.get(&key)) else { return Ok(()) };
+        let had = |base| durable.is_some_and(|durable| durable.had(base));
+        let asked = Asked { history, rules, now, had: &had };
+        let kept = compaction_keeps::check(known, log, &asked);
+        kept.map_err(|why| format!("{id}'s log of {key:?} is compacted: {why}"))
+    }
+
     /// What a leader answers by time, by offset and by epoch is what its batches say.
     fn looked_up(&self, id: BrokerId, key: ReplicaKey, lookup: &Lookup) -> Result<(), Violation> {
         self.asked(Invariant::LookupsAreRight);
@@ -198,12 +290,16 @@ impl Judge {
                     asked(Invariant::BatchesOnce);
                     batches_once::check(batch, history.started, &mut history.next)?;
                 }
+                if batch.contents == Contents::Strange {
+                    return Err(format!("{batch:?} is shown"));
+                }
                 history.shown.insert(batch.base, batch.clone());
+                history.shown_at.insert(batch.base, view.now);
                 self.ledger.shown(key, batch, view)?;
             }
             history.shown_end = to;
         }
-        logs_match::check(id, batches, to, history)
+        logs_match::check(id, batches, to, history, self.compaction.is_some())
     }
 
     /// A transactional client gets an answer.
@@ -248,9 +344,23 @@ impl Judge {
     }
 
     /// What one replica's log holds then.
-    pub fn log_at_rest(&self, id: BrokerId, key: ReplicaKey, log: &Readable) -> Result<(), Violation> {
+    pub fn log_at_rest(
+        &self,
+        id: BrokerId,
+        key: ReplicaKey,
+        log: &Readable,
+        by: (MonotonicMs, Option<&DurableLog>),
+    ) -> Result<(), Violation> {
         is_whole(id, key, log)?;
+        if self.compaction.is_some() {
+            return self.keeps_shown(id, key, log, by);
+        }
         at_rest::check_log(id, key, log, &self.histories)
+    }
+
+    /// What a reader of committed records is sent of a compacted log then.
+    pub fn read_at_rest(&self, key: ReplicaKey, read: &[(Batch, bool)]) -> Result<(), Violation> {
+        self.ledger.read(key, read)
     }
 
     pub fn acked(&self) -> usize {
@@ -269,6 +379,18 @@ impl History {
         let Some(wanted) = batch else { return false };
         let is_it = |shown: &Batch| (shown.producer, shown.sequence) == (wanted.producer, wanted.sequence);
         self.shown.values().any(|shown| is_it(shown) && shown.end() <= self.started)
+    }
+
+    /// Of a compacted log: the answer to what is sent again names what may be gone since.
+    fn acked_once(&mut self, base: Offset, batch: Option<&Batch>) -> Result<(), Violation> {
+        match self.shown.get(&base) {
+            Some(shown) if batch.is_none_or(|batch| batch.is_left_of(shown)) => {
+                self.acked.push(shown.clone());
+                Ok(())
+            }
+            None if base < self.started => Ok(()),
+            shown => Err(format!("acknowledged before it was safe: {batch:?} at {base}, where {shown:?} is")),
+        }
     }
 
     fn acked(&mut self, batch: &Batch) -> Result<(), Violation> {

@@ -24,12 +24,17 @@ pub fn in_transactions(mistake: Mistake) -> Noticed {
     })
 }
 
+pub fn in_compaction(mistake: Mistake) -> Noticed {
+    first(0, |seed| World::compacted(seed).with(mistake).run().map(drop))
+}
+
 /// A mistake of core's own, in the copy of the tree that has them.
 #[cfg(planted)]
 pub fn of_core(mistake: barnabas_base::planted::Mistake) -> Noticed {
     let version = |seed| TransactionVersion(if seed % 2 == 1 { 1 } else { 2 });
     barnabas_base::planted::with(mistake.name, || match mistake.noticed_by {
         "transactions" => first(0, |seed| World::of_transactions(seed, version(seed)).run().map(drop)),
+        "compaction" => first(0, |seed| World::compacted(seed).run().map(drop)),
         _ => first(0, |seed| World::new(seed).run().map(drop)),
     })
 }

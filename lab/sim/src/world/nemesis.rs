@@ -108,6 +108,12 @@ impl World {
                     false => return Ok(false),
                 }
             }
+            Climate::Compaction if self.random.one_in(3) => match self.random.below(5) {
+                0 | 1 if !is_harmed && !is_spared => self.fail_cleaning(at),
+                2 => self.fill_disk(at),
+                3 => self.depose(),
+                _ => self.start(at)?,
+            },
             Climate::MovingCoordinators if !is_spared && self.random.one_in(2) => {
                 let partition = self.random.below(PARTITIONS as usize) as i32;
                 self.depose_of(name::TRANSACTION_STATE, partition);
@@ -115,6 +121,18 @@ impl World {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// A rename, a write or a sync of the disk fails soon: in the midst of a cleaning or of a swap, maybe.
+    fn fail_cleaning(&mut self, at: usize) {
+        self.day.faults.note(Fault::FailedCleaning);
+        let after = Some(self.random.below(12) as u64);
+        let faults = match self.random.below(4) {
+            0 => DiskFaults { writes_until_error: after, ..DiskFaults::default() },
+            1 => DiskFaults { syncs_until_error: after, ..DiskFaults::default() },
+            _ => DiskFaults { renames_until_error: after, ..DiskFaults::default() },
+        };
+        self.brokers[at].disk.set_faults(faults);
     }
 
     /// DeleteRecords, of the leader of a partition: up to its high watermark, or some of what lies below.

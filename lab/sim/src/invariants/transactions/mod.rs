@@ -72,7 +72,7 @@ impl Ledger {
     /// A high watermark has passed `batch`.
     pub fn shown(&mut self, key: ReplicaKey, batch: &Batch, view: &View<'_>) -> Result<(), Violation> {
         match &batch.contents {
-            Contents::Words => Ok(()),
+            Contents::Words | Contents::Nothing | Contents::Strange => Ok(()),
             Contents::Value(value) => self.part(key, batch, *value, None),
             Contents::Records { records, in_transaction: true } => {
                 for (group, value) in records.iter().filter_map(offset_of) {
@@ -150,6 +150,11 @@ impl Ledger {
         read: &[(Batch, bool)],
     ) -> Result<(), Violation> {
         stable_offset::check(self, broker, key, to)?;
+        aborted_is_hidden::check(self, key, read)
+    }
+
+    /// A reader of committed records was sent all of a log.
+    pub fn read(&self, key: ReplicaKey, read: &[(Batch, bool)]) -> Result<(), Violation> {
         aborted_is_hidden::check(self, key, read)
     }
 

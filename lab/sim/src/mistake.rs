@@ -104,8 +104,6 @@ pub enum Mistake {
     ForgetsTheAborted,
     /// Segments are compacted before the checkpoint says that the log is synced up to there.
     CleansUncheckpointed,
-    /// Compaction does not know which batch is the last of its producer.
-    ForgetsLastBatches,
 }
 
 impl Mistake {
@@ -128,12 +126,8 @@ impl Mistake {
     ];
 
     /// Those that a day of compaction notices.
-    pub const OF_COMPACTION: [Self; 4] = [
-        Self::CleansTheUnstable,
-        Self::ForgetsTheAborted,
-        Self::CleansUncheckpointed,
-        Self::ForgetsLastBatches,
-    ];
+    pub const OF_COMPACTION: [Self; 3] =
+        [Self::CleansTheUnstable, Self::ForgetsTheAborted, Self::CleansUncheckpointed];
 
     /// Those of [`Mistake::ALL`] that one of the first days notices.
     pub const SOON: [Self; 21] = [

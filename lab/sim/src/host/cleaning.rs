@@ -136,10 +136,7 @@ impl ReplicaHost {
         let Some(hosted) = replicas.get_mut(&key) else { return Ok(None) };
         let replica = &mut hosted.replica;
         let begun = replica.log.log_to_clean(files, &debt);
-        let mut last_records = last_records(&replica.partition);
-        if time.is(Mistake::ForgetsLastBatches) {
-            last_records = Map::default();
-        }
+        let last_records = last_records(&replica.partition);
         let begun = begun.and_then(|log| Ok((log, replica.checkpoint(files)?)));
         let (log, checkpoint) = match begun {
             Ok((Some(log), checkpoint)) => (log, checkpoint),

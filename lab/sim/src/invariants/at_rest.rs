@@ -9,11 +9,17 @@ use barnabas_partition::ReplicaKey;
 use super::{Batch, Client, History, Readable, View, Violation};
 
 /// What can be seen without reading a log.
-pub(super) fn check(histories: &BTreeMap<ReplicaKey, History>, view: &View<'_>) -> Result<(), Violation> {
+pub(super) fn check(
+    histories: &BTreeMap<ReplicaKey, History>,
+    view: &View<'_>,
+    is_compacted: bool,
+) -> Result<(), Violation> {
     // What a producer repeats may have been deleted since it was written. A leader that does not know it any more
     // refuses it again and again, as in Kafka, where the producer gives up.
     let may_wait = |client: &Client| {
-        histories.get(&client.key).is_some_and(|history| history.is_deleted(client.oldest_unanswered()))
+        histories
+            .get(&client.key)
+            .is_some_and(|history| history.is_deleted(client.oldest_unanswered(), is_compacted))
     };
     let mut clients = view.clients.iter();
     if let Some(client) = clients.find(|client| !client.is_answered() && !may_wait(client)) {

@@ -311,7 +311,7 @@ impl Log {
         base: Offset,
         kind: FileKind,
     ) -> Result<Arc<dyn DiskFile>, DiskError> {
-        // A log that has failed in the midst of its renames may lack a segment's file: a start must not find an empty one.
+        // A log that has failed in the midst of its renames may lack a file: a start must not find an empty one.
         let mode = if self.failed { OpenMode::Write } else { OpenMode::Create };
         files.get(self.key(base, kind), mode, || self.path(base, kind))
     }

@@ -14,7 +14,8 @@
 //! What goes wrong: messages are late or lost, lines are cut one way; brokers lose power (what was not synced is kept,
 //! lost or torn), are killed, stop cleanly, are taken for dead while they live; disks fill, fail a sync, have bytes
 //! changed, are replaced by empty ones; replicas are moved while all that happens. Some days have a climate (world.rs):
-//! more damage, late metadata, retention and DeleteRecords, quick leader changes, moving coordinators, compaction. What must hold
+//! more damage, late metadata, retention and DeleteRecords, quick leader changes, moving coordinators,
+//! compaction. What must hold
 //! stands in `invariants/`, one per file, judged over what is read from the logs.
 //!
 //! Mistakes are planted one at a time around the core, in `host`, `broker` and `broker/slips`: nothing of them is in

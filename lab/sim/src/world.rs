@@ -1,18 +1,19 @@
 //! The world: time, what goes wrong in it, and whom it concerns.
 
+mod climate;
 pub mod hunt;
 mod nemesis;
 
 use std::sync::Arc;
 
-use barnabas_base::{
-    BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset, PartitionIndex, ProducerId, Text, name,
-};
+use barnabas_base::{BrokerId, ErrorCode, MonotonicMs, Offset, PartitionIndex, ProducerId, Text, name};
 use barnabas_coordinator::TransactionVersion;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_partition::ReplicaKey;
 use barnabas_storage::Faults as DiskFaults;
 use barnabas_wire::ResponseBody;
+
+pub use climate::Climate;
 
 use crate::broker::{Around, Broker, Event};
 use crate::clients::Client;
@@ -20,7 +21,6 @@ use crate::clients::transactional::{TxnClient, attempt_asking};
 use crate::controller::{Host, config};
 use crate::counts::{Checks, Faults};
 use crate::host::{Compacting, Failure, ReplicaHost};
-use crate::invariants::compaction_keeps::Rules;
 use crate::invariants::{Judge, View, Violation};
 use crate::mistake::Mistake;
 use crate::network::{Answer, Letter, Message, Network, Place, Question};
@@ -36,8 +36,6 @@ const BAD_STEPS: usize = 600;
 /// Transactions take longer, and need several partitions at once: their days are longer, and less goes wrong at a time.
 const BAD_STEPS_OF_TRANSACTIONS: usize = 1500;
 const CALM_STEPS: usize = 3000;
-/// Longer than any day.
-const EVER: DurationMs = DurationMs(1_000_000);
 /// Of a disk that is not full.
 const ROOM: u64 = 1 << 40;
 
@@ -59,51 +57,6 @@ pub struct Day {
     /// Segments gave way to compacted ones.
     pub compactions: usize,
     pub simulated_ms: u64,
-}
-
-/// What a run has most of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Climate {
-    /// A little of everything.
-    Mixed,
-    /// Bytes of segments are changed again and again, and stopped brokers start soon.
-    Damage,
-    /// Brokers learn of new metadata late.
-    StaleMetadata,
-    /// Segments are deleted by age and size, and records by DeleteRecords, while disks fill.
-    Retention,
-    /// Leaders change while replicas are repaired.
-    Elections,
-    /// Transaction coordinators change while their markers are on their way.
-    MovingCoordinators,
-    /// All topics are compacted, some by age and size as well.
-    Compaction,
-}
-
-impl Climate {
-    /// Of days of brokers, by the seed.
-    fn of(seed: u64) -> Self {
-        match seed % 8 {
-            1 | 5 => Self::Damage,
-            3 | 7 => Self::StaleMetadata,
-            4 => Self::Retention,
-            6 => Self::Elections,
-            _ => Self::Mixed,
-        }
-    }
-
-    /// By the word of the command line.
-    pub fn named(word: &str) -> Option<Self> {
-        match word {
-            "mixed" => Some(Self::Mixed),
-            "damage" => Some(Self::Damage),
-            "stale-metadata" => Some(Self::StaleMetadata),
-            "retention" => Some(Self::Retention),
-            "elections" => Some(Self::Elections),
-            "compaction" => Some(Self::Compaction),
-            _ => None,
-        }
-    }
 }
 
 #[allow(missing_debug_implementations, reason = "the controller in it has none")]
@@ -189,45 +142,6 @@ impl World {
         // Before version 2 what comes twice may get into the next transaction.
         world.network.repeats = version.bumps_epoch();
         world
-    }
-
-    /// A world of compacted topics, written to by idempotent producers or in transactions.
-    pub fn compacted(seed: u64) -> Self {
-        let in_transactions = !seed.is_multiple_of(2);
-        let one_in = |step: u64, n: u64| (seed / step).is_multiple_of(n);
-        let delete_retention = match seed / 2 % 4 {
-            _ if in_transactions => EVER,
-            0 | 1 => EVER,
-            2 => DurationMs(150),
-            _ => DurationMs(400),
-        };
-        let compacting = Compacting {
-            deletes: !in_transactions && one_in(8, 4),
-            delete_retention,
-            min_lag: DurationMs(if one_in(16, 3) { 60 } else { 0 }),
-            max_lag: if one_in(4, 3) { DurationMs(250) } else { DurationMs(i64::MAX) },
-        };
-        if !in_transactions {
-            return Self::of_producers(seed, Climate::Compaction, Some(compacting));
-        }
-        let version = if one_in(2, 2) { TransactionVersion::V2 } else { TransactionVersion::V1 };
-        let mut world = Self::of_transactions(seed, version);
-        world.climate = Climate::Compaction;
-        world.writers.iter_mut().for_each(|writer| writer.writes_keys = true);
-        world.compact(Some(compacting));
-        world
-    }
-
-    fn compact(&mut self, compacts: Option<Compacting>) {
-        self.compacts = compacts;
-        let rules = |compacting: Compacting| Rules { delete_retention: compacting.delete_retention };
-        self.judge.compaction = compacts.map(rules);
-        for broker in &mut self.brokers {
-            broker.compacts = compacts.is_some();
-            if let Some(process) = &mut broker.process {
-                process.host.compact(compacts);
-            }
-        }
     }
 
     fn of_topics(seed: u64, topics: &'static [&'static str], climate: Climate) -> Self {

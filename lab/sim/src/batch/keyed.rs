@@ -1,7 +1,8 @@
 //! Records with keys, for compacted topics: what stands in one follows from its number, so that a reader knows whether
 //! it is as it was written.
 //!
-//! Neighbours: `batch`, which builds and reads batches of them; `invariants/compaction.rs`, which judges what is left.
+//! Neighbours: `batch`, which builds and reads batches of them;
+//! `invariants/acknowledged_is_kept/compaction_keeps.rs`, which judges what is left.
 
 use barnabas_base::{ProducerId, Sequence, TimestampMs, split_mix_64};
 use barnabas_wire::records::{BatchBuilder, RecordRef};

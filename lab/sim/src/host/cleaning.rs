@@ -2,7 +2,7 @@
 //!
 //! As shell/broker's upkeep/cleaner.rs (which log is cleaned, and what became of it) and
 //! worker/partition_worker/upkeep/clean.rs (what the log's owner answers). A crash comes between any two steps here; in
-//! the midst of one a rename, a write or a sync of the disk fails, or the cleaner is told to stop.
+//! the midst of one a rename, a write or a sync of the disk fails, or the cleaner stops.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -281,7 +281,7 @@ fn last_records(partition: &barnabas_partition::Partition) -> Map<ProducerId, La
     partition.producers().into_iter().map(last).collect()
 }
 
-/// The cleaner is told to stop now and then.
+/// The cleaner stops early now and then.
 fn pace(time: &mut HostTime<'_>) -> impl FnMut(usize) -> ControlFlow<()> + use<> {
     let mut left = if time.random.one_in(12) { time.random.below(3000) } else { usize::MAX };
     move |bytes| {

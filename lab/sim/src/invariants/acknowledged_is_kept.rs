@@ -1,5 +1,7 @@
 //! Every elected leader has every acknowledged record that was not deleted.
 
+pub(crate) mod compaction_keeps;
+
 use barnabas_base::BrokerId;
 use barnabas_partition::ReplicaKey;
 

@@ -1,9 +1,8 @@
 //! What must hold after every step, one invariant per file.
 
-mod acknowledged_is_kept;
+pub(crate) mod acknowledged_is_kept;
 mod at_rest;
 mod batches_once;
-pub(crate) mod compaction_keeps;
 mod damaged_stays_out;
 mod durable_is_kept;
 mod exposed_is_safe;
@@ -29,7 +28,7 @@ use crate::controller::Host;
 use crate::counts::{Checks, Invariant};
 use crate::host::{Failure, Lookup, Readable};
 use crate::network::Answer;
-use compaction_keeps::{Asked, Known, Rules, check_swap};
+use acknowledged_is_kept::compaction_keeps::{self, Asked, Known, Rules, check_swap};
 use transactions::Ledger;
 
 /// An invariant that does not hold: which, and how it was seen.
@@ -98,6 +97,9 @@ impl Judge {
 
     /// A broker did something.
     pub fn happened(&mut self, id: BrokerId, event: &Event, view: &View<'_>) -> Result<(), Violation> {
+        if let Some(judged) = self.of_compaction(id, event, view) {
+            return judged;
+        }
         match event {
             Event::HighWatermark { key, to, leads, read } => {
                 is_whole(id, *key, read)?;
@@ -107,18 +109,12 @@ impl Judge {
                 self.asked(Invariant::Transactions);
                 self.ledger.stable(id, *key, *to, read)
             }
-            Event::Acked { key, base, batch } if self.compaction.is_some() => {
-                self.history(*key).acked_once(*base, batch.as_ref())
-            }
             Event::Acked { key, base, batch } => match batch {
                 Some(batch) => self.history(*key).acked(batch),
                 // It may have been deleted since.
                 None if *base < self.history(*key).started => Ok(()),
                 None => Err(format!("{id} acknowledged {base} of {key:?}, where its log has no batch")),
             },
-            Event::Compacted { key, before, after, bound, read } => {
-                self.compacted(id, *key, (before, after), *bound, read.as_deref(), view)
-            }
             Event::Cut { key, to, high_watermark } => {
                 self.asked(Invariant::NothingCutBelow);
                 nothing_cut_below::check(id, *key, *to, *high_watermark)
@@ -126,9 +122,6 @@ impl Judge {
             Event::Leads { key, log } => {
                 is_whole(id, *key, log)?;
                 self.asked(Invariant::AcknowledgedIsKept);
-                if self.compaction.is_some() {
-                    return self.keeps(id, *key, log, view);
-                }
                 let history = self.histories.entry(*key).or_default();
                 acknowledged_is_kept::check(id, *key, log, history)
             }
@@ -156,12 +149,7 @@ impl Judge {
             }
             Event::AsksFor { key, in_sync, known } => {
                 self.asked(Invariant::FetchesFit);
-                let topic = view.image.topics.by_id(key.topic);
-                let state = topic.and_then(|topic| topic.partition(key.partition));
-                let life = |member| (member, view.image.cluster.broker(member).map(|broker| broker.epoch));
-                let are_in: Vec<_> =
-                    state.into_iter().flat_map(|state| state.isr()).map(|member| life(*member)).collect();
-                fetches_fit::check_asked(id, *key, in_sync, &[known, &*are_in].concat())
+                asks_for(id, *key, in_sync, known, view)
             }
             Event::LookedUp { key, lookup } => self.looked_up(id, *key, lookup),
             Event::Offline { key, why } => {
@@ -171,12 +159,33 @@ impl Judge {
             }
             Event::Failed(Failure::Lost(why)) => Err(format!("{id} cannot go on: {why}")),
             Event::Durable { .. }
+            | Event::Compacted { .. }
             | Event::Deleted { .. }
             | Event::WillCut { .. }
             | Event::GaveUp { .. }
             | Event::Mended { .. }
             | Event::Left { .. }
             | Event::Failed(Failure::Disk(_)) => Ok(()),
+        }
+    }
+
+    /// What is judged in another way where logs are compacted.
+    fn of_compaction(
+        &mut self,
+        id: BrokerId,
+        event: &Event,
+        view: &View<'_>,
+    ) -> Option<Result<(), Violation>> {
+        self.compaction?;
+        match event {
+            Event::Acked { key, base, batch } => Some(self.history(*key).acked_once(*base, batch.as_ref())),
+            Event::Leads { key, log } => {
+                Some(is_whole(id, *key, log).and_then(|()| self.keeps(id, *key, log, view)))
+            }
+            Event::Compacted { key, before, after, bound, read } => {
+                Some(self.compacted(id, *key, (before, after), *bound, read.as_deref(), view))
+            }
+            _ => None,
         }
     }
 
@@ -366,6 +375,21 @@ impl Judge {
     pub fn acked(&self) -> usize {
         self.histories.values().map(|history| history.acked.len()).sum()
     }
+}
+
+fn asks_for(
+    id: BrokerId,
+    key: ReplicaKey,
+    in_sync: &[(BrokerId, barnabas_base::BrokerEpoch)],
+    known: &[(BrokerId, Option<barnabas_base::BrokerEpoch>)],
+    view: &View<'_>,
+) -> Result<(), Violation> {
+    let topic = view.image.topics.by_id(key.topic);
+    let state = topic.and_then(|topic| topic.partition(key.partition));
+    let life = |member| (member, view.image.cluster.broker(member).map(|broker| broker.epoch));
+    let are_in: Vec<_> =
+        state.into_iter().flat_map(|state| state.isr()).map(|member| life(*member)).collect();
+    fetches_fit::check_asked(id, key, in_sync, &[known, &*are_in].concat())
 }
 
 /// Nothing is damaged but what was.

@@ -252,8 +252,8 @@ fn compacted() -> LogConfig {
     LogConfig { cleanup: CleanupPolicy { delete: false, compact: true }, ..small_segments() }
 }
 
-/// A segment lost its unsynced end, and the next one is there: no hole of compaction lies past the recovery point (found
-/// by lab/sim, climate compaction).
+/// A segment lost its unsynced end, and the next one is there: no hole of compaction lies past the recovery point
+/// (found by lab/sim, climate compaction).
 #[test]
 fn compacted_log_that_lost_the_end_of_a_segment_ends_there() {
     let mut bench = Bench::new(compacted());

@@ -153,8 +153,8 @@ impl Ledger {
         aborted_is_hidden::check(self, key, read)
     }
 
-    /// A reader of committed records was sent all of a log. What is not decided is not looked at: after a start the last
-    /// stable offset may pass a transaction whose end lies above the high watermark, as Kafka's.
+    /// A reader of committed records was sent all of a log. What is not decided is not looked at: after a start the
+    /// last stable offset may pass a transaction whose end lies above the high watermark, as Kafka's.
     pub fn read(&self, key: ReplicaKey, read: &[(Batch, bool)]) -> Result<(), Violation> {
         let is_decided = |batch: &Batch| match batch.contents {
             Contents::Value(value) => self.fates.contains_key(&value),

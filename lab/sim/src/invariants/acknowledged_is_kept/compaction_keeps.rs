@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use barnabas_base::{DurationMs, MonotonicMs, Offset, ProducerId};
 use bytes::Bytes;
 
-use super::{Batch, History, Readable, Violation};
 use crate::batch::{Contents, KeyedRecord};
+use crate::invariants::{Batch, History, Readable, Violation};
 
 /// How long tombstones stay.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ pub(crate) struct Rules {
 }
 
 /// Batches as they were before compaction, and what became of transactions.
-pub(super) struct Known<'a> {
+pub(in crate::invariants) struct Known<'a> {
     batches: Vec<&'a Batch>,
     /// What lies below is not known.
     start: Offset,
@@ -32,7 +32,7 @@ pub(super) struct Known<'a> {
 }
 
 /// When a batch was shown, how old it has to be, and whether the replica was given a record.
-pub(super) struct Asked<'a> {
+pub(in crate::invariants) struct Asked<'a> {
     pub history: &'a History,
     pub rules: Rules,
     pub now: MonotonicMs,
@@ -81,7 +81,11 @@ impl<'a> Known<'a> {
 type Newest = BTreeMap<Bytes, KeyedRecord>;
 
 /// What is left of a log.
-pub(super) fn check(known: &Known<'_>, log: &Readable, asked: &Asked<'_>) -> Result<(), Violation> {
+pub(in crate::invariants) fn check(
+    known: &Known<'_>,
+    log: &Readable,
+    asked: &Asked<'_>,
+) -> Result<(), Violation> {
     let found: BTreeMap<Offset, &Batch> = log.batches.iter().map(|batch| (batch.base, batch)).collect();
     let start = log.start.max(known.start);
     let reached = known.batches.iter().copied().filter(|batch| batch.end() <= log.end);
@@ -163,7 +167,11 @@ fn same_view(newest: &Newest, left: &Newest, asked: &Asked<'_>) -> Result<(), Vi
 }
 
 /// One cleaning: what may not be cleaned is as it was, and nothing came that was not there.
-pub(super) fn check_swap(before: &Readable, after: &Readable, bound: Offset) -> Result<(), Violation> {
+pub(in crate::invariants) fn check_swap(
+    before: &Readable,
+    after: &Readable,
+    bound: Offset,
+) -> Result<(), Violation> {
     if (before.start, before.end) != (after.start, after.end) {
         return Err("the log begins or ends elsewhere".to_owned());
     }

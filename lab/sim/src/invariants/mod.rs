@@ -125,16 +125,7 @@ impl Judge {
                 let history = self.histories.entry(*key).or_default();
                 acknowledged_is_kept::check(id, *key, log, history)
             }
-            Event::Opened { key, start, log } => {
-                is_whole(id, *key, log)?;
-                self.asked(Invariant::DurableIsKept);
-                match self.compaction {
-                    Some(_) => self.keeps_durable(id, *key, log, view)?,
-                    None => durable_is_kept::check(id, *key, log, view)?,
-                }
-                self.asked(Invariant::StartsAreSafe);
-                starts_are_safe::check_opened(id, *key, *start, self.history(*key), view)
-            }
+            Event::Opened { key, start, log } => self.opened(id, *key, *start, log, view),
             Event::Started { key, start } => {
                 self.asked(Invariant::StartsAreSafe);
                 starts_are_safe::check(id, *key, *start, self.history(*key))
@@ -167,6 +158,24 @@ impl Judge {
             | Event::Left { .. }
             | Event::Failed(Failure::Disk(_)) => Ok(()),
         }
+    }
+
+    fn opened(
+        &mut self,
+        id: BrokerId,
+        key: ReplicaKey,
+        start: Offset,
+        log: &Readable,
+        view: &View<'_>,
+    ) -> Result<(), Violation> {
+        is_whole(id, key, log)?;
+        self.asked(Invariant::DurableIsKept);
+        match self.compaction {
+            Some(_) => self.keeps_durable(id, key, log, view)?,
+            None => durable_is_kept::check(id, key, log, view)?,
+        }
+        self.asked(Invariant::StartsAreSafe);
+        starts_are_safe::check_opened(id, key, start, self.history(key), view)
     }
 
     /// What is judged in another way where logs are compacted.

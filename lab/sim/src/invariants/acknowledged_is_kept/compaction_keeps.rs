@@ -5,6 +5,8 @@
 //!
 //! A replica that was away for longer than a tombstone lived has never had it, and keeps the older value, as in Kafka:
 //! what such a replica lacks is not asked of it (`had`).
+//!
+//! Neighbours: lab/sim/src/batch/keyed.rs, whose records these are.
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 //! | file | answers |
 //! |---|---|
 //! | `settings` | the `ssl.*` keys of one listener or client, judged one by one and together |
-//! | `stores` | the keys and certificates of a JKS, PKCS#12 or PEM file |
+//! | `stores` | the keys and certificates of a JKS, PKCS#12 or PEM file; revocation lists of a PEM or DER file |
 //! | `certificate` | whose a certificate is, for which hosts, until when; which user name that makes |
 //! | `java_regex` | Java's regular expressions, for rules that make user names |
 //! | `error` | which key is wrong, why, and an example |
@@ -24,5 +24,5 @@ mod stores;
 pub use certificate::{Expiring, Expiry, Facts, MappingRules, check_replacement, rfc2253};
 pub use error::TlsError;
 pub use java_regex::{JavaRegex, Repeat, UnknownGroup};
-pub use settings::{ClientAuth, KEY_STORE, Source, StoreKeys, TRUST_STORE, TlsSettings};
-pub use stores::{KeyEntry, Store, private_key};
+pub use settings::{ClientAuth, KEY_STORE, Revocation, Source, StoreKeys, TRUST_STORE, TlsSettings};
+pub use stores::{KeyEntry, RevocationList, Store, private_key};

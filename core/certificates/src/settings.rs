@@ -3,9 +3,13 @@
 //! Reads no file. Keys that choose parts of a Java virtual machine (`ssl.provider`, `ssl.keymanager.algorithm`,
 //! `ssl.trustmanager.algorithm`, `ssl.secure.random.implementation`) have no effect here.
 //!
-//! In shell/tls/src/suites.rs: which protocols and suites that makes.
+//! `settings/revocation.rs` reads `ssl.crl.*`. In shell/tls/src/suites.rs: which protocols and suites that makes.
 //!
 //! Source: Kafka `SslConfigs`, `DefaultSslEngineFactory`, `BrokerSecurityConfigs`.
+
+mod revocation;
+
+pub use revocation::Revocation;
 
 use crate::TlsError;
 use barnabas_base::Secret;
@@ -86,6 +90,8 @@ pub struct TlsSettings {
     /// `ssl.endpoint.identification.algorithm`: whether a server's certificate must be for the host that was dialled.
     pub checks_host_name: bool,
     pub principal_mapping_rules: String,
+    /// `None`: certificates are not checked for revocation.
+    pub revocation: Option<Revocation>,
     pub allows_dn_changes: bool,
     pub allows_san_changes: bool,
 }
@@ -118,21 +124,10 @@ impl TlsSettings {
             checks_host_name: checks_host_name(get("ssl.endpoint.identification.algorithm"))?,
             principal_mapping_rules: given("ssl.principal.mapping.rules")
                 .unwrap_or_else(|| "DEFAULT".to_owned()),
+            revocation: revocation::read(&given)?,
             allows_dn_changes: is_true(given("ssl.allow.dn.changes")),
             allows_san_changes: is_true(given("ssl.allow.san.changes")),
         })
-    }
-
-    /// The same with the stores of `other`: what may change while a listener is open (Kafka
-    /// `SslConfigs.RECONFIGURABLE_CONFIGS`).
-    #[must_use]
-    pub fn with_stores_of(&self, other: &Self) -> Self {
-        Self {
-            key_store: other.key_store.clone(),
-            key_password: other.key_password.clone(),
-            trust_store: other.trust_store.clone(),
-            ..self.clone()
-        }
     }
 
     /// A store cannot be added to what began without one, nor taken away.

@@ -8,16 +8,19 @@
 //! | stores/jks.rs | Java's own, with Sun's key protection |
 //! | stores/pem.rs | PEM files and PEM text in settings, PKCS#8 keys with and without a password |
 //! | stores/pkcs12.rs | PKCS#12 as keytool and openssl write it |
+//! | stores/revocation_list.rs | lists of revoked certificates, in PEM or DER |
 //!
 //! The bytes come from shell/tls/src/stores.rs.
 
 mod jks;
 mod pem;
 mod pkcs12;
+mod revocation_list;
 #[cfg(test)]
 mod tests;
 
 pub use pem::private_key;
+pub use revocation_list::RevocationList;
 
 use crate::settings::Source;
 use barnabas_base::Secret;

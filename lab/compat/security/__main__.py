@@ -4,6 +4,7 @@
     logins   mechanism × client × right password, wrong password, unknown user; over TLS, and by certificate alone (logins.py, tls.py)
     oauth    OAUTHBEARER: right, expired, foreign tokens × client, and re-authentication (oauth.py)
     kerberos GSSAPI: tickets of a KDC × client, and forged tokens (kerberos.py, forge.py)
+    stores   key and trust stores of listeners by dynamic configuration (stores.py)
     tokens   delegation tokens: Java's Admin makes, renews and ends them, Java's producer logs in by them (tokens.py)
     tools    kafka-acls, kafka-delegation-tokens, kafka-configs for users, and ours of these names (tools.py)
 
@@ -21,11 +22,11 @@ from pathlib import Path
 from compat import fetch
 from compat.cli import find_binary, in_scratch
 
-from . import apaches, kerberos, logins, matrix, oauth, tokens, tools
+from . import apaches, kerberos, logins, matrix, oauth, stores, tokens, tools
 from .nodes import GuardedApache, GuardedBarnabas
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("matrix", "logins", "oauth", "kerberos", "tokens", "tools")
+PARTS = ("matrix", "logins", "oauth", "kerberos", "stores", "tokens", "tools")
 
 
 def arguments(words):
@@ -153,6 +154,20 @@ def play_kerberos(peers, options):
     return same + len(linked) - failed, excused, wrong + failed
 
 
+def play_stores(peers, options):
+    files = stores.Stores(peers.scratch / "stores")
+    servers = list(peers.each("stores", ["admin"], mechanisms=("PLAIN",), has_acls=False, keys=files.node))
+    for server in servers:
+        server.overrides = {key: value for key, value in server.overrides.items() if not key.startswith("ssl.")}
+        server.overrides.update(files.keys(), **{"inter.broker.listener.name": "SSL"})
+    played = at_once(lambda server: stores.play(server, files, bool(options.questions)), servers)
+    if len(played) == 1:
+        for label, answer in played[0].items():
+            print(f"{label:50} {answer}")
+        return len(played[0]), 0, 0
+    return tokens.compare(*played, explained("stores"))
+
+
 def play_tokens(peers, options):
     played = [tokens.play(server) for server in peers.each("tokens", tokens.USERS)]
     if len(played) == 1:
@@ -178,7 +193,7 @@ def run(options, scratch):
     begun = time.monotonic()
     peers = Peers(options, scratch)
     total = [0, 0, 0]
-    for part, play in (("matrix", play_matrix), ("logins", play_logins), ("oauth", play_oauth), ("kerberos", play_kerberos), ("tokens", play_tokens), ("tools", play_tools)):
+    for part, play in (("matrix", play_matrix), ("logins", play_logins), ("oauth", play_oauth), ("kerberos", play_kerberos), ("stores", play_stores), ("tokens", play_tokens), ("tools", play_tools)):
         if options.only in (None, part):
             done = play(peers, options)
             total = [one + other for one, other in zip(total, done)]

@@ -58,10 +58,10 @@ impl ClientTls {
 
     /// Reads the stores again, and uses them for new connections if they have changed and are sound.
     pub fn reload(&self, now_s: i64) -> Reload {
-        self.loaded.reload(|old, settings| old.next(settings, config, now_s))
+        self.loaded.reload(now_s, |old, settings| old.next(settings, config, now_s))
     }
 
-    /// Uses the stores of `settings` for new connections, if they differ from those in use and are sound.
+    /// Uses `settings` for new connections, if they differ from those in use and are sound.
     pub fn reconfigure(&self, settings: &TlsSettings, now_s: i64) -> Reload {
         self.loaded.reconfigure(settings, |old, settings| old.next(settings, config, now_s))
     }
@@ -80,7 +80,7 @@ impl ClientTls {
     pub(crate) fn session_of(settings: &TlsSettings, material: &Material) -> Result<Session, TlsError> {
         let settings = TlsSettings { checks_host_name: false, ..settings.clone() };
         let provider = Arc::new(suites::provider(&settings)?);
-        let config = Arc::new(config(&settings, material, &provider)?);
+        let config = Arc::new(config(&settings, &material.without_lists(), &provider)?);
         session(&settings, config, "localhost").map_err(|error| {
             TlsError::new(
                 "ssl.keystore.location",
@@ -111,7 +111,7 @@ fn config(
 ) -> Result<ClientConfig, TlsError> {
     let trust = match &material.trust {
         Some(trust) => trust.clone(),
-        None => material::system_trust()?,
+        None => material::system_trust()?.with_lists(material.lists.clone()),
     };
     let verifier = trust.of_servers(provider, settings.checks_host_name).map_err(|problem| {
         TlsError::new("ssl.truststore.location", problem, "ssl.truststore.location=/etc/barnabas/ca.pem")

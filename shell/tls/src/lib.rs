@@ -38,3 +38,4 @@ pub use client::ClientTls;
 pub use server::ServerTls;
 pub use session::{Arrived, OUT_PLAIN_MAX, Session, SessionError, with_out};
 pub use stores::material::Reload;
+pub use stores::revoked::{STORE as REVOCATION_LISTS, refused_by_lists};

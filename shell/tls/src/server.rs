@@ -1,5 +1,5 @@
-//! A listener's TLS: the configuration that new connections get, made of its `ssl.*` keys, and made again when its
-//! stores change.
+//! A listener's TLS: the configuration that new connections get, made of its `ssl.*` keys, and made again when these or
+//! its stores change.
 //!
 //! Connections that are open keep the configuration that they began with. Ticket keys belong to one configuration: a
 //! session of before a reload is not resumed after it, so no certificate outlives its removal from the trust store by
@@ -23,13 +23,19 @@ const TICKETS: usize = 1;
 /// See the file's header.
 #[derive(Debug)]
 pub struct ServerTls {
-    rules: MappingRules,
     /// Brokers connect to each other here: new material must verify against itself and the old one.
     is_among_brokers: bool,
-    loaded: Current<ServerConfig>,
+    loaded: Current<Served>,
 }
 
-type Loaded = loaded::Loaded<ServerConfig>;
+/// What is made of the settings.
+#[derive(Debug)]
+struct Served {
+    config: Arc<ServerConfig>,
+    rules: MappingRules,
+}
+
+type Loaded = loaded::Loaded<Served>;
 
 impl ServerTls {
     /// `is_among_brokers`: brokers or controllers dial this listener with the same stores.
@@ -44,12 +50,11 @@ impl ServerTls {
                 "ssl.keystore.location=/etc/barnabas/broker.p12",
             ));
         }
-        let rules = MappingRules::parse(&settings.principal_mapping_rules)?;
-        let loaded = Loaded::read(settings, config)?;
+        let loaded = Loaded::read(settings, served)?;
         if is_among_brokers {
             verify_among(&loaded, &loaded)?;
         }
-        Ok(Self { rules, is_among_brokers, loaded: Current::new(loaded) })
+        Ok(Self { is_among_brokers, loaded: Current::new(loaded) })
     }
 
     /// What is worth a line in the log at the start and after each reload.
@@ -62,7 +67,7 @@ impl ServerTls {
     /// # Errors
     /// rustls' own; with a sound configuration there are none.
     pub fn accept(&self) -> Result<Session, SessionError> {
-        Session::server(self.loaded.get().config.clone())
+        Session::server(self.loaded.get().config.config.clone())
     }
 
     /// The user that the peer's certificate names. `None`: it showed none.
@@ -77,7 +82,7 @@ impl ServerTls {
             let what = format!("the client's certificate of {} has expired", facts.subject);
             return Err(SessionError::new(what));
         }
-        let name = self.rules.apply(&facts.subject);
+        let name = self.loaded.get().config.rules.apply(&facts.subject);
         name.map(Some).ok_or_else(|| {
             let what = format!("no rule of ssl.principal.mapping.rules matches {}", facts.subject);
             SessionError::new(what)
@@ -86,11 +91,10 @@ impl ServerTls {
 
     /// Reads the stores again, and uses them for new connections if they have changed and are sound.
     pub fn reload(&self, now_s: i64) -> Reload {
-        self.loaded.reload(|old, settings| self.next(old, settings, now_s))
+        self.loaded.reload(now_s, |old, settings| self.next(old, settings, now_s))
     }
 
-    /// Uses the stores of `settings` for new connections, if they differ from those in use and are sound. Of the other
-    /// settings a listener keeps those that it began with.
+    /// Uses `settings` for new connections, if they differ from those in use and are sound.
     pub fn reconfigure(&self, settings: &TlsSettings, now_s: i64) -> Reload {
         self.loaded.reconfigure(settings, |old, settings| self.next(old, settings, now_s))
     }
@@ -101,12 +105,11 @@ impl ServerTls {
     /// What speaks against them, with the key.
     pub fn check(&self, settings: &TlsSettings, now_s: i64) -> Result<(), TlsError> {
         let old = self.loaded.get();
-        let settings = old.settings.with_stores_of(settings);
-        if settings == old.settings { Ok(()) } else { self.next(&old, settings, now_s).map(drop) }
+        if *settings == old.settings { Ok(()) } else { self.next(&old, settings.clone(), now_s).map(drop) }
     }
 
     fn next(&self, old: &Loaded, settings: TlsSettings, now_s: i64) -> Result<Loaded, TlsError> {
-        let new = old.next(settings, config, now_s)?;
+        let new = old.next(settings, served, now_s)?;
         if self.is_among_brokers {
             // Brokers whose stores have not changed yet go on connecting, and are connected to.
             verify_among(&new, &new)?;
@@ -130,6 +133,15 @@ impl ServerTls {
     pub fn asks_clients(&self) -> bool {
         self.loaded.get().settings.client_auth != ClientAuth::None
     }
+}
+
+fn served(
+    settings: &TlsSettings,
+    material: &Material,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Served, TlsError> {
+    let rules = MappingRules::parse(&settings.principal_mapping_rules)?;
+    Ok(Served { config: Arc::new(config(settings, material, provider)?), rules })
 }
 
 fn config(
@@ -168,7 +180,8 @@ fn config(
     Ok(config)
 }
 
-/// A client with one material must reach a server with the other, by a real handshake.
+/// A client with one material must reach a server with the other, by a real handshake. Revocation lists are left out: one
+/// that names this node's certificate must be taken as well.
 fn verify_among(client: &Loaded, server: &Loaded) -> Result<(), TlsError> {
     let problem = |why: String| {
         TlsError::new(
@@ -178,7 +191,9 @@ fn verify_among(client: &Loaded, server: &Loaded) -> Result<(), TlsError> {
         )
     };
     let mut dialling = ClientTls::session_of(&client.settings, &client.material)?;
-    let mut accepting = Session::server(server.config.clone()).map_err(|error| problem(error.to_string()))?;
+    let provider = Arc::new(suites::provider(&server.settings)?);
+    let accepted = Arc::new(config(&server.settings, &server.material.without_lists(), &provider)?);
+    let mut accepting = Session::server(accepted).map_err(|error| problem(error.to_string()))?;
     Session::meet(&mut dialling, &mut accepting).map_err(|error| problem(error.to_string()))
 }
 

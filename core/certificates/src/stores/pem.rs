@@ -40,6 +40,20 @@ pub fn open(text: &str, key_password: Option<&str>) -> Result<Store, String> {
     })
 }
 
+/// The revocation lists of a PEM text, in DER.
+///
+/// # Errors
+/// A block is damaged.
+pub fn revocation_lists(text: &str) -> Result<Vec<Vec<u8>>, String> {
+    let (mut lists, mut rest) = (Vec::new(), text);
+    while let Some(block) = next_block(&mut rest)? {
+        if block.label == "X509 CRL" {
+            lists.push(block.bytes.to_vec());
+        }
+    }
+    Ok(lists)
+}
+
 /// The one private key of a PEM text, in PKCS#8.
 ///
 /// # Errors

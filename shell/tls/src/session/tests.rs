@@ -1,5 +1,7 @@
 //! Two sessions that speak to each other in memory.
 
+mod revoked;
+
 use super::*;
 use crate::{ClientTls, Reload, ServerTls, TlsSettings};
 use bytes::BytesMut;
@@ -266,6 +268,30 @@ fn names_on_the_wire_are_mapped() {
     let strict = server(&settings);
     let (_, accepting) = meet(&client(&settings), &strict).expect("meet");
     assert!(strict.principal(&accepting, NOW_S).is_err());
+}
+
+#[test]
+fn settings_change_for_new_connections_alone() {
+    let issuer = authority("ca");
+    let mut settings = trusting(with_key(&issuer, "Alice"), &issuer);
+    let server = server(&settings);
+    let alone = client(&trusting(Settings::new(), &issuer));
+    assert_eq!(server.reconfigure(&read(&settings), NOW_S), Reload::Unchanged);
+    let (mut dialling, mut accepting) = meet(&alone, &server).expect("nothing is asked for");
+    settings.insert("ssl.client.auth", "required".to_owned());
+    settings.insert("ssl.enabled.protocols", "TLSv1.2".to_owned());
+    settings.insert("ssl.principal.mapping.rules", "RULE:^CN=([^,]+),.*$/$1/L".to_owned());
+    assert_eq!(server.check(&read(&settings), NOW_S), Ok(()));
+    assert_eq!(server.reconfigure(&read(&settings), NOW_S), Reload::Loaded);
+    assert!(server.requires_clients() && meet(&alone, &server).is_err());
+    let (_, with_certificate) = meet(&client(&settings), &server).expect("meet");
+    assert_eq!(with_certificate.protocol(), "TLSv1.2");
+    assert_eq!(server.principal(&with_certificate, NOW_S).expect("mapped").as_deref(), Some("alice"));
+    assert_eq!(carry(&mut dialling, &mut accepting, &[b"goes on"], 100), b"goes on");
+    settings.insert("ssl.enabled.protocols", "TLSv1.1".to_owned());
+    assert_eq!(server.check(&read(&settings), NOW_S).expect_err("none").key, "ssl.enabled.protocols");
+    assert!(matches!(server.reconfigure(&read(&settings), NOW_S), Reload::Kept(_)));
+    meet(&client(&trusting(with_key(&issuer, "Bob"), &issuer)), &server).expect("as before");
 }
 
 /// A bit of the wire flips, or the wire is cut, at every stage: the session ends with an error, and neither then nor

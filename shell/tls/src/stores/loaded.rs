@@ -5,6 +5,7 @@
 use super::material::{Material, Reload};
 use crate::suites;
 use arc_swap::{ArcSwap, Guard};
+use std::sync::atomic::{AtomicI64, Ordering};
 use barnabas_certificates::{TlsError, TlsSettings};
 use rustls::crypto::CryptoProvider;
 use std::sync::Arc;
@@ -50,47 +51,58 @@ impl<C> Loaded<C> {
 
 /// The one that is in use.
 #[derive(Debug)]
-pub struct Current<C>(ArcSwap<Loaded<C>>);
+pub struct Current<C> {
+    loaded: ArcSwap<Loaded<C>>,
+    /// When its stores were last found to be in order, in seconds since 1970.
+    looked_s: AtomicI64,
+}
 
 impl<C> Current<C> {
     pub fn new(loaded: Loaded<C>) -> Self {
-        Self(ArcSwap::from_pointee(loaded))
+        Self { loaded: ArcSwap::from_pointee(loaded), looked_s: AtomicI64::new(0) }
     }
 
     pub fn get(&self) -> Guard<Arc<Loaded<C>>> {
-        self.0.load()
+        self.loaded.load()
     }
 
-    /// Reads the stores again if they have changed; `next` judges them.
+    /// Reads the stores again if they have changed; `next` judges them. A revocation list that ends counts as a change:
+    /// sessions of before are not resumed after it.
     pub fn reload(
         &self,
+        now_s: i64,
         next: impl FnOnce(&Loaded<C>, TlsSettings) -> Result<Loaded<C>, TlsError>,
     ) -> Reload {
         let old = self.get();
-        if !old.material.has_changed(&old.settings) {
-            return Reload::Unchanged;
+        let looked_s = self.looked_s.load(Ordering::Relaxed);
+        let has_lapsed = old.material.lapses_within(looked_s, now_s);
+        let reload = match old.material.has_changed(&old.settings) || has_lapsed {
+            false => Reload::Unchanged,
+            true => self.take(next(&old, old.settings.clone())),
+        };
+        if !matches!(reload, Reload::Kept(_)) {
+            self.looked_s.store(now_s, Ordering::Relaxed);
         }
-        self.take(next(&old, old.settings.clone()))
+        reload
     }
 
-    /// Takes the stores of `settings` if they are others; `next` judges them. The other settings stay as they began.
+    /// Takes `settings` if they are others; `next` judges them.
     pub fn reconfigure(
         &self,
         settings: &TlsSettings,
         next: impl FnOnce(&Loaded<C>, TlsSettings) -> Result<Loaded<C>, TlsError>,
     ) -> Reload {
         let old = self.get();
-        let settings = old.settings.with_stores_of(settings);
-        if settings == old.settings {
+        if *settings == old.settings {
             return Reload::Unchanged;
         }
-        self.take(next(&old, settings))
+        self.take(next(&old, settings.clone()))
     }
 
     fn take(&self, checked: Result<Loaded<C>, TlsError>) -> Reload {
         match checked {
             Ok(next) => {
-                self.0.store(Arc::new(next));
+                self.loaded.store(Arc::new(next));
                 Reload::Loaded
             }
             Err(error) => Reload::Kept(error),

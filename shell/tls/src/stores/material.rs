@@ -4,6 +4,7 @@
 //! contradict each other, are not taken; what was in use before stays.
 
 use super::Content;
+use super::revoked::Lists;
 use super::trust::Trust;
 use barnabas_certificates::{
     Expiring, Facts, KEY_STORE, KeyEntry, Source, Store, StoreKeys, TRUST_STORE, TlsError, TlsSettings,
@@ -37,6 +38,8 @@ pub struct Material {
     /// Of the first key's certificate.
     pub own: Option<Facts>,
     pub trust: Option<Trust>,
+    /// `None`: nothing is checked for revocation.
+    pub lists: Option<Lists>,
     pub expiring: Vec<Expiring>,
     /// In words, for the log.
     pub warnings: Vec<String>,
@@ -62,10 +65,12 @@ impl Material {
         for key in &keys {
             expire("keystore", &key.cert, &mut expiring);
         }
+        let lists = settings.revocation.as_ref().map(Lists::read).transpose()?;
         let trust = trust_store.map(|store| {
             let certificates = store.into_trusted();
             expire("truststore", &certificates, &mut expiring);
             let (trust, ignored) = Trust::new(certificates);
+            let trust = trust.with_lists(lists.clone());
             if ignored > 0 {
                 warnings.push(format!(
                     "{ignored} certificates of the trust store are no authorities that can be verified with"
@@ -76,19 +81,35 @@ impl Material {
         if trust.as_ref().is_some_and(|trust| trust.certificates().is_empty()) {
             return Err(TRUST_STORE.wrong("it holds no trusted certificate"));
         }
-        Ok(Self { contents: [key_content, trust_content], keys, own, trust, expiring, warnings })
+        expiring.extend(lists.iter().flat_map(|lists| lists.ends.iter().cloned()));
+        Ok(Self { contents: [key_content, trust_content], keys, own, trust, lists, expiring, warnings })
     }
 
     /// Whether the stores say something else now. A store that cannot be read counts as changed: reading it again
     /// says why.
     pub fn has_changed(&self, settings: &TlsSettings) -> bool {
         let sources = [&settings.key_store, &settings.trust_store];
-        sources.into_iter().zip(&self.contents).any(|(source, known)| match (source, known) {
-            (Some(source @ Source::File { .. }), Some(known)) => {
-                Content::read(source).ok().as_ref() != Some(known)
-            }
-            _ => false,
-        })
+        let has_other_stores =
+            sources.into_iter().zip(&self.contents).any(|(source, known)| match (source, known) {
+                (Some(source @ Source::File { .. }), Some(known)) => {
+                    Content::read(source).ok().as_ref() != Some(known)
+                }
+                _ => false,
+            });
+        let lists = self.lists.as_ref().zip(settings.revocation.as_ref());
+        has_other_stores || lists.is_some_and(|(lists, revocation)| lists.has_changed(revocation))
+    }
+
+    /// See [`Lists::lapses_within`].
+    pub fn lapses_within(&self, from_s: i64, to_s: i64) -> bool {
+        self.lists.as_ref().is_some_and(|lists| lists.lapses_within(from_s, to_s))
+    }
+
+    /// The same without the lists: whether the stores fit each other does not depend on them.
+    #[must_use]
+    pub fn without_lists(&self) -> Self {
+        let trust = self.trust.clone().map(|trust| trust.with_lists(None));
+        Self { trust, lists: None, ..self.clone() }
     }
 
     /// Whether `next` may replace this one, as Kafka judges a new key store.

@@ -4,9 +4,13 @@
 //! certificates of servers are pinned that way. webpki takes trust stores for authorities alone. So a certificate
 //! that is in the store, byte for byte, is accepted here while it is valid; everything else is webpki's judgement.
 //!
+//! Where there are lists of revoked certificates, each certificate of a chain is looked up in its issuer's. One that is
+//! revoked, or that no valid list speaks about, is refused even if it stands in the store.
+//!
 //! Differs from Java: no host names in a common name, no SHA-1, no certificates of version 1, no RSA keys below 2048
 //! bits.
 
+use super::revoked::{self, Lists};
 use barnabas_certificates::Facts;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -36,6 +40,7 @@ pub struct Trust {
     roots: Arc<RootCertStore>,
     /// Sorted.
     pinned: Arc<[CertificateDer<'static>]>,
+    lists: Option<Lists>,
 }
 
 impl Trust {
@@ -45,7 +50,13 @@ impl Trust {
         let (_, ignored) = roots.add_parsable_certificates(certificates.iter().cloned());
         let mut pinned = certificates;
         pinned.sort_by(|one, other| one.as_ref().cmp(other.as_ref()));
-        (Self { roots: Arc::new(roots), pinned: pinned.into() }, ignored)
+        (Self { roots: Arc::new(roots), pinned: pinned.into(), lists: None }, ignored)
+    }
+
+    /// The same with these lists of revoked certificates.
+    #[must_use]
+    pub fn with_lists(self, lists: Option<Lists>) -> Self {
+        Self { lists, ..self }
     }
 
     pub fn certificates(&self) -> &[CertificateDer<'static>] {
@@ -69,7 +80,12 @@ impl Trust {
         provider: &Arc<CryptoProvider>,
         is_required: bool,
     ) -> Result<Arc<dyn ClientCertVerifier>, String> {
-        let builder = WebPkiClientVerifier::builder_with_provider(self.roots.clone(), provider.clone());
+        let mut builder = WebPkiClientVerifier::builder_with_provider(self.roots.clone(), provider.clone());
+        if let Some(lists) = &self.lists {
+            builder = builder.with_crls(lists.ders.iter().cloned());
+            builder = if lists.refuses_expired { builder.enforce_revocation_expiration() } else { builder };
+            builder = if lists.refuses_missing { builder } else { builder.allow_unknown_revocation_status() };
+        }
         let builder = if is_required { builder } else { builder.allow_unauthenticated() };
         let inner = builder.build().map_err(|error| error.to_string())?;
         Ok(Arc::new(OfClients { inner, trust: self.clone() }))
@@ -82,13 +98,21 @@ impl Trust {
         provider: &Arc<CryptoProvider>,
         checks_host_name: bool,
     ) -> Result<Arc<dyn ServerCertVerifier>, String> {
-        let builder = WebPkiServerVerifier::builder_with_provider(self.roots.clone(), provider.clone());
+        let mut builder = WebPkiServerVerifier::builder_with_provider(self.roots.clone(), provider.clone());
+        if let Some(lists) = &self.lists {
+            builder = builder.with_crls(lists.ders.iter().cloned());
+            builder = if lists.refuses_expired { builder.enforce_revocation_expiration() } else { builder };
+            builder = if lists.refuses_missing { builder } else { builder.allow_unknown_revocation_status() };
+        }
         let inner = builder.build().map_err(|error| error.to_string())?;
         Ok(Arc::new(OfServers { inner, trust: self.clone(), checks_host_name }))
     }
 }
 
-fn remember(certificate: &CertificateDer<'_>) {
+fn remember(certificate: &CertificateDer<'_>, error: &Error) {
+    if is_of_lists(error) {
+        revoked::count_refused();
+    }
     REFUSED.set(Facts::of(certificate).map(|facts| facts.subject));
 }
 
@@ -145,10 +169,10 @@ impl ClientCertVerifier for OfClients {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         self.inner.verify_client_cert(end_entity, intermediates, now).or_else(|error| {
-            if self.trust.is_pinned(end_entity, now) {
+            if !is_of_lists(&error) && self.trust.is_pinned(end_entity, now) {
                 return Ok(ClientCertVerified::assertion());
             }
-            remember(end_entity);
+            remember(end_entity, &error);
             Err(error)
         })
     }
@@ -182,14 +206,14 @@ impl ServerCertVerifier for OfServers {
         if is_of_name(&error) && !self.checks_host_name {
             return Ok(ServerCertVerified::assertion());
         }
-        if !is_of_name(&error) && self.trust.is_pinned(end_entity, now) {
+        if !is_of_name(&error) && !is_of_lists(&error) && self.trust.is_pinned(end_entity, now) {
             if self.checks_host_name {
                 let parsed = rustls::server::ParsedCertificate::try_from(end_entity)?;
                 rustls::client::verify_server_name(&parsed, server_name)?;
             }
             return Ok(ServerCertVerified::assertion());
         }
-        remember(end_entity);
+        remember(end_entity, &error);
         Err(error)
     }
 
@@ -201,6 +225,18 @@ fn is_of_name(error: &Error) -> bool {
         error,
         Error::InvalidCertificate(
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }
+        )
+    )
+}
+
+fn is_of_lists(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::InvalidCertificate(
+            CertificateError::Revoked
+                | CertificateError::UnknownRevocationStatus
+                | CertificateError::ExpiredRevocationList
+                | CertificateError::ExpiredRevocationListContext { .. }
         )
     )
 }

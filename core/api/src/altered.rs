@@ -4,9 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use barnabas_base::{ErrorCode, Map, Set, Text};
+use barnabas_base::{BrokerId, ErrorCode, Map, Set, Text};
 use barnabas_metadata::config::{
-    Kind, Resource as Keys, check_cordoned_log_dirs, check_dynamic_configs, contradictions,
+    BrokerConfig, DynamicConfigs, Kind, Resource as Keys, check_cordoned_log_dirs, check_dynamic_configs,
+    contradictions,
 };
 use barnabas_metadata::{Resource, ResourceType};
 use barnabas_security::Operation as Permitted;
@@ -86,6 +87,26 @@ impl Resources {
             is_fine
         });
         Self(all)
+    }
+
+    /// Refuses what `asked` still holds for this broker itself.
+    pub(crate) fn refuse_own<R>(
+        &mut self,
+        asked: &mut Vec<R>,
+        id: impl Fn(&R) -> (i8, Str),
+        node: BrokerId,
+        refusal: &Refusal,
+    ) {
+        let is_own =
+            |(kind, name): &(i8, Str)| *kind == ResourceType::Broker.code() && name.parse() == Ok(node.get());
+        asked.retain(|resource| {
+            let id = id(resource);
+            if is_own(&id) {
+                let known = self.0.iter_mut().filter(|(kind, name, _)| (*kind, name) == (id.0, &id.1));
+                known.for_each(|(_, _, refused)| *refused = Some(refusal.clone()));
+            }
+            !is_own(&id)
+        });
     }
 
     /// An answer for each, from the controller's or from the reason why there is none.
@@ -251,6 +272,43 @@ fn check_agreement(name: &str, props: &BTreeMap<String, String>, ctx: &Context<'
             Err(Refusal::new(ErrorCode::InvalidRequest, message))
         }
     }
+}
+
+/// This broker's configuration as it would be, where the changes concern its TLS: it tries them before the controller is
+/// asked. `None`: they do not.
+///
+/// # Source
+/// Kafka `ConfigAdminManager.validateBrokerConfigChange`, `DynamicListenerConfig.validateReconfiguration`.
+pub(crate) fn tls_after(
+    (kind, name): (i8, &str),
+    changes: &[Change<'_>],
+    replaces_all: bool,
+    ctx: &Context<'_>,
+) -> Option<BrokerConfig> {
+    let is_own = kind == ResourceType::Broker.code() && name.parse() == Ok(ctx.node.get());
+    if !is_own {
+        return None;
+    }
+    let before = dynamic_values(name, ctx);
+    let mut after = if replaces_all { BTreeMap::new() } else { before.clone() };
+    for change in changes {
+        // What cannot be applied was refused before.
+        apply(change, &mut after, ctx).ok()?;
+    }
+    let named = changes.iter().map(|change| change.name.as_str());
+    let gone = before.keys().map(String::as_str).filter(|name| !after.contains_key(*name));
+    if !named.chain(gone).any(is_of_tls) {
+        return None;
+    }
+    let broker = after.iter().map(|(key, value)| (Text::from(key.as_str()), Text::from(value.as_str())));
+    let dynamic = DynamicConfigs { broker: broker.collect(), ..ctx.config.dynamic().clone() };
+    Some(ctx.config.with_dynamic(dynamic))
+}
+
+/// `ssl.client.auth`, `listener.name.external.ssl.client.auth`
+fn is_of_tls(name: &str) -> bool {
+    let of_listener = name.strip_prefix("listener.name.").and_then(|rest| rest.split_once('.'));
+    of_listener.map_or(name, |(_, key)| key).starts_with("ssl.")
 }
 
 /// What is set dynamically for the broker of this name, or for all where it is empty.

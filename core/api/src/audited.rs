@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `audited/events.rs` | what an event is, and which are wanted |
 //! | `audited/line.rs` | which text is an event |
+//! | `audited/topic.rs` | which records of a topic the lines are |
 //! | `audited/gathered.rs` | which events are one line with a count |
 //!
 //! Not here: the queue, the thread and the files (shell/broker/src/node/audit.rs).
@@ -21,6 +22,7 @@ pub mod gathered;
 pub mod line;
 mod outcomes;
 mod subjects;
+pub mod topic;
 
 use std::collections::BTreeMap;
 

@@ -15,11 +15,13 @@
 //! Source: Kafka 4.4 `KafkaApis.handleAlterConfigsRequest`, `ControllerApis.handleLegacyAlterConfigs`,
 //! `ConfigAdminManager`.
 
+use barnabas_base::{BrokerId, ErrorCode};
+use barnabas_metadata::config::BrokerConfig;
 use barnabas_wire::Str;
 use barnabas_wire::messages::alter_configs_request::{AlterConfigsRequest, AlterConfigsResource};
 use barnabas_wire::messages::alter_configs_response::{AlterConfigsResourceResponse, AlterConfigsResponse};
 
-use crate::altered::{Change, Operation, Resources, Route, check_resource};
+use crate::altered::{self, Change, Operation, Resources, Route, check_resource};
 use crate::{Context, Plan, Refusal};
 
 /// For the controller.
@@ -50,13 +52,34 @@ pub fn plan(
     Plan::Work(Work { request, pending })
 }
 
-fn check(resource: &AlterConfigsResource, route: Route, ctx: &Context<'_>) -> Result<(), Refusal> {
+impl Work {
+    /// This broker's configuration as the request would have it, where it changes its TLS.
+    pub fn tls_after(&self, ctx: &Context<'_>) -> Option<BrokerConfig> {
+        self.request.resources.iter().find_map(|resource| {
+            let id = (resource.resource_type, &*resource.resource_name);
+            altered::tls_after(id, &changes_of(resource), true, ctx)
+        })
+    }
+
+    /// Refuses the changes of the broker itself: its TLS could not be used so.
+    pub fn refuse_tls(&mut self, node: BrokerId, why: String) {
+        let id = |resource: &AlterConfigsResource| (resource.resource_type, resource.resource_name.clone());
+        let refusal = Refusal::new(ErrorCode::InvalidRequest, why);
+        self.pending.resources.refuse_own(&mut self.request.resources, id, node, &refusal);
+    }
+}
+
+fn changes_of(resource: &AlterConfigsResource) -> Vec<Change<'_>> {
     let changes = resource.configs.iter().map(|config| Change {
         name: &config.name,
         operation: Some(Operation::Set),
         value: config.value.as_ref(),
     });
-    let changes: Vec<Change<'_>> = changes.collect();
+    changes.collect()
+}
+
+fn check(resource: &AlterConfigsResource, route: Route, ctx: &Context<'_>) -> Result<(), Refusal> {
+    let changes = changes_of(resource);
     check_resource(resource.resource_type, &resource.resource_name, &changes, true, route, ctx)
 }
 

@@ -23,22 +23,11 @@ pub fn check(
     requires_certificates: impl Fn(usize) -> bool,
 ) -> (Vec<String>, Result<(), ConfigError>) {
     let mut warnings = without_effect(config, listeners);
-    let is_allowed = config.value(KEY) == Some("true");
     for (at, (listener, address)) in listeners.iter().enumerate() {
-        if !is_open(listener, *address, requires_certificates(at)) {
-            continue;
+        match check_one(config, (listener, *address), requires_certificates(at)) {
+            Ok(warning) => warnings.extend(warning),
+            Err(refusal) => return (warnings, Err(refusal)),
         }
-        let name = format!("{}://{address} ({})", listener.endpoint.listener, listener.protocol);
-        if !is_allowed {
-            let problem = format!(
-                "is not true, and the listener {name} takes clients of other machines without authentication. Set it if \
-                 that is meant; else bind to 127.0.0.1, or use SASL_SSL (barnabas security init makes all that it needs)"
-            );
-            return (warnings, Err(ConfigError::value(KEY, problem, format!("{KEY}=true"))));
-        }
-        warnings.push(format!(
-            "the listener {name} takes clients of other machines without authentication; {KEY} allows it"
-        ));
     }
     (warnings, Ok(()))
 }
@@ -68,6 +57,32 @@ pub fn check_beside(
     Ok(true)
 }
 
+/// Judges one listener that is bound to `address`. What an operator is warned of, if anything.
+///
+/// # Errors
+/// It is open, and the key is not set.
+pub fn check_one(
+    config: &BrokerConfig,
+    (listener, address): (&Listener, SocketAddr),
+    requires_certificates: bool,
+) -> Result<Option<String>, ConfigError> {
+    if !is_open(listener, address, requires_certificates) {
+        return Ok(None);
+    }
+    let name = format!("{}://{address} ({})", listener.endpoint.listener, listener.protocol);
+    if config.value(KEY) == Some("true") {
+        let warning = format!(
+            "the listener {name} takes clients of other machines without authentication; {KEY} allows it"
+        );
+        return Ok(Some(warning));
+    }
+    let problem = format!(
+        "is not true, and the listener {name} takes clients of other machines without authentication. Set it if \
+         that is meant; else bind to 127.0.0.1, or use SASL_SSL (barnabas security init makes all that it needs)"
+    );
+    Err(ConfigError::value(KEY, problem, format!("{KEY}=true")))
+}
+
 /// Settings that were to protect the node, where nothing uses them.
 fn without_effect(config: &BrokerConfig, listeners: &[(Listener, SocketAddr)]) -> Vec<String> {
     const MECHANISMS: &str = "sasl.enabled.mechanisms";
@@ -90,8 +105,10 @@ fn without_effect(config: &BrokerConfig, listeners: &[(Listener, SocketAddr)]) -
     for (key, wanted, needs) in
         [("authorizer.shadow", "true", "authorizer.class.name"), ("audit.log.events", "", "audit.log.file")]
     {
+        let has_topic = key == "audit.log.events" && given("audit.topic").is_some();
         if let Some(value) = given(key).filter(|value| wanted.is_empty() || *value == wanted)
             && given(needs).is_none()
+            && !has_topic
         {
             unused.push(format!("{key} is {value} and has no effect: {needs} is not set"));
         }

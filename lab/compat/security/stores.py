@@ -100,11 +100,24 @@ class _Stage:
         self.asking.close()
 
 
+def asked(connection):
+    """What comes of an ApiVersions 0."""
+    try:
+        connection.sendall(bytes.fromhex("0000000a00120000000000010000"))
+        size = int.from_bytes(connection.recv(4), "big")
+        while size > 0:
+            size -= len(connection.recv(size))
+        return "answered"
+    except OSError as error:
+        return f"closed: {error}"
+
+
 def _play(stage, stores):
     def location(prefix, pair):
         return f"{prefix}ssl.keystore.location", pair.store
 
     begun = stage.connect("SSL")
+    stage.results["a connection"] = asked(begun)
     stage.shows("SSL begins", "SSL")
     stage.shows("SECURE begins", "SASL_SSL")
     # What may be set where.
@@ -176,12 +189,7 @@ def _play(stage, stores):
     stage.alter("AlterConfigs: nothing", legacy=True)
     stage.shows("SSL after nothing is set", "SSL", "node")
     stage.described("described at the end", SSL + "ssl.keystore.location")
-    try:
-        begun.settimeout(5)
-        begun.sendall(bytes.fromhex("0000000a00120000000000010000"))
-        stage.results["a connection of before"] = "answered" if begun.recv(4) else "closed"
-    except OSError as error:
-        stage.results["a connection of before"] = f"closed: {error}"
+    stage.results["a connection of before"] = asked(begun)
 
 
 def play(server, stores, is_verbose):

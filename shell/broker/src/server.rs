@@ -90,7 +90,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     }
     authority::check(&broker_config)?;
     // Before anything is made for a start that this refuses.
-    audit::Settings::read(&broker_config)?;
+    audit::Settings::read(&broker_config, config.is_broker)?;
     survive_large_files(&runtime)?;
     match start::start(&config, broker_config, Arc::new(Meter::default()), &runtime, signals)? {
         Some(running) => runtime.block_on(serve(running, file.is_none())),

@@ -90,6 +90,10 @@ pub struct Audit {
     pub dropped: Counter,
     /// Lines that its file did not take.
     pub failed: Counter,
+    /// Lines that are in its topic, and lines that are not: their queue was full, the topic does not take them, or the
+    /// node stopped.
+    pub topic_written: Counter,
+    pub topic_dropped: Counter,
 }
 
 /// What came of clients that authenticate by SASL.

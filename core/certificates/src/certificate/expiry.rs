@@ -7,7 +7,7 @@ const STEPS: [i64; 4] = [0, 1, 7, 30];
 /// One certificate that is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expiring {
-    /// `keystore` or `truststore`
+    /// `keystore`, `truststore`, or `crl` for a revocation list: its subject is the issuer, its end the next update.
     pub store: &'static str,
     pub subject: String,
     /// Seconds since 1970.
@@ -31,6 +31,11 @@ impl Expiry {
         self.said = Some(step);
         Some((left_s + DAY_S - 1).div_euclid(DAY_S))
     }
+
+    /// Whether it is time to say that it has ended: once. Revocation lists live for days, and are replaced in time.
+    pub fn is_over(&mut self, not_after_s: i64, now_s: i64) -> bool {
+        not_after_s <= now_s && self.due(not_after_s, now_s).is_some()
+    }
 }
 
 #[cfg(test)]
@@ -50,5 +55,12 @@ mod tests {
     fn expired_certificate_is_said_at_the_start() {
         assert_eq!(Expiry::default().due(DAY_S, 3 * DAY_S), Some(-2));
         assert_eq!(Expiry::default().due(DAY_S * 31, 0), None);
+    }
+
+    #[test]
+    fn end_of_a_list_is_said_once_it_is_there() {
+        let mut expiry = Expiry::default();
+        let said: Vec<_> = (0..4).filter(|day| expiry.is_over(2 * DAY_S, day * DAY_S)).collect();
+        assert_eq!(said, [2]);
     }
 }

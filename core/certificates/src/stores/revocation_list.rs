@@ -26,7 +26,8 @@ impl RevocationList {
             return Ok(vec![Self::of(bytes.to_vec())?]);
         }
         let text = std::str::from_utf8(bytes).map_err(|_| "it is neither DER nor PEM text")?;
-        let lists: Vec<Self> = pem::revocation_lists(text)?.into_iter().map(Self::of).collect::<Result<_, _>>()?;
+        let lists: Vec<Self> =
+            pem::revocation_lists(text)?.into_iter().map(Self::of).collect::<Result<_, _>>()?;
         if lists.is_empty() { Err("it holds no block X509 CRL".to_owned()) } else { Ok(lists) }
     }
 

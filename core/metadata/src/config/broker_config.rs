@@ -224,7 +224,8 @@ impl BrokerConfig {
 fn is_dynamic(name: &str, value: &str, for_all: bool) -> bool {
     let Some(key) = Resource::Broker.key(base_name(name)) else { return true };
     let scope_fits = match key.scope {
-        Scope::ReadOnly => false,
+        // What makes a listener's TLS changes with its stores.
+        Scope::ReadOnly => base_name(name) != name && key.name.starts_with("ssl.") && !for_all,
         Scope::PerBroker => !for_all,
         Scope::ClusterWide => true,
     };

@@ -5,7 +5,7 @@
 
 use super::key::{ConfigKey, Scope};
 use super::properties::base_name;
-use super::{Resource, ValueError, check, check_broker_rate};
+use super::{Resource, Status, ValueError, check, check_broker_rate, status};
 
 /// Why broker configurations cannot be set: error code `INVALID_REQUEST` (KAFKA-13609).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,6 +18,8 @@ pub enum DynamicRefusal {
     OnlyForAListener(String),
     #[error(transparent)]
     Value(#[from] ValueError),
+    #[error("{name} cannot be {value}: {reason}")]
+    Unprotected { name: String, value: String, reason: &'static str },
     #[error("Cannot update these configs at default cluster level, broker id must be specified: [{0}]")]
     NotForAll(String),
 }
@@ -44,6 +46,7 @@ pub fn check_dynamic_configs<'a>(
         check_broker_rate(name, value)?;
         if let Some(key) = Resource::Broker.key(base_name(name)) {
             check(key, value)?;
+            check_here(name, key, value)?;
         }
     }
     let is_of_one = |name: &str, key: Option<&ConfigKey>| {
@@ -60,9 +63,22 @@ pub fn check_dynamic_configs<'a>(
     }
 }
 
-/// Keys and certificates, which change for one listener at a time (Kafka `SslConfigs.RECONFIGURABLE_CONFIGS`).
+/// A class that protects, and cannot run here, is refused as it is at a start. Kafka refuses one that it cannot load.
+fn check_here(name: &str, key: &ConfigKey, value: &str) -> Result<(), DynamicRefusal> {
+    match status(Resource::Broker, key) {
+        Status::Refused(reason) if value.trim() != key.default_value().unwrap_or_default() => {
+            let (name, value) = (name.to_owned(), value.trim().to_owned());
+            Err(DynamicRefusal::Unprotected { name, value, reason })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Keys, certificates and revocation lists, which change for one listener at a time (Kafka
+/// `SslConfigs.RECONFIGURABLE_CONFIGS`).
 fn is_of_a_listener(name: &str) -> bool {
-    name == "ssl.key.password" || name.starts_with("ssl.keystore.") || name.starts_with("ssl.truststore.")
+    const STORES: [&str; 3] = ["ssl.crl.", "ssl.keystore.", "ssl.truststore."];
+    name == "ssl.key.password" || STORES.iter().any(|store| name.starts_with(store))
 }
 
 /// What may be set for a listener of all brokers (Kafka `DynamicBrokerConfig.CLUSTER_LEVEL_LISTENER_CONFIGS`).
@@ -143,6 +159,11 @@ mod tests {
             assert_eq!(says(&prefixed, value, false), for_all);
         }
         assert_eq!(says("no.such.key", "1", false), None);
+        let class = "principal.builder.class";
+        for name in [class.to_owned(), format!("listener.name.external.{class}")] {
+            let said = says(&name, "com.example.Builder", true).expect("refused");
+            assert!(said.starts_with(&format!("{name} cannot be com.example.Builder")), "{said}");
+        }
     }
 
     #[test]

@@ -50,6 +50,7 @@ const BROKER: &[(&str, Status)] = &[
     ("amqp.*", Applied),
     ("answer.bytes.max", Applied),
     ("audit.log.*", Applied),
+    ("audit.topic", Applied),
     ("authorizer.class.name", Emulated("StandardAuthorizer is built in; no other class can run here")),
     ("authorizer.shadow", Applied),
     ("auto.create.topics.*", Applied),

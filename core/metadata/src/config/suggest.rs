@@ -22,6 +22,7 @@ const PROTECTING: &[&str] = &[
     "alter.config.policy.class.name",
     "amqp.security.protocol",
     "audit.log.file",
+    "audit.topic",
     "authorizer.class.name",
     "authorizer.shadow",
     "connections.max.reauth.ms",
@@ -38,6 +39,7 @@ const PROTECTING: &[&str] = &[
     "security.inter.broker.protocol",
     "ssl.cipher.suites",
     "ssl.client.auth",
+    "ssl.crl.location",
     "ssl.enabled.protocols",
 ];
 /// So many letters are wrong at most.

@@ -4,14 +4,16 @@
 //! A key with a listener's prefix (`listener.name.internal.ssl.keystore.location`) counts before the one without. A
 //! connection to another node is made with the keys of the listener that it goes to, as in Kafka.
 //!
-//! Stores change while the node runs: by their files (server/listeners/handshakes.rs), or by dynamic configurations,
-//! whose keys have a listener's prefix. Everything else stays as it began.
+//! While the node runs, stores change by their files (server/listeners/handshakes.rs), and every `ssl.*` key of a
+//! listener by dynamic configurations of its broker. Apache Kafka takes the same keys, and applies those of stores alone
+//! to a listener that is open. The listeners of the console and of AMQP change by their files alone.
 //!
 //! Source: Kafka `ChannelBuilders`, `AbstractConfig.valuesWithPrefixOverride`, `DynamicListenerConfig`.
 
-use barnabas_config::{ConfigError, Listeners, NodeConfig, SecurityProtocol};
+use barnabas_config::{ConfigError, Listener, Listeners, NodeConfig, SecurityProtocol, insecure};
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_tls::{ClientTls, Expiring, Reload, ServerTls, TlsError, TlsSettings};
+use barnabas_tls::{ClientAuth, ClientTls, Expiring, Reload, ServerTls, TlsError, TlsSettings};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// TLS of one node.
@@ -27,12 +29,14 @@ pub struct NodeTls {
     /// Of the AMQP listener: keys of a listener with the name `amqp`.
     pub amqp: Option<Arc<ServerTls>>,
     /// By the listeners' places.
-    names: Vec<Named>,
+    names: Vec<String>,
     /// The listeners that brokers and controllers are reached at.
     dialled: [Option<Named>; 2],
 }
 
 type Named = (String, SecurityProtocol);
+/// A listener of the node, and where it is bound.
+type Bound = (Listener, SocketAddr);
 
 /// As whose listener's keys the console's are read.
 const CONSOLE: &str = "console";
@@ -80,32 +84,35 @@ impl NodeTls {
         let of_controllers =
             controller_names.first().map(|name| (name.as_str().to_owned(), *controller_protocol));
         let dialled = [own.map(named), of_controllers];
-        let names = all.iter().map(named).collect();
+        let names = all.iter().map(|listener| listener.endpoint.listener.as_str().to_owned()).collect();
         Ok(Self { listeners, brokers, controllers, console, amqp, names, dialled })
     }
 
-    /// Whether [`Self::reconfigure`] would take the stores of `config`.
+    /// Whether [`Self::reconfigure`] would take the settings of `config`. `bound`: the node's listeners, by their places.
     ///
     /// # Errors
     /// What speaks against them, with the key and its listener.
-    pub fn check(&self, config: &BrokerConfig, now_s: i64) -> Result<(), ConfigError> {
-        for (server, (name, protocol)) in self.listeners.iter().zip(&self.names) {
+    pub fn check(&self, config: &BrokerConfig, bound: &[Bound], now_s: i64) -> Result<(), ConfigError> {
+        for (server, bound) in self.listeners.iter().zip(bound) {
             let Some(server) = server else { continue };
-            let checked = keys_of(&|key| config.value(key), name, *protocol)
-                .and_then(|settings| server.check(&settings, now_s));
-            checked.map_err(|error| at(name, &error))?;
+            let settings = settings_of(config, bound)?;
+            let name = bound.0.endpoint.listener.as_str();
+            server.check(&settings, now_s).map_err(|error| at(name, &error))?;
         }
         Ok(())
     }
 
-    /// Applies changed dynamic configurations: new connections get the stores that they name. A store that cannot be
-    /// loaded is logged, and the stores in use stay.
-    pub fn reconfigure(&self, config: &BrokerConfig, now_s: i64) {
+    /// Applies changed dynamic configurations: new connections get what they say. What cannot be used is logged, and what
+    /// was in use stays.
+    pub fn reconfigure(&self, config: &BrokerConfig, bound: &[Bound], now_s: i64) {
         let get = |key: &str| config.value(key);
-        for (server, (name, protocol)) in self.listeners.iter().zip(&self.names) {
+        for (server, bound) in self.listeners.iter().zip(bound) {
             let Some(server) = server else { continue };
-            let done = keys_of(&get, name, *protocol).map(|settings| server.reconfigure(&settings, now_s));
-            say(&format!("listener {name}"), done.unwrap_or_else(Reload::Kept));
+            let of = format!("listener {}", bound.0.endpoint.listener);
+            match settings_of(config, bound) {
+                Ok(settings) => say(&of, server.reconfigure(&settings, now_s)),
+                Err(error) => say_kept(&of, &error),
+            }
         }
         for (client, named) in [&self.brokers, &self.controllers].into_iter().zip(&self.dialled) {
             let (Some(client), Some((name, protocol))) = (client, named) else { continue };
@@ -116,9 +123,11 @@ impl NodeTls {
 
     /// The certificates in use, with what uses them: a listener's name, `to brokers`, `to controllers`.
     pub fn expiring(&self) -> Vec<(String, Expiring)> {
-        let of_listeners = self.listeners.iter().zip(&self.names).filter_map(|(server, (name, _))| {
-            server.as_ref().map(|server| (name.clone(), server.expiring()))
-        });
+        let of_listeners = self
+            .listeners
+            .iter()
+            .zip(&self.names)
+            .filter_map(|(server, name)| server.as_ref().map(|server| (name.clone(), server.expiring())));
         let clients = [("to brokers", &self.brokers), ("to controllers", &self.controllers)];
         let of_clients = clients
             .into_iter()
@@ -145,13 +154,23 @@ impl NodeTls {
 fn say(of: &str, reload: Reload) {
     match reload {
         Reload::Unchanged => {}
-        Reload::Loaded => tracing::info!("{of}: new key or trust store in use for new connections"),
-        Reload::Kept(error) => {
-            tracing::warn!(
-                "{of}: the changed key or trust store is not used, the one before stays in use: {error}"
-            );
-        }
+        Reload::Loaded => tracing::info!("{of}: new TLS settings in use for new connections"),
+        Reload::Kept(error) => say_kept(of, &error),
     }
+}
+
+fn say_kept(of: &str, error: &dyn std::fmt::Display) {
+    tracing::warn!("{of}: the changed TLS settings are not used, those before stay in use: {error}");
+}
+
+/// What a listener has of `config`. A listener that other machines reach must go on to authenticate its clients.
+fn settings_of(config: &BrokerConfig, (listener, address): &Bound) -> Result<TlsSettings, ConfigError> {
+    let name = listener.endpoint.listener.as_str();
+    let settings =
+        keys_of(&|key| config.value(key), name, listener.protocol).map_err(|error| at(name, &error))?;
+    let requires_certificates = settings.client_auth == ClientAuth::Required;
+    insecure::check_one(config, (listener, *address), requires_certificates)?;
+    Ok(settings)
 }
 
 fn prefix(listener: &str) -> String {
@@ -202,6 +221,55 @@ mod tests {
         assert_eq!(auth("EXTERNAL", SecurityProtocol::Ssl), barnabas_tls::ClientAuth::None);
         assert_eq!(auth("INTERNAL", SecurityProtocol::Ssl), barnabas_tls::ClientAuth::Required);
         assert_eq!(auth("INTERNAL", SecurityProtocol::SaslSsl), barnabas_tls::ClientAuth::None);
+    }
+
+    fn checked(settings: &Settings) -> BrokerConfig {
+        barnabas_config::check_values(settings).expect("sound").0
+    }
+
+    #[test]
+    fn settings_are_the_same_after_they_were_checked() {
+        let given = [
+            ("ssl.keystore.location", "/k.p12"),
+            ("ssl.truststore.location", "/t.p12"),
+            ("listener.name.in.ssl.client.auth", "required"),
+            ("listener.name.in.ssl.crl.location", "/revoked.pem"),
+            ("ssl.crl.expired", "accept"),
+        ];
+        for given in [&given[..], &[]] {
+            let settings = settings(given);
+            let config = checked(&settings);
+            for protocol in [SecurityProtocol::Ssl, SecurityProtocol::SaslSsl] {
+                let of_file = keys_of(&|key| settings.get(key), "IN", protocol).expect("sound");
+                assert_eq!(keys_of(&|key| config.value(key), "IN", protocol).expect("sound"), of_file);
+            }
+        }
+    }
+
+    #[test]
+    fn listener_that_others_reach_goes_on_to_authenticate() {
+        let endpoint = barnabas_config::Endpoint {
+            listener: barnabas_config::ListenerName::new("OUT"),
+            host: String::new(),
+            port: 1,
+        };
+        let listener = Listener {
+            endpoint,
+            protocol: SecurityProtocol::Ssl,
+            is_controller: false,
+            is_reserved: false,
+            is_inter_broker: false,
+            is_early: false,
+        };
+        let said = |address: &str, given: &[(&str, &str)]| {
+            let bound = (listener.clone(), address.parse().expect("an address"));
+            settings_of(&checked(&settings(given)), &bound).err().map(|error| error.to_string())
+        };
+        let (none, required) = (("ssl.client.auth", "none"), ("ssl.client.auth", "required"));
+        assert_eq!(said("10.0.0.1:1", &[required]), None);
+        assert_eq!(said("127.0.0.1:1", &[none]), None);
+        assert!(said("10.0.0.1:1", &[none]).is_some_and(|why| why.contains("insecure.listeners.allowed")));
+        assert_eq!(said("10.0.0.1:1", &[none, ("insecure.listeners.allowed", "true")]), None);
     }
 
     #[test]

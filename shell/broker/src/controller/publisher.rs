@@ -27,7 +27,8 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
         node.logins.reconfigure(&node.cluster.config.load());
         node.workers.connection_quotas.reconfigure(&node.cluster.config.load());
         node.workers.connection_places.reconfigure(&node.cluster.config.load());
-        node.peers.tls.reconfigure(&node.cluster.config.load(), node.clock.wall().0 / 1000);
+        let now_s = node.clock.wall().0 / 1000;
+        node.peers.tls.reconfigure(&node.cluster.config.load(), &node.identity.listeners, now_s);
         node.peers.replication.throttles.configure(&node.cluster.config.load());
     }
     if !changes.quotas.is_empty() || changes.everything {

@@ -1,26 +1,31 @@
 //! The audit log: who did what, from where, and what came of it. Workers hand events in; the writer's thread makes
 //! lines of them.
 //!
-//! Off unless `audit.log.file` names a file. Kafka has no audit log, and only `kafka-authorizer.log` with denials,
-//! which log4j writes where its own configuration says; a node writes no file that its operator has not named.
+//! Off unless `audit.log.file` names a file or `audit.topic` a topic. Kafka has no audit log, and only
+//! `kafka-authorizer.log` with denials, which log4j writes where its own configuration says; a node writes no file that
+//! its operator has not named.
 //!
 //! Always true:
 //! 1. handing in an event never waits and never fails. One that the queue does not take is counted
 //! 2. changes keep their room: logins and denials, whose number clients choose, fill three quarters of the queue
-//! 3. the file is bounded: by `audit.log.file.bytes.max` and `audit.log.files.max`
+//! 3. a topic that cannot be written holds up neither the file nor the queue: audit/topic.rs
+//! 4. the file is bounded: by `audit.log.file.bytes.max` and `audit.log.files.max`
 //!
 //! | file | answers |
 //! |---|---|
 //! | core/api's `audited` | what an event is and which text, which ones are one line with a count |
 //! | `audit/file.rs` | where the line goes, when a new file begins |
+//! | `audit/topic.rs` | which lines wait for the topic (routing/audit_topic.rs writes them) |
 //! | `audit/writer.rs` | the thread |
 //!
 //! Before: requests/session/audited.rs (logins), requests/call/audited.rs (changes), node/cluster/callers.rs (denials).
 
 mod file;
+mod topic;
 mod writer;
 
 use barnabas_api::audited::events::{Event, Kind, Kinds, QUEUE_EVENTS_MAX};
+use barnabas_api::audited::topic::AuditTopic;
 use barnabas_base::BrokerId;
 use barnabas_config::ConfigError;
 use barnabas_metadata::config::BrokerConfig;
@@ -33,9 +38,13 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use tokio::sync::Notify;
 use writer::Writer;
 
+pub use topic::TopicLines;
+
 pub const FILE: &str = "audit.log.file";
+const TOPIC: &str = "audit.topic";
 const EVENTS: &str = "audit.log.events";
 
 /// `None`: the writer is to end.
@@ -44,10 +53,17 @@ type Queued = Option<Box<Event>>;
 /// What the operator asks for.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    file: PathBuf,
-    file_bytes_max: u64,
-    files_max: u64,
+    /// One of the two at least.
+    file: Option<FileSettings>,
+    topic: Option<AuditTopic>,
     kinds: Kinds,
+}
+
+#[derive(Debug, Clone)]
+struct FileSettings {
+    path: PathBuf,
+    bytes_max: u64,
+    files_max: u64,
 }
 
 /// See the file's header.
@@ -60,61 +76,116 @@ pub struct Audit {
     /// Until the thread is started.
     writer: Mutex<Option<(Writer, Receiver<Queued>)>>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Until their thread is started.
+    topic_lines: Mutex<Option<TopicLines>>,
+    topic_thread: Mutex<Option<JoinHandle<()>>>,
+    topic_stops: Notify,
 }
 
 impl Settings {
     /// `None`: there is no audit log.
     ///
     /// # Errors
-    /// A kind of event does not exist, or the file cannot be written where it is to be.
-    pub fn read(config: &BrokerConfig) -> Result<Option<Self>, ConfigError> {
-        let Some(file) = config.value(FILE).map(PathBuf::from) else { return Ok(None) };
+    /// A kind of event does not exist, the file cannot be written where it is to be, or the topic cannot be one.
+    pub fn read(config: &BrokerConfig, is_broker: bool) -> Result<Option<Self>, ConfigError> {
+        let topic = config.value(TOPIC).map(AuditTopic::parse).transpose();
+        let topic = topic.map_err(|problem| ConfigError::value(TOPIC, problem, "audit.topic=audit"))?;
+        if topic.is_some() && !is_broker {
+            let problem =
+                "is set, and this node is no broker: controllers note changes in audit.log.file alone";
+            return Err(ConfigError::value(TOPIC, problem, "audit.log.file=/var/log/barnabas/audit.log"));
+        }
+        let file = FileSettings::read(config)?;
+        if file.is_none() && topic.is_none() {
+            return Ok(None);
+        }
+        let kinds = Kinds::parse(config.value(EVENTS).unwrap_or_default()).map_err(|problem| {
+            ConfigError::value(EVENTS, problem, "audit.log.events=failed-logins,changes")
+        })?;
+        Ok(Some(Self { file, topic, kinds }))
+    }
+}
+
+impl FileSettings {
+    fn read(config: &BrokerConfig) -> Result<Option<Self>, ConfigError> {
+        let Some(path) = config.value(FILE).map(PathBuf::from) else { return Ok(None) };
         let wrong =
             |problem: String| ConfigError::value(FILE, problem, "audit.log.file=/var/log/barnabas/audit.log");
-        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.map_or_else(|| PathBuf::from("."), PathBuf::from);
         if !parent.is_dir() {
             return Err(wrong(format!("{} is no directory: create it", parent.display())));
         }
-        if file.exists() && !file.is_file() {
-            return Err(wrong(format!("{} is no file", file.display())));
+        if path.exists() && !path.is_file() {
+            return Err(wrong(format!("{} is no file", path.display())));
         }
         let number = |key: &str| {
             let value = config.value(key).and_then(|value| value.parse().ok());
             value.expect("invariant: the table has checked that it is a number")
         };
-        let kinds = Kinds::parse(config.value(EVENTS).unwrap_or_default()).map_err(|problem| {
-            ConfigError::value(EVENTS, problem, "audit.log.events=failed-logins,changes")
-        })?;
-        let (file_bytes_max, files_max) = (number("audit.log.file.bytes.max"), number("audit.log.files.max"));
-        Ok(Some(Self { file, file_bytes_max, files_max, kinds }))
+        let (bytes_max, files_max) = (number("audit.log.file.bytes.max"), number("audit.log.files.max"));
+        Ok(Some(Self { path, bytes_max, files_max }))
     }
 }
 
 impl Audit {
-    /// Opens the file, if there is to be one.
+    /// Opens the file, if there is to be one, and the way to the topic.
     ///
     /// # Errors
     /// The file cannot be opened.
     pub fn open(settings: Option<Settings>, node: BrokerId, meter: Arc<Meter>) -> Result<Self, ConfigError> {
         let waiting = Arc::new(AtomicUsize::new(0));
         let Some(settings) = settings else {
-            let writer = Mutex::new(None);
-            return Ok(Self {
-                kinds: Kinds::default(),
-                queue: None,
-                waiting,
-                meter,
-                writer,
-                thread: Mutex::default(),
-            });
+            return Ok(Self::of(Kinds::default(), waiting, meter));
         };
-        let kinds = settings.kinds;
+        let mut audit = Self::of(settings.kinds, waiting.clone(), meter.clone());
         let (sender, receiver) = sync_channel(QUEUE_EVENTS_MAX);
-        let writer = Writer::open(settings, node, meter.clone(), waiting.clone())
+        let (to_topic, topic_lines) = settings.topic.map(|topic| topic::queue(topic, meter.clone())).unzip();
+        let writer = Writer::open(settings.file, to_topic, node, meter, waiting)
             .map_err(|error| ConfigError::value(FILE, error.to_string(), "a file that the node may write"))?;
-        let writer = Mutex::new(Some((writer, receiver)));
-        Ok(Self { kinds, queue: Some(sender), waiting, meter, writer, thread: Mutex::default() })
+        audit.queue = Some(sender);
+        audit.writer = Mutex::new(Some((writer, receiver)));
+        audit.topic_lines = Mutex::new(topic_lines);
+        Ok(audit)
+    }
+
+    fn of(kinds: Kinds, waiting: Arc<AtomicUsize>, meter: Arc<Meter>) -> Self {
+        Self {
+            kinds,
+            queue: None,
+            waiting,
+            meter,
+            writer: Mutex::default(),
+            thread: Mutex::default(),
+            topic_lines: Mutex::default(),
+            topic_thread: Mutex::default(),
+            topic_stops: Notify::new(),
+        }
+    }
+
+    /// What is to be written to the topic, for the thread that does. `None`: there is no topic.
+    pub fn topic_lines(&self) -> Option<TopicLines> {
+        self.topic_lines.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The thread that writes to the topic has begun.
+    pub fn follow_topic(&self, thread: JoinHandle<()>) {
+        *self.topic_thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+    }
+
+    /// Returns once [`Self::stop_topic`] is called.
+    pub async fn topic_stops(&self) {
+        self.topic_stops.notified().await;
+    }
+
+    /// Ends the writing to the topic, within seconds: before the node's partitions are closed.
+    pub fn stop_topic(&self) {
+        let thread = self.topic_thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            self.topic_stops.notify_one();
+            // A thread that panicked has said so.
+            drop(thread.join());
+        }
     }
 
     /// Whether such events are wanted: if not, none need be made.

@@ -1,6 +1,6 @@
 //! What this broker asks of others for its coordinators: markers to the leaders of partitions, questions of those
-//! leaders about transactions, the state of share groups, the ends of logs; for their dead letters; and for batches
-//! whose partition has just got another leader.
+//! leaders about transactions, the state of share groups, the ends of logs; for their dead letters; for the audit log's
+//! lines; and for batches whose partition has just got another leader.
 //!
 //! What can be asked of many at once is gathered by a [`Courier`](crate::node::peers::broker_links::Courier)
 //! (broker_requests/courier.rs). All of it
@@ -12,7 +12,7 @@
 //!    ([`Awaited`](barnabas_net::links::Awaited))
 //!
 //! Neighbours: markers/remote.rs, requests/transactions/verification.rs, share_persister/remote.rs and ends.rs,
-//! dead_letters/remote.rs, requests/produce/forwarding.rs, which ask; node/peers/broker_links.rs, which holds the
+//! own_records/remote.rs, requests/produce/forwarding.rs, which ask; node/peers/broker_links.rs, which holds the
 //! links.
 
 mod courier;

@@ -10,29 +10,26 @@
 //! Bounded: one errand for each share partition at a time, of as many records as the group may hold locked; a read of
 //! the source takes [`READ_BYTES`], and copies no more than the topic takes in one batch.
 //!
-//! Asked by: partition_worker/share/letters.rs. What is written: core/api's `dead_letters`. After: the partition,
-//! through owners.rs, or its leader's listener for brokers.
+//! Asked by: partition_worker/share/letters.rs. What is written: core/api's `dead_letters`. After: own_records.rs.
 //!
 //! # Source
 //! Kafka 4.4 `ShareGroupDLQStateManager`, `ShareGroupDLQRecordFetcher`.
 
-mod remote;
-
 use crate::mailbox::share::Undelivered;
-use crate::mailbox::{AppendItem, PartitionKey, ReadItem, Standing};
+use crate::mailbox::{PartitionKey, ReadItem};
 use crate::node::Node;
-use crate::node::topic_settings;
+use crate::node::peers::broker_links::Purpose;
+use crate::routing::own_records::{self, Target};
 use crate::routing::owners::{self, ReaderOf};
 use barnabas_api::dead_letters::{
     Copied, Copies, DeadLetters, Destination, Letter, NoDestination, Sender, batch,
 };
-use barnabas_api::k00_produce;
-use barnabas_base::{BrokerId, DurationMs, ErrorCode, Offset, Text};
-use barnabas_partition::{Acks, Isolation, Origin};
+use barnabas_base::{BrokerId, ErrorCode, Offset, Text};
+use barnabas_partition::Isolation;
 use barnabas_quorum::controller::Asked;
-use barnabas_wire::messages::{CreateTopicsRequest, ProduceRequest};
-use barnabas_wire::records::{batches, validate_produce};
-use barnabas_wire::{Message, ResponseBody};
+use barnabas_wire::ResponseBody;
+use barnabas_wire::messages::CreateTopicsRequest;
+use barnabas_wire::records::batches;
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -41,8 +38,6 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = Duration::from_secs(30);
 /// Tries that fail one after another.
 const TRIES: u32 = 5;
-/// For `acks=all`.
-const PRODUCE_TIMEOUT: DurationMs = DurationMs(30_000);
 /// Of the source's log at once.
 const READ_BYTES: usize = 1 << 20;
 /// Of CreateTopics, in which it is handed to the controller.
@@ -84,7 +79,13 @@ pub async fn deliver(
         let built = batch(&sender, &left[..ready], &copies, now, place.bytes_max);
         let (records, count) = built.map_err(|_| Undelivered::NoBatch)?;
         node.workers.meter.dead_letter_requests.one();
-        match write(node, &place, records).await {
+        let target = Target {
+            topic: place.letters.topic.clone(),
+            at: place.at,
+            leader: place.leader,
+            purpose: Purpose::DeadLetters,
+        };
+        match own_records::write(node, &target, records).await {
             Ok(()) => {
                 node.workers.meter.dead_letters.add(count as u64);
                 left = &left[count..];
@@ -261,42 +262,6 @@ async fn read(node: &Node, source: PartitionKey, from: Offset) -> Bytes {
     let outcomes = owners::read(node, vec![item], reader, READ_BYTES, true, None).await.all().await;
     let read = outcomes.into_iter().next().and_then(|outcome| outcome.result.ok());
     read.map_or_else(Bytes::new, |read| read.records)
-}
-
-/// Writes a batch, wherever its partition is led.
-async fn write(node: &Node, place: &Place, records: Bytes) -> Result<(), ErrorCode> {
-    match place.leader == node.identity.broker_id {
-        true => write_here(node, place, records).await,
-        false => remote::write(node, place, records).await,
-    }
-}
-
-async fn write_here(node: &Node, place: &Place, records: Bytes) -> Result<(), ErrorCode> {
-    let rules = {
-        let image = node.cluster.image.load();
-        let config = topic_settings::topic_config(node, &image, &place.letters.topic);
-        k00_produce::rules(&place.letters.topic, &config, ProduceRequest::VERSIONS.max, node.clock.wall())
-    };
-    let judge = move || validate_produce(records, &rules);
-    let validated = node.workers.unpacking.run(None, judge).await.ok_or(ErrorCode::UnknownServerError)?;
-    let validated = validated.map_err(|refusal| refusal.code)?;
-    // A batch with a letter in it is not empty.
-    let Some(validated) = validated else { return Ok(()) };
-    let item = AppendItem {
-        slot: 0,
-        partition: place.at,
-        origin: Origin::Client,
-        standing: Standing::Open,
-        batch: validated.batch,
-    };
-    let deadline = node.clock.monotonic().plus(PRODUCE_TIMEOUT);
-    let outcomes = owners::append(node, vec![item], Acks::All, deadline).await.all().await;
-    match outcomes.into_iter().next().map(|outcome| outcome.result) {
-        Some(Ok(_)) => Ok(()),
-        Some(Err(declined)) => Err(declined.code()),
-        // The node is stopping.
-        None => Err(ErrorCode::NetworkException),
-    }
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ use crate::node::log_dirs::deletions::Deletions;
 use crate::node::logins::{Logins, Source};
 use crate::node::shutdown::Shutdown;
 use crate::node::{Node, NodeParts};
+use crate::routing::audit_topic;
 use crate::server::exporter;
 use crate::upkeep::housekeeping;
 use crate::upkeep::in_force;
@@ -77,7 +78,8 @@ pub fn start(
     let mut log_dirs = open_directories(config, &disk, places)?;
     let cluster_id = identify(config, &mut log_dirs, clock)?;
     let directories = take(&broker_config, log_dirs);
-    let audit = Audit::open(audit::Settings::read(&broker_config)?, config.node_id, meter.clone())?;
+    let audit =
+        Audit::open(audit::Settings::read(&broker_config, config.is_broker)?, config.node_id, meter.clone())?;
     let joining = Joining {
         config,
         broker_config: &broker_config,
@@ -202,6 +204,7 @@ fn run(
         deletions: put_aside::start(node.clone())?,
         metrics: exporter::start(node.clone())?,
     };
+    audit_topic::start(&node)?;
     let lifecycle = Lifecycle::default();
     if let Some(registration) = member.broker {
         lifecycle.start(node.clone(), registration);

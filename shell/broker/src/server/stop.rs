@@ -51,6 +51,7 @@ impl Stopping {
                 the stop. If the disk is full, logs may not close cleanly, and the next start recovers \
                 them");
         }
+        node.audit.stop_topic();
         node.shutdown.waits_for("its workers to close connections and logs");
         // Workers close their connections first, so that nothing is appended after its log is closed.
         let checkpoints = ask_workers(&node, Command::Close);

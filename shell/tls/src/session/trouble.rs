@@ -33,10 +33,12 @@ fn of_certificate(error: &CertificateError, whose: &str) -> String {
             "no list of ssl.crl.location is of the authority of {whose}. Add its list, or accept such certificates by \
              ssl.crl.missing=accept"
         ),
-        CertificateError::ExpiredRevocationList | CertificateError::ExpiredRevocationListContext { .. } => format!(
-            "the revocation list of the authority of {whose} is past its next update. Replace its file in \
+        CertificateError::ExpiredRevocationList | CertificateError::ExpiredRevocationListContext { .. } => {
+            format!(
+                "the revocation list of the authority of {whose} is past its next update. Replace its file in \
              ssl.crl.location, or accept expired lists by ssl.crl.expired=accept"
-        ),
+            )
+        }
         CertificateError::Expired => format!("{whose} has expired"),
         CertificateError::ExpiredContext { time, not_after } => {
             let days = time.as_secs().saturating_sub(not_after.as_secs()) / 86_400;

@@ -5,10 +5,10 @@
 use super::material::{Material, Reload};
 use crate::suites;
 use arc_swap::{ArcSwap, Guard};
-use std::sync::atomic::{AtomicI64, Ordering};
 use barnabas_certificates::{TlsError, TlsSettings};
 use rustls::crypto::CryptoProvider;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Makes rustls' configuration, `C`.
 pub type Make<C> = fn(&TlsSettings, &Material, &Arc<CryptoProvider>) -> Result<C, TlsError>;

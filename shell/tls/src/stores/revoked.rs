@@ -62,6 +62,7 @@ impl Lists {
 
     /// Whether a list whose end counts ends after `from_s` and by `to_s`.
     pub fn lapses_within(&self, from_s: i64, to_s: i64) -> bool {
-        self.refuses_expired && self.ends.iter().any(|end| from_s < end.not_after_s && end.not_after_s <= to_s)
+        self.refuses_expired
+            && self.ends.iter().any(|end| from_s < end.not_after_s && end.not_after_s <= to_s)
     }
 }

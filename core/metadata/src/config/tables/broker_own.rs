@@ -36,6 +36,12 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               `FILE.2`. The log takes at most `audit.log.files.max` times this space."),
     long("audit.log.files.max", "10").between(1, 1000).unit("files")
         .doc("The most files that the audit log keeps, the current one included. The oldest is removed."),
+    string("audit.topic", "").null().valid(Valid::NonEmpty)
+        .doc("The topic that each broker writes the lines of its audit log to, besides `audit.log.file` or alone: the key \
+              is the node's id, the value the JSON object. Created with the cluster's defaults if it does not exist. \
+              Brokers write it in their own names: where ACLs are enforced, a broker that is no super user needs WRITE on \
+              it. While its leader is away 16,384 lines or 16 MiB wait; further ones are dropped, counted in \
+              `barnabas_audit_topic_dropped_total`, and in a line of the topic. Unset: no topic."),
     string("authorizer.shadow", "false").one_of(&["true", "false"]).high()
         .doc("Whether the authorizer only reports. `true`: requests are answered as without an authorizer, and what \
               ACLs would deny is logged as `would be denied` and written to the audit log. ACLs can be tried that way \
@@ -77,6 +83,10 @@ pub(crate) const KEYS: &[ConfigKey] = &[
         .doc("`SSL`: the console answers HTTPS alone, with the key store of `listener.name.console.ssl.*` or else of `ssl.*`, \
               which is read again when its file changes. A client's certificate, where `ssl.client.auth` asks for one, opens \
               the connection and names no user: requests act as without it. `PLAINTEXT`: HTTP."),
+    long("delegation.token.owner.max", "10000").between(1, 10_000_000).unit("tokens").cluster_wide()
+        .doc("The most delegation tokens of one owner, expired ones included until they are removed. A request that \
+              exceeds it is refused with POLICY_VIOLATION; existing tokens can be renewed and expired. \
+              `metadata.access.entries.max` bounds all owners together."),
     long("group.member.metadata.max.bytes", "1048576").between(1024, 1 << 30).unit("bytes").cluster_wide()
         .doc("The most bytes of metadata that one member of a classic group may send in JoinGroup, over all its \
               protocols. More is refused with GROUP_MAX_SIZE_REACHED. For consumer, share and streams groups the bound \
@@ -237,6 +247,19 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               0.40 µs, lz4 0.28 and 0.43, snappy 0.27 and 0.45, zstd 0.23 and 0.75, gzip 0.80 and 1.33; `full` costs \
               the same as `structure`. An unreadable batch harms only the consumers of its own topic, so the default \
               is `header`."),
+    string("ssl.crl.expired", "refuse").one_of(&["refuse", "accept"]).per_broker()
+        .doc("What becomes of a certificate whose authority's revocation list is past its next update. `refuse`: it is \
+              refused, since a newer list may name it. `accept`: the old list counts as long as there is no newer one."),
+    string("ssl.crl.location", "").null().per_broker()
+        .doc("Files with lists of revoked certificates (CRLs), separated by commas: one list in DER, or any number in \
+              PEM. A peer's certificate that its authority's list names is refused, of clients and of nodes that this \
+              one connects to; so is one with such a certificate in its chain. The files are read again when they \
+              change, within ten seconds; a file that cannot be used stops the start, and later leaves the lists before \
+              in use. Unset: no certificate is checked for revocation. With the prefix of a listener it can be changed \
+              while the node runs."),
+    string("ssl.crl.missing", "refuse").one_of(&["refuse", "accept"]).per_broker()
+        .doc("What becomes of a certificate whose authority has no list in `ssl.crl.location`. `refuse`: it is refused. \
+              `accept`: only authorities with a list can revoke."),
     long("telemetry.series.max", "10000").between(0, 1_000_000).unit("series")
         .doc("The most series that the node keeps of what clients push (KIP-714); about 300 bytes of memory each, and \
               150 bytes of the metrics page. One client has a tenth of them at most. Further series are dropped and \

@@ -6,7 +6,7 @@
 //! before it is asked.
 //!
 //! Different from Kafka: a token that was made or ended counts at once, not with the next publication. The number of
-//! tokens and the length of their names are bounded.
+//! tokens, in all and of one owner, and the length of their names are bounded.
 //!
 //! Source: KIP-48, KIP-373; Kafka `DelegationTokenControlManager`.
 
@@ -32,6 +32,7 @@ const SECRET_KEY: &str = "delegation.token.secret.key";
 const LIFETIME: &str = "delegation.token.max.lifetime.ms";
 const RENEWAL: &str = "delegation.token.expiry.time.ms";
 const SWEEP: &str = "delegation.token.expiry.check.interval.ms";
+const OWNER_MAX: &str = "delegation.token.owner.max";
 
 /// The only type of principals that may renew a token.
 const USER: &str = "User";
@@ -45,6 +46,8 @@ pub(crate) struct Tokens {
     /// What `ids` was made of.
     indexed: DelegationTokens,
     ids: Map<Fingerprint, Text>,
+    /// How many each owner has, expired ones included until they are removed.
+    owned: Map<Text, usize>,
     sweep_at: MonotonicMs,
 }
 
@@ -52,7 +55,13 @@ impl Tokens {
     pub fn new(config: &BrokerConfig, now: MonotonicMs) -> Self {
         let key = config.value(SECRET_KEY).and_then(TokenKey::new);
         let sweep_at = now.plus(DurationMs(config.long(SWEEP)));
-        Self { key, indexed: DelegationTokens::default(), ids: Map::default(), sweep_at }
+        Self {
+            key,
+            indexed: DelegationTokens::default(),
+            ids: Map::default(),
+            owned: Map::default(),
+            sweep_at,
+        }
     }
 
     /// When there may be something for [`Tokens::sweep`].
@@ -74,7 +83,7 @@ impl Tokens {
     }
 
     pub fn create(
-        &self,
+        &mut self,
         case: &mut Case<'_>,
         request: &CreateDelegationTokenRequest,
         now: TimestampMs,
@@ -118,13 +127,13 @@ impl Tokens {
 
     /// A new token: id, facts, secret.
     fn issue(
-        &self,
+        &mut self,
         case: &mut Case<'_>,
         request: &CreateDelegationTokenRequest,
         (owner, requester): (Text, Text),
         now: TimestampMs,
     ) -> Result<(Text, DelegationToken, Bytes), Refusal> {
-        let key = self.key_for(case.image)?;
+        self.key_for(case.image)?;
         let renewer =
             |renewer: &barnabas_wire::messages::create_delegation_token_request::CreatableRenewers| {
                 let is_user = renewer.principal_type == USER;
@@ -138,6 +147,8 @@ impl Tokens {
         check_names([&owner, &requester].into_iter().chain(&renewers).map(Text::as_str))?;
         let count = case.image.tokens.len();
         check_entries(case.config, count, count + 1, "delegation tokens")?;
+        self.check_owner(case, &owner)?;
+        let key = self.key_for(case.image)?;
         let expires_at_the_latest = now.plus(within(case.config.long(LIFETIME), request.max_lifetime_ms));
         let expires = now.plus(DurationMs(case.config.long(RENEWAL))).min(expires_at_the_latest);
         let id = Text::from(Uuid::from_random((case.random)()).to_string());
@@ -208,15 +219,29 @@ impl Tokens {
         Ok((id.clone(), token.clone()))
     }
 
+    /// One owner cannot use up what the cluster may have. Kafka has no such bound.
+    fn check_owner(&mut self, case: &Case<'_>, owner: &Text) -> Result<(), Refusal> {
+        self.index(&case.image.tokens);
+        let have = self.owned.get(owner).copied().unwrap_or(0);
+        if (have as i64) < case.config.long(OWNER_MAX) { Ok(()) } else { Err(no(ErrorCode::PolicyViolation)) }
+    }
+
     /// Looks at those that are new or gone alone.
     fn index(&mut self, tokens: &DelegationTokens) {
         let Some(key) = &self.key else { return };
         let fingerprint = |id: &Text| Fingerprint::of(key.hmac(id).bytes());
         for (id, is_new) in token_ids_changed(&self.indexed, tokens) {
-            match is_new {
-                true => self.ids.insert(fingerprint(id), id.clone()),
-                false => self.ids.remove(&fingerprint(id)),
-            };
+            if is_new {
+                self.ids.insert(fingerprint(id), id.clone());
+                if let Some(token) = tokens.get(id) {
+                    *self.owned.entry(token.owner.clone()).or_default() += 1;
+                }
+            } else {
+                self.ids.remove(&fingerprint(id));
+                if let Some(token) = self.indexed.get(id) {
+                    count_down(&mut self.owned, &token.owner);
+                }
+            }
         }
         self.indexed = tokens.clone();
     }
@@ -226,6 +251,16 @@ impl Tokens {
         match image.metadata_version().has_delegation_tokens() {
             true => Ok(key),
             false => Err(no(ErrorCode::UnsupportedVersion)),
+        }
+    }
+}
+
+/// Owners without tokens are forgotten.
+fn count_down(owned: &mut Map<Text, usize>, owner: &Text) {
+    if let Some(count) = owned.get_mut(owner) {
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            owned.remove(owner);
         }
     }
 }

@@ -61,7 +61,8 @@ fn full_queue_drops_logins_before_changes_and_counts_them() {
     let dir = Dir::new("queue");
     let file = dir.0.join("audit.log");
     let kinds = Kinds::parse("logins,changes").expect("kinds");
-    let settings = Settings { file, file_bytes_max: 1 << 20, files_max: 2, kinds };
+    let file = FileSettings { path: file, bytes_max: 1 << 20, files_max: 2 };
+    let settings = Settings { file: Some(file), topic: None, kinds };
     let meter = Arc::new(Meter::default());
     let audit = Audit::open(Some(settings), BrokerId(1), meter.clone()).expect("opened");
     assert!(audit.wants(Kind::Login) && !audit.wants(Kind::Denied));

@@ -1,7 +1,8 @@
-//! The thread that writes the audit log.
+//! The thread that makes the audit log's lines, writes them to the file, and hands them on for the topic.
 
 use super::file::Files;
-use super::{Queued, Settings};
+use super::topic::ToTopic;
+use super::{FileSettings, Queued};
 use crate::node::log_rate_limit::LogRateLimit;
 use barnabas_api::audited::events::Event;
 use barnabas_api::audited::gathered::Gathered;
@@ -23,7 +24,8 @@ const LINES_MAX: usize = 1024;
 /// See the file's header.
 #[derive(Debug)]
 pub(super) struct Writer {
-    files: Files,
+    files: Option<Files>,
+    to_topic: Option<ToTopic>,
     node: BrokerId,
     meter: Arc<Meter>,
     waiting: Arc<AtomicUsize>,
@@ -39,14 +41,16 @@ impl Writer {
     /// # Errors
     /// The file cannot be opened.
     pub(super) fn open(
-        settings: Settings,
+        file: Option<FileSettings>,
+        to_topic: Option<ToTopic>,
         node: BrokerId,
         meter: Arc<Meter>,
         waiting: Arc<AtomicUsize>,
     ) -> io::Result<Self> {
-        let files = Files::open(settings.file, settings.file_bytes_max, settings.files_max)?;
+        let open = |file: FileSettings| Files::open(file.path, file.bytes_max, file.files_max);
         Ok(Self {
-            files,
+            files: file.map(open).transpose()?,
+            to_topic,
             node,
             meter,
             waiting,
@@ -105,7 +109,11 @@ impl Writer {
         if self.lines.is_empty() {
             return;
         }
-        if let Err((lost, error)) = self.files.write(&self.lines) {
+        if let Some(to_topic) = &self.to_topic {
+            to_topic.hand_in(&self.lines);
+        }
+        let written = self.files.as_mut().map_or(Ok(()), |files| files.write(&self.lines));
+        if let Err((lost, error)) = written {
             self.meter.audit.failed.add(lost as u64);
             if let Some(unsaid) = self.complaints.happened(&(), barnabas_clock::now()) {
                 tracing::warn!(%error, lines = lost, "lines of the audit log were not written: check the space and \

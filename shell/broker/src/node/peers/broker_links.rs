@@ -26,16 +26,18 @@ pub enum Purpose {
     LogEnds,
     DeadLetters,
     ProduceForwarding,
+    AuditTopic,
 }
 
 impl Purpose {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Markers,
         Self::Verification,
         Self::ShareState,
         Self::LogEnds,
         Self::DeadLetters,
         Self::ProduceForwarding,
+        Self::AuditTopic,
     ];
 
     /// As metrics call it.
@@ -47,6 +49,7 @@ impl Purpose {
             Self::LogEnds => "log_ends",
             Self::DeadLetters => "dead_letters",
             Self::ProduceForwarding => "handing_on",
+            Self::AuditTopic => "audit_topic",
         }
     }
 
@@ -59,6 +62,7 @@ impl Purpose {
             Self::LogEnds => "log-ends",
             Self::DeadLetters => "share-group-dead-letters",
             Self::ProduceForwarding => FORWARDING_CLIENT_ID,
+            Self::AuditTopic => "audit-topic",
         }
     }
 }

@@ -17,10 +17,10 @@ use barnabas_base::ErrorCode;
 use barnabas_quorum::controller::Asked;
 use barnabas_wire::messages::create_topics_response::CreatableTopicResult;
 use barnabas_wire::messages::{
-    AlterConfigsRequest, AlterPartitionReassignmentsRequest, CreatePartitionsRequest, CreateTopicsRequest,
-    DeleteTopicsRequest, DescribeQuorumRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse, UnregisterBrokerRequest, UnregisterControllerRequest,
-    UpdateFeaturesRequest,
+    AlterConfigsRequest, AlterConfigsResponse, AlterPartitionReassignmentsRequest, CreatePartitionsRequest,
+    CreateTopicsRequest, DeleteTopicsRequest, DescribeQuorumRequest, ElectLeadersRequest,
+    IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, UnregisterBrokerRequest,
+    UnregisterControllerRequest, UpdateFeaturesRequest,
 };
 use barnabas_wire::{RequestBody, ResponseBody};
 
@@ -131,10 +131,21 @@ pub fn alter_configs(call: Call, request: AlterConfigsRequest) -> Started {
     let moment = call.moment();
     match k33_alter_configs::plan(request, call.route(), &call.context(&moment)) {
         Plan::Answer(response) => Started::reply(response),
-        Plan::Work(work) => Started::wait(async move {
-            let answer = response_of!(ask(&call, work.request).await, AlterConfigs);
-            Answer::Reply(work.pending.respond(answer).into())
-        }),
+        Plan::Work(mut work) => {
+            let after = work.tls_after(&call.context(&moment));
+            Started::wait(async move {
+                let node = call.session.node.clone();
+                let own = node.identity.broker_id;
+                if let Some(why) = tls_changes::refusal(node, after).await {
+                    work.refuse_tls(own, why);
+                }
+                let answer = match work.request.resources.is_empty() {
+                    true => Ok(AlterConfigsResponse::default()),
+                    false => response_of!(ask(&call, work.request).await, AlterConfigs),
+                };
+                Answer::Reply(work.pending.respond(answer).into())
+            })
+        }
     }
 }
 
@@ -155,22 +166,23 @@ pub fn incremental_alter_configs(call: Call, mut request: IncrementalAlterConfig
             response.responses.extend(decided.responses);
             Started::reply(response)
         }
-        Plan::Work(mut work) => Started::wait(async move {
-            let node = call.session.node.clone();
-            let refused = tls_changes::refuse(node, &mut work.request).await;
-            let answer = if work.request.resources.is_empty() {
-                Ok(IncrementalAlterConfigsResponse::default())
-            } else {
-                response_of!(ask(&call, work.request).await, IncrementalAlterConfigs)
-            };
-            let answer = answer.map(|mut answer| {
-                answer.responses.extend(refused);
-                answer
-            });
-            let mut response = work.pending.respond(answer);
-            response.responses.extend(decided.responses);
-            Answer::Reply(response.into())
-        }),
+        Plan::Work(mut work) => {
+            let after = work.tls_after(&call.context(&moment));
+            Started::wait(async move {
+                let node = call.session.node.clone();
+                let own = node.identity.broker_id;
+                if let Some(why) = tls_changes::refusal(node, after).await {
+                    work.refuse_tls(own, why);
+                }
+                let answer = match work.request.resources.is_empty() {
+                    true => Ok(IncrementalAlterConfigsResponse::default()),
+                    false => response_of!(ask(&call, work.request).await, IncrementalAlterConfigs),
+                };
+                let mut response = work.pending.respond(answer);
+                response.responses.extend(decided.responses);
+                Answer::Reply(response.into())
+            })
+        }
     }
 }
 

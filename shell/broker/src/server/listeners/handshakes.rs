@@ -1,8 +1,8 @@
 //! TLS handshakes, on threads of their own and below the workers in priority: a signature takes as long as a hundred
 //! small requests, and a storm of new connections must not be felt by those that are open.
 //!
-//! The same page reads key stores and keytabs (shell/broker/src/node/logins/keytabs.rs) again, and says when
-//! certificates end.
+//! The same page reads key stores, revocation lists and keytabs (shell/broker/src/node/logins/keytabs.rs) again, and
+//! says when certificates and lists end.
 //!
 //! Always true: at most [`HANDSHAKES_MAX`] connections are in a handshake or before it; each ends within the deadlines
 //! of shell/net.
@@ -13,7 +13,7 @@ use crate::node::workers::complaints::Cause;
 use crate::requests::session::audited::note_failed_handshake;
 use barnabas_base::{Map, Text};
 use barnabas_net::{ConnectionSlot, Detached, HandshakeError};
-use barnabas_tls::{Expiring, Expiry, Reload, ServerTls};
+use barnabas_tls::{Expiring, Expiry, REVOCATION_LISTS, Reload, ServerTls};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -172,13 +172,16 @@ impl Watched {
                 }
                 Reload::Loaded => {
                     self.kept.remove(name);
-                    tracing::info!("{name}: new key or trust store in use for new connections");
+                    tracing::info!(
+                        "{name}: new key or trust store in use for new connections, revocation lists included"
+                    );
                 }
                 Reload::Kept(error) => {
                     let error = error.to_string();
                     if self.kept.get(name) != Some(&error) {
                         tracing::warn!(
-                            "{name}: the changed key or trust store is not used, the one before stays in use: {error}"
+                            "{name}: the changed key store, trust store or revocation list is not used, the one before stays \
+                             in use: {error}"
                         );
                         self.kept.insert(name.clone(), error);
                     }
@@ -193,6 +196,16 @@ impl Watched {
         let key = |one: &Expiring| (one.store, one.subject.clone(), one.not_after_s);
         self.ends.retain(|known, _| all.iter().any(|one| key(one) == *known));
         for one in all {
+            if one.store == REVOCATION_LISTS {
+                if self.ends.entry(key(&one)).or_default().is_over(one.not_after_s, now_s) {
+                    tracing::warn!(
+                        issuer = one.subject,
+                        "a revocation list is past its next update: certificates of its authority are refused, unless \
+                         ssl.crl.expired=accept; replace its file"
+                    );
+                }
+                continue;
+            }
             let Some(days) = self.ends.entry(key(&one)).or_default().due(one.not_after_s, now_s) else {
                 continue;
             };

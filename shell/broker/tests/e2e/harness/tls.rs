@@ -10,7 +10,10 @@ use barnabas_wire::messages::{
 };
 use barnabas_wire::{decode_response, frame_request};
 use bytes::Bytes;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, IsCa, KeyIdMethod,
+    KeyPair, RevokedCertParams, SerialNumber,
+};
 use std::io::Result;
 use std::path::Path;
 use tokio::runtime::Runtime;
@@ -141,7 +144,35 @@ impl Authority {
         (key.serialize_pem(), chain)
     }
 
-    /// The same in one file. Not written in one step, as people do it.
+    /// The same with this serial number.
+    pub fn issue_numbered(&self, host: &str, serial: u64) -> (String, String) {
+        let key = KeyPair::generate().expect("a key");
+        let mut leaf = CertificateParams::new(vec![host.to_owned()]).expect("sound");
+        leaf.serial_number = Some(SerialNumber::from(serial));
+        let chain = leaf.signed_by(&key, &self.0).expect("signed").pem();
+        (key.serialize_pem(), chain)
+    }
+
+    /// Its list of revoked certificates, in PEM.
+    pub fn revoke(&self, serials: &[u64]) -> String {
+        let revoked = |serial: &u64| RevokedCertParams {
+            serial_number: SerialNumber::from(*serial),
+            revocation_time: rcgen::date_time_ymd(2021, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let list = CertificateRevocationListParams {
+            this_update: rcgen::date_time_ymd(2020, 1, 1),
+            next_update: rcgen::date_time_ymd(2100, 1, 1),
+            crl_number: SerialNumber::from(1u64),
+            issuing_distribution_point: None,
+            revoked_certs: serials.iter().map(revoked).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        list.signed_by(&self.0).expect("signed").pem().expect("PEM")
+    }
+
+    /// [`Self::issue`] in one file. Not written in one step, as people do it.
     pub fn write(&self, path: &Path, host: &str) {
         let (key, chain) = self.issue(host);
         std::fs::write(path, &key).expect("writes");

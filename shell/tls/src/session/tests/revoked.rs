@@ -167,7 +167,8 @@ fn end_of_a_list_ends_sessions_that_could_be_resumed() {
 #[test]
 fn missing_or_empty_list_stops_the_start() {
     let (ca, folder) = (authority("ca"), Folder::new("start"));
-    let error = |location: &str| ServerTls::load(read(&looking(&ca, location, &[])), false).expect_err("none");
+    let error =
+        |location: &str| ServerTls::load(read(&looking(&ca, location, &[])), false).expect_err("none");
     assert_eq!(error("/nowhere/list.pem").key, "ssl.crl.location");
     assert!(error(&folder.write("empty", ca.pem())).to_string().contains("no block X509 CRL"));
     assert!(error(&folder.write("damaged", [0x30, 0x82, 0, 1])).to_string().contains("is damaged"));

@@ -7,6 +7,7 @@ use crate::node::Node;
 use crate::node::workers::quotas::Quotas;
 use barnabas_metrics::text::{Labels, Page, Summary};
 use barnabas_metrics::threads;
+use barnabas_tls::{REVOCATION_LISTS, refused_by_lists};
 use std::sync::atomic::Ordering;
 
 pub fn kafka(page: &mut Page, node: &Node, now: &Snapshot, older: &Snapshot) {
@@ -97,15 +98,23 @@ fn logins(page: &mut Page, node: &Node) {
     page.count("barnabas_reauthentications_total", &[("result", "failure")], logins.failed_again.get());
     page.value("barnabas_reauthentication_seconds_total", &[], seconds(logins.again_ns.get()));
     for (used_by, end) in node.peers.tls.expiring() {
+        if end.store == REVOCATION_LISTS {
+            let labels = [("used_by", used_by.as_str()), ("issuer", end.subject.as_str())];
+            page.value("barnabas_revocation_list_next_update_seconds", &labels, end.not_after_s as f64);
+            continue;
+        }
         let labels = [("used_by", used_by.as_str()), ("store", end.store), ("subject", end.subject.as_str())];
         page.value("barnabas_certificate_not_after_seconds", &labels, end.not_after_s as f64);
     }
+    page.count("barnabas_certificates_refused_revoked_total", &[], refused_by_lists());
     page.count("barnabas_expired_connections_killed_total", &[], logins.expired.get());
     page.count("barnabas_revoked_connections_killed_total", &[], logins.revoked.get());
     let audit = &node.workers.meter.audit;
     page.count("barnabas_audit_events_total", &[], audit.taken.get());
     page.count("barnabas_audit_events_dropped_total", &[], audit.dropped.get());
     page.count("barnabas_audit_write_failures_total", &[], audit.failed.get());
+    page.count("barnabas_audit_topic_lines_total", &[], audit.topic_written.get());
+    page.count("barnabas_audit_topic_dropped_total", &[], audit.topic_dropped.get());
 }
 
 pub fn process(page: &mut Page, node: &Node) {

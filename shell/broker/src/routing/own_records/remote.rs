@@ -1,9 +1,8 @@
-//! Letters for a partition that another broker leads: by Produce, as a client's.
+//! Records for a partition that another broker leads: by Produce, as a client's.
 
 use crate::node::Node;
-use crate::node::peers::broker_links::Purpose;
 use crate::routing::broker_requests::{patience, while_there};
-use crate::routing::dead_letters::{PRODUCE_TIMEOUT, Place};
+use crate::routing::own_records::{PRODUCE_TIMEOUT, Target};
 use barnabas_base::ErrorCode;
 use barnabas_wire::messages::ProduceRequest;
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
@@ -13,13 +12,13 @@ use bytes::Bytes;
 const TOPIC_IDS_SINCE: i16 = 13;
 const ALL: i16 = -1;
 
-pub(super) async fn write(node: &Node, place: &Place, records: Bytes) -> Result<(), ErrorCode> {
-    let to = (place.leader, Purpose::DeadLetters);
+pub(super) async fn write(node: &Node, target: &Target, records: Bytes) -> Result<(), ErrorCode> {
+    let to = (target.leader, target.purpose);
     let Some(link) = node.peers.broker_links.to(node, to.0, to.1) else {
         return Err(ErrorCode::NetworkException);
     };
     let _counted = node.peers.broker_links.awaited(to.1).begin();
-    let (topic, at) = (place.letters.topic.clone(), place.at);
+    let (topic, at) = (target.topic.clone(), target.at);
     let make = move |version| {
         let by_id = version >= TOPIC_IDS_SINCE;
         let partition = PartitionProduceData {
@@ -43,7 +42,7 @@ pub(super) async fn write(node: &Node, place: &Place, records: Bytes) -> Result<
     let response = match while_there(node, to, link.send_with(patience(node), make)).await {
         Some(Ok(response)) => response,
         Some(Err(error)) => {
-            tracing::debug!(%error, "dead letters did not reach their partition's leader");
+            tracing::debug!(%error, topic = %target.topic, "records did not reach their partition's leader");
             return Err(ErrorCode::NetworkException);
         }
         None => return Err(ErrorCode::NotLeaderOrFollower),

@@ -8,7 +8,7 @@ use rustls::pki_types::CertificateRevocationListDer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The store that lists stand under where ends are told.
+/// What [`Expiring::store`] is of a revocation list.
 pub const STORE: &str = "crl";
 
 /// Certificates that this process has refused for what lists say, or for want of one.

@@ -105,7 +105,7 @@ fn revoked_certificate_of_a_server_is_refused() {
 }
 
 #[test]
-fn authority_without_a_list_or_with_an_old_one_is_refused_or_accepted_as_set() {
+fn missing_and_old_lists_refuse_or_accept_as_set() {
     let (ca, other, folder) = (authority("ca"), authority("other"), Folder::new("unknown"));
     let (foreign, old) = (list(&other, &[], 2100), list(&ca, &[7], 2021));
     let foreign = folder.write("foreign", foreign.pem().expect("PEM"));
@@ -123,7 +123,7 @@ fn authority_without_a_list_or_with_an_old_one_is_refused_or_accepted_as_set() {
 }
 
 #[test]
-fn revoked_certificate_is_refused_though_it_is_in_the_trust_store() {
+fn revoked_certificate_in_the_trust_store_is_refused() {
     let (ca, folder) = (authority("ca"), Folder::new("pinned"));
     let location = folder.write("list", list(&ca, &[7], 2100).pem().expect("PEM"));
     let own = numbered(&ca, 7);

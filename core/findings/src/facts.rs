@@ -4,6 +4,9 @@
 //! "not seen". Every value is plain data; edge/doctor fills it in.
 
 mod figures;
+mod pages;
+
+pub use pages::figures_between;
 
 pub use figures::{Client, DirFigures, Figures, Histogram};
 

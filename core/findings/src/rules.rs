@@ -127,6 +127,12 @@ pub const RULES: &[Rule] = &[
     security::FAILED_LOGINS,
 ];
 
+/// Rules whose facts a node has by itself: its metrics page and its settings.
+pub const OF_A_NODE: &[&str] = &[
+    "C7", "C8", "O1", "O4", "O6", "D1", "D9", "D11", "D12", "D13", "N7", "N8", "W1", "W8", "W9", "W12",
+    "W14", "S1", "S3", "S5",
+];
+
 /// The rule of this id, in any case of its letters.
 pub fn find(id: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.id.eq_ignore_ascii_case(id))

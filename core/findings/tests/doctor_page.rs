@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test that writes a page")]
 
-use barnabas_findings::{RULES, Rule};
+use barnabas_findings::{OF_A_NODE, RULES, Rule};
 use std::path::Path;
 
 const HEAD: &str = "\
@@ -28,6 +28,10 @@ longer than 5 s (`request.timeout.ms` of the client's file): one that does not a
 
 `barnabas doctor size --rate 3000 --handling-ms 20` computes consumers, partitions, disks, network and nodes, and prints the arithmetic. Nothing is measured for it: what was not
 given is assumed, and the last line names it. `barnabas doctor bench-disk DIRECTORY` measures the journal's synced writes on that device, in four sizes, with a file of 256 MiB.
+
+A node judges itself all the time: each `doctor.interval.ms` (60 s) it compares two of its metrics pages, on a thread of its own. A finding that two checks in a row have is a line of its log,
+WARN or INFO by its severity, and `barnabas_finding{id=\"…\",severity=\"…\",subject=\"…\"} 1` on its metrics page; it is gone with a line once two checks do not have it. `doctor.silence.file`
+names a file of known findings, in the form above, which is read at each check. What one node sees: {of_a_node}.
 
 Severities: *critical* costs data or availability now, *warning* will cost data, time or money, *info* works and could be better.
 
@@ -60,6 +64,7 @@ fn page() -> String {
     let list: String = list.collect();
     let entries: String = RULES.iter().map(entry).collect();
     let head = HEAD.replace("{unplanted}", &UNPLANTED.join(", "));
+    let head = head.replace("{of_a_node}", &OF_A_NODE.join(", "));
     format!(
         "{head}{} findings:\n\n| id | finding | severity |\n|---|---|---|\n{list}\n{}",
         RULES.len(),

@@ -5,7 +5,7 @@
 //! | file | answers |
 //! |---|---|
 //! | `look.rs`, `look/` | what does the cluster look like, now and some seconds later |
-//! | `scrape.rs`, `metrics_page.rs` | what does a node's metrics page say |
+//! | `metrics_page.rs` | what does a node's metrics page say |
 //! | `bench_disk.rs` | what does a synced write cost on this device |
 //! | `print.rs` | how is a report shown, as text and as JSON |
 
@@ -13,10 +13,9 @@ mod bench_disk;
 mod look;
 mod metrics_page;
 mod print;
-mod scrape;
 
+pub use barnabas_findings::Scrape;
 pub use bench_disk::{DiskBench, Writes, bench_disk};
 pub use look::{Looking, Pending, look};
-pub use metrics_page::{NoPage, metrics_page};
+pub use metrics_page::{NoPage, metrics_page, series_page};
 pub use print::{Shown, explanation, json, list, text};
-pub use scrape::{Sample, Scrape};

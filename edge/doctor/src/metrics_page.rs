@@ -10,6 +10,8 @@ use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;
 
 /// What Barnabas calls its metrics among the resources that have configurations.
 const RESOURCE: i8 = 98;
+/// Its name that asks for topics and groups.
+const SERIES: &str = "series";
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
@@ -22,12 +24,25 @@ pub enum NoPage {
     Client(#[from] ClientError),
 }
 
-/// A node's metrics now.
+/// A node's metrics now, with all buckets of its histograms and without series by topic and group.
 ///
 /// # Errors
 /// The node is none of Barnabas, refuses, or does not answer.
 pub async fn metrics_page(cluster: &mut Cluster, node: BrokerId) -> Result<Scrape, NoPage> {
-    let resource = DescribeConfigsResource { resource_type: RESOURCE, ..Default::default() };
+    page(cluster, node, "").await
+}
+
+/// A node's metrics now, with series by topic and group. An older node answers as for [`metrics_page`].
+///
+/// # Errors
+/// As [`metrics_page`].
+pub async fn series_page(cluster: &mut Cluster, node: BrokerId) -> Result<Scrape, NoPage> {
+    page(cluster, node, SERIES).await
+}
+
+async fn page(cluster: &mut Cluster, node: BrokerId, name: &str) -> Result<Scrape, NoPage> {
+    let resource =
+        DescribeConfigsResource { resource_type: RESOURCE, resource_name: name.into(), ..Default::default() };
     let request = DescribeConfigsRequest { resources: vec![resource], ..Default::default() };
     let answer = cluster.ask(node, &request).await?;
     let Some(result) = answer.results.into_iter().next() else { return Err(NoPage::NotBarnabas(node)) };

@@ -37,7 +37,7 @@ use groups::{application_reset, consumer_groups, groups_tool, share_groups, stre
 use partitions::{
     delete_records, dump_log, get_offsets, reassign_partitions, replica_verification, transactions,
 };
-use perf::{doctor, hotspots};
+use perf::{doctor, hotspots, top};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -243,6 +243,12 @@ pub const TOOLS: &[Tool] = &[
         about: "List and describe the groups of Kafka Streams, reset and delete their offsets",
         flags: streams_groups::flags,
         run: streams_groups::run,
+    },
+    Tool {
+        name: "top",
+        about: "Show nodes, topics, groups, clients and hotspots of a cluster on one screen",
+        flags: top::flags,
+        run: top::run,
     },
     Tool {
         name: "topics",

@@ -6,9 +6,7 @@
 //! | `config/args.rs` | which command runs, with which options |
 //! | `config/descriptors.rs` | how many files and connections may be open |
 //! | `config/explain.rs` | what becomes of a key |
-//! | `config/json_lines.rs` | what a log line is as JSON |
-//! | `config/log_lines.rs` | where log lines go |
-//! | `config/logging.rs` | which log lines are written |
+//! | `config/logging.rs`, `config/logging/` | which log lines are written, what they look like, where they go |
 //! | `config/machine.rs` | what is the machine called |
 //! | `config/sasl.rs` | how listeners authenticate clients, what this node logs in with |
 //! | `config/tls.rs` | what listeners and connections to other nodes have of TLS |
@@ -17,8 +15,6 @@
 pub mod args;
 pub mod descriptors;
 pub mod explain;
-mod json_lines;
-mod log_lines;
 pub mod logging;
 pub mod machine;
 pub mod sasl;

@@ -1,4 +1,4 @@
-//! What all threads of a node share, as seven handles. Data: what acts on it imports this file, and nothing here
+//! What all threads of a node share, as eight handles. Data: what acts on it imports this file, and nothing here
 //! imports that.
 //!
 //! | handle | what it holds |
@@ -10,6 +10,7 @@
 //! | [`Peers`] | the controller, and links to other nodes |
 //! | [`Audit`] | what the audit log hears of |
 //! | [`Logins`] | who may log in, and what this node logs in with |
+//! | [`Doctor`] | what is wrong with this node |
 //!
 //! Immutable but for what is made to be shared: the image and the configuration are swapped as a whole, the meter
 //! counts, the directories
@@ -18,6 +19,7 @@
 pub mod audit;
 pub mod cluster;
 pub mod cluster_events;
+pub mod doctor;
 pub mod identity;
 pub mod log_dirs;
 pub mod log_rate_limit;
@@ -39,6 +41,7 @@ use barnabas_metadata::config::BrokerConfig;
 use barnabas_metrics::Meter;
 use barnabas_net::links::LinkThread;
 use cluster::ClusterView;
+use doctor::Doctor;
 use identity::Identity;
 use log_dirs::LogDirs;
 use log_dirs::deletions::Deletions;
@@ -62,6 +65,7 @@ pub struct Node {
     pub peers: Peers,
     pub logins: Arc<Logins>,
     pub audit: Audit,
+    pub doctor: Doctor,
     pub shutdown: Shutdown,
     /// When something was last handed on to a partition's next leader, in milliseconds of the process's clock and one
     /// more; 0: never.
@@ -111,6 +115,7 @@ impl Node {
             cluster: ClusterView::new(config),
             logins: parts.logins,
             audit: parts.audit,
+            doctor: Doctor::default(),
             shutdown: parts.shutdown,
             forwarded_at: AtomicU64::new(0),
         }

@@ -80,11 +80,12 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(_) => NodeConfig::read(settings)?,
         None => NodeConfig::without_file(settings)?,
     };
-    logging::start(config.settings.get(logging::KEY), config.settings.get(logging::FORMAT))?;
+    let (broker_config, warnings) = barnabas_config::check_values(&config.settings)?;
+    let (levels, format) = (config.settings.get(logging::KEY), config.settings.get(logging::FORMAT));
+    let _log = logging::start(levels, format, &broker_config)?;
     let source = file.map_or("no file".to_owned(), |path| path.display().to_string());
     tracing::info!("barnabas {VERSION} starts; configuration={source}");
     seed_maps(u64::from_le_bytes(random_bytes()));
-    let (broker_config, warnings) = barnabas_config::check_values(&config.settings)?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }

@@ -63,6 +63,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "log-dirs",
             "coordinator",
             "quorum",
+            "findings",
             "identity",
             "metadata-log",
             "certificates",

@@ -92,6 +92,8 @@ const BROKER: &[(&str, Status)] = &[
     ("delegation.token.*", Applied),
     ("delete.records.purgatory.*", PURGATORY),
     ("delete.topic.enable", Applied),
+    ("doctor.interval.ms", Applied),
+    ("doctor.silence.file", Applied),
     (
         "early.start.listeners",
         Emulated(
@@ -167,6 +169,9 @@ const BROKER: &[(&str, Status)] = &[
     ("log.dir.failure.timeout.ms", Applied),
     ("log.dir.min.free.bytes", Applied),
     ("log.dirs", Applied),
+    ("log.file", Applied),
+    ("log.file.bytes.max", Applied),
+    ("log.files.max", Applied),
     ("log.flush.*", FLUSH),
     ("log.flush.offset.checkpoint.interval.ms", CHECKPOINTS),
     ("log.flush.start.offset.checkpoint.interval.ms", CHECKPOINTS),

@@ -7,15 +7,15 @@
 //!
 //! | file | answers |
 //! |---|---|
-//! | `edge/doctor/src/scrape.rs` | what does the text say |
+//! | `core/findings/src/scrape.rs` | what does the text say |
 //! | `hotspots/figures.rs` | what happened between two of them |
 //! | `hotspots/verdict.rs` | what is the bottleneck |
 //! | `hotspots/report.rs` | how is that shown |
 
-mod figures;
+pub mod figures;
 mod report;
-mod units;
-mod verdict;
+pub mod units;
+pub mod verdict;
 
 use crate::command_line::args::{number, text, value};
 use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};

@@ -1,4 +1,4 @@
-//! The tools that measure: Kafka's load tools with what the three of them share, `doctor` and `hotspots`.
+//! The tools that measure: Kafka's load tools with what the three of them share, `doctor`, `hotspots` and `top`.
 //!
 //! | file | answers |
 //! |---|---|
@@ -10,6 +10,7 @@
 //! | `e2e` | `e2e-latency` |
 //! | `doctor` | `doctor` |
 //! | `hotspots` | `hotspots` |
+//! | `top` | `top` |
 //! | `java` | how Java writes numbers and dates |
 //! | `histogram` | latencies in full: JSON and HDR files |
 
@@ -23,6 +24,7 @@ mod load;
 pub mod producer;
 mod report;
 pub mod share_consumer;
+pub mod top;
 
 use barnabas_client::Counters;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The node's log: lines on standard error, and a level for each logger that can be changed while the node runs.
+//! The node's log: lines on standard error or in a file, and a level for each logger that can be changed while the node
+//! runs.
 //!
 //! Levels are a contract: ERROR wakes someone, WARN is looked at tomorrow, INFO is a change of state.
 //!
@@ -7,13 +8,30 @@
 //! IncrementalAlterConfigs on the resource BROKER_LOGGER (lost with the process, as in Kafka), the environment
 //! (`BARNABAS_LOG`, then `RUST_LOG`), `log.level` of the configuration, INFO.
 //!
-//! Neighbours: server.rs starts it; config/json_lines.rs writes a line as JSON; requests/cluster/admin.rs and
-//! core/api/src/loggers.rs show and change levels.
+//! | file | answers |
+//! |---|---|
+//! | `logging/json_lines.rs` | what a line is as JSON |
+//! | `logging/log_lines.rs` | that an event is one line |
+//! | `logging/log_file.rs`, `logging/rotated_file.rs` | how lines come to `log.file`, when a new file begins |
+//!
+//! Neighbours: server.rs starts it; requests/cluster/admin.rs and core/api/src/loggers.rs show and change levels.
 
-use crate::config::json_lines::Shape;
+mod json_lines;
+mod log_file;
+mod log_lines;
+pub mod rotated_file;
+
 use barnabas_api::loggers;
 use barnabas_config::ConfigError;
+use barnabas_metadata::config::BrokerConfig;
+use json_lines::Shape;
+use log_file::LogFile;
+use log_lines::Lines;
+use rotated_file::Files;
 use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
@@ -28,6 +46,9 @@ const ROOT: &str = "root";
 pub const KEY: &str = "log.level";
 /// `text`, or `json`: json_lines.rs.
 pub const FORMAT: &str = "log.format";
+/// Where lines go instead of standard error.
+const FILE: &str = "log.file";
+const AUDIT_FILE: &str = "audit.log.file";
 /// Loggers that `kafka-configs --entity-type broker-loggers` lists, besides `root`: one per part of the node that
 /// writes lines.
 const LOGGERS: &[&str] = &[
@@ -93,6 +114,42 @@ static LOGGING: OnceLock<Logging> = OnceLock::new();
 struct Logging {
     levels: Mutex<Levels>,
     handle: reload::Handle<Targets, Registry>,
+    file: Option<LogFile>,
+}
+
+/// Where a line goes.
+#[derive(Debug)]
+enum Place {
+    Stderr(io::Stderr),
+    File(LogFile),
+}
+
+impl Write for Place {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stderr(stderr) => stderr.write(line),
+            Self::File(file) => file.write(line),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stderr(stderr) => stderr.flush(),
+            Self::File(file) => Write::flush(file),
+        }
+    }
+}
+
+/// Writes what still waits for `log.file` when it is dropped, at the end of the process.
+#[derive(Debug)]
+pub struct Started(());
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(file) = LOGGING.get().and_then(|logging| logging.file.as_ref()) {
+            file.flush();
+        }
+    }
 }
 
 /// What was configured, and what was altered since. Bounded: only loggers of [`LOGGERS`] and `root` are altered.
@@ -156,11 +213,35 @@ fn logger_of(module: &str) -> String {
     module.to_owned()
 }
 
-/// Starts the log. `format`: [`FORMAT`].
+/// Where lines go, by the operator's wish; `None`: to standard error.
 ///
 /// # Errors
-/// `log.level` is no level and no list of `logger=level`; `log.format` is neither of the two.
-pub fn start(configured: Option<&str>, format: Option<&str>) -> Result<(), ConfigError> {
+/// The file cannot be where it is to be, or is the audit log's.
+fn file_of(config: &BrokerConfig) -> Result<Option<log_file::Settings>, ConfigError> {
+    let Some(file) = config.value(FILE).map(PathBuf::from) else { return Ok(None) };
+    let wrong = |problem: String| ConfigError::value(FILE, problem, "log.file=/var/log/barnabas/node.log");
+    Files::check(&file).map_err(wrong)?;
+    if config.value(AUDIT_FILE).is_some_and(|audit| file.as_os_str() == audit) {
+        return Err(wrong(format!("{AUDIT_FILE} names the same file")));
+    }
+    let number = |key: &str| {
+        let value = config.value(key).and_then(|value| value.parse().ok());
+        value.expect("invariant: the table has checked that it is a number")
+    };
+    let (bytes_max, files_max) = (number("log.file.bytes.max"), number("log.files.max"));
+    Ok(Some(log_file::Settings { file, bytes_max, files_max }))
+}
+
+/// Starts the log. `levels`: [`KEY`]; `format`: [`FORMAT`].
+///
+/// # Errors
+/// `log.level` is no level and no list of `logger=level`; `log.format` is neither of the two; `log.file` cannot be
+/// written.
+pub fn start(
+    levels: Option<&str>,
+    format: Option<&str>,
+    config: &BrokerConfig,
+) -> Result<Started, ConfigError> {
     let shape = match format {
         None | Some("text") => Shape::text(),
         Some("json") => Shape::Json { logger: logger_of },
@@ -171,21 +252,37 @@ pub fn start(configured: Option<&str>, format: Option<&str>) -> Result<(), Confi
     let has_colours = matches!(shape, Shape::Text(_));
     let from_environment =
         ["BARNABAS_LOG", "RUST_LOG"].iter().find_map(|name| parse(&std::env::var(name).ok()?).ok());
-    let configured = configured.map(parse).transpose()?;
+    let configured = levels.map(parse).transpose()?;
     let targets =
         from_environment.or(configured).unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let unwritable =
+        |error: io::Error| ConfigError::value(FILE, error.to_string(), "a file that the node may write");
+    let file = file_of(config)?.map(LogFile::start).transpose().map_err(unwritable)?;
     let (filter, handle) = reload::Layer::new(targets.clone());
+    let has_colours = has_colours && file.is_none() && io::IsTerminal::is_terminal(&io::stderr());
+    let to = file.clone();
+    let place = move || Lines(to.clone().map_or_else(|| Place::Stderr(io::stderr()), Place::File));
     let lines = fmt::layer()
-        .with_writer(crate::config::log_lines::stderr)
-        .with_ansi(has_colours && std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_writer(place)
+        .with_ansi(has_colours)
         .event_format(shape)
         // Where standard error takes nothing more (its disk is full), lines are lost; the node goes on.
         .log_internal_errors(false);
     tracing_subscriber::registry().with(filter).with(lines).init();
-    let logging = Logging { levels: Mutex::new(Levels::new(targets)), handle };
+    let logging = Logging { levels: Mutex::new(Levels::new(targets)), handle, file };
     // Set once: a second subscriber is refused above.
     let _ = LOGGING.set(logging);
-    Ok(())
+    Ok(Started(()))
+}
+
+/// Lines that are not in `log.file`: those that its queue did not take, and those that are on standard error since it
+/// could not be written.
+pub fn file_losses() -> (u64, u64) {
+    let file = LOGGING.get().and_then(|logging| logging.file.as_ref());
+    let counts = file.map(LogFile::counts);
+    counts.map_or((0, 0), |counts| {
+        (counts.dropped.load(Ordering::Relaxed), counts.failed.load(Ordering::Relaxed))
+    })
 }
 
 /// `info`, or `warn,barnabas::requests::connection=debug`: the part of RUST_LOG's syntax that names loggers and levels.

@@ -14,16 +14,16 @@
 //! | file | answers |
 //! |---|---|
 //! | core/api's `audited` | what an event is and which text, which ones are one line with a count |
-//! | `audit/file.rs` | where the line goes, when a new file begins |
+//! | config/logging/rotated_file.rs | where the line goes, when a new file begins |
 //! | `audit/topic.rs` | which lines wait for the topic (routing/audit_topic.rs writes them) |
 //! | `audit/writer.rs` | the thread |
 //!
 //! Before: requests/session/audited.rs (logins), requests/call/audited.rs (changes), node/cluster/callers.rs (denials).
 
-mod file;
 mod topic;
 mod writer;
 
+use crate::config::logging::rotated_file::Files;
 use barnabas_api::audited::events::{Event, Kind, Kinds, QUEUE_EVENTS_MAX};
 use barnabas_api::audited::topic::AuditTopic;
 use barnabas_base::BrokerId;
@@ -111,14 +111,7 @@ impl FileSettings {
         let Some(path) = config.value(FILE).map(PathBuf::from) else { return Ok(None) };
         let wrong =
             |problem: String| ConfigError::value(FILE, problem, "audit.log.file=/var/log/barnabas/audit.log");
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = parent.map_or_else(|| PathBuf::from("."), PathBuf::from);
-        if !parent.is_dir() {
-            return Err(wrong(format!("{} is no directory: create it", parent.display())));
-        }
-        if path.exists() && !path.is_file() {
-            return Err(wrong(format!("{} is no file", path.display())));
-        }
+        Files::check(&path).map_err(wrong)?;
         let number = |key: &str| {
             let value = config.value(key).and_then(|value| value.parse().ok());
             value.expect("invariant: the table has checked that it is a number")

@@ -4,11 +4,13 @@
 //! | file | answers |
 //! |---|---|
 //! | `exporter/collect/` | which values do the metrics have now |
+//! | `exporter/doctor.rs` | what do two pages show to be wrong |
 //! | `exporter/lag.rs` | how far behind are groups |
 //!
 //! requests/cluster/metrics_in_band.rs gives the same page through the Kafka protocol, for `barnabas hotspots`.
 
 pub mod collect;
+pub mod doctor;
 pub mod lag;
 
 use crate::node::Node;

@@ -203,6 +203,7 @@ fn run(
         mover: mover::start(node.clone())?,
         deletions: put_aside::start(node.clone())?,
         metrics: exporter::start(node.clone())?,
+        doctor: exporter::doctor::start(node.clone())?,
     };
     audit_topic::start(&node)?;
     let lifecycle = Lifecycle::default();

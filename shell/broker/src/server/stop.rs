@@ -36,9 +36,8 @@ impl Stopping {
         node.peers.controller.resign();
         node.shutdown.waits_for("its background threads");
         accepting.into_iter().for_each(|accept| accept.abort());
-        // It asks workers.
-        node.workers.metering.stop();
-        join(threads.metrics);
+        // They ask workers.
+        stop_metering(&node, threads.metrics, threads.doctor);
         node.log_dirs.deletions.stop();
         join(threads.housekeeping);
         // Before the workers close: it waits for them.
@@ -97,6 +96,14 @@ impl Stopping {
         tracing::info!("stopped{}", if clean { "" } else { "; the next start recovers what was not closed" });
         clean
     }
+}
+
+/// The doctor asks the metrics' thread, which ends once it has answered.
+fn stop_metering(node: &Node, metrics: JoinHandle<()>, doctor: Option<JoinHandle<()>>) {
+    node.doctor.stop();
+    node.workers.metering.stop();
+    join(metrics);
+    doctor.into_iter().for_each(join);
 }
 
 /// Producers whose batches are handed on to the next leaders (requests/produce/forwarding.rs) hear of these with the

@@ -28,6 +28,7 @@ pub struct Threads {
     pub mover: JoinHandle<()>,
     pub deletions: JoinHandle<()>,
     pub metrics: JoinHandle<()>,
+    pub doctor: Option<JoinHandle<()>>,
 }
 
 pub type WorkerThread = JoinHandle<std::io::Result<()>>;

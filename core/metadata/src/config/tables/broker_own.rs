@@ -87,6 +87,14 @@ pub(crate) const KEYS: &[ConfigKey] = &[
         .doc("The most delegation tokens of one owner, expired ones included until they are removed. A request that \
               exceeds it is refused with POLICY_VIOLATION; existing tokens can be renewed and expired. \
               `metadata.access.entries.max` bounds all owners together."),
+    long("doctor.interval.ms", "60000").or_between(0, 1000, 86_400_000).unit("milliseconds")
+        .doc("How often the node compares two of its own metrics pages, and looks for what `barnabas doctor` would find \
+              of it (docs/DOCTOR.md). Findings are `barnabas_finding` on the metrics page, and a line of the log when two \
+              checks in a row have them, and when they are gone. It costs a metrics page in each interval. 0: never."),
+    string("doctor.silence.file", "").null().valid(Valid::NonEmpty)
+        .doc("A file of findings that the operator knows of: `ID[:SUBJECT] DATE REASON` in each line, as for \
+              `barnabas doctor --silence`. The node reads it before each check, and leaves these findings out of its log \
+              and metrics. Unset: none."),
     long("group.member.metadata.max.bytes", "1048576").between(1024, 1 << 30).unit("bytes").cluster_wide()
         .doc("The most bytes of metadata that one member of a classic group may send in JoinGroup, over all its \
               protocols. More is refused with GROUP_MAX_SIZE_REACHED. For consumer, share and streams groups the bound \
@@ -142,10 +150,20 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               hundredth of the file system, between 32 MiB and 1 GiB, but at most an eighth of it. More than the whole \
               file system is refused at the start. With 0 producers may fill the disk; consumers, retention and the \
               next start then use a small reserve."),
+    string("log.file", "").null().valid(Valid::NonEmpty)
+        .doc("The file of the node's log, instead of standard error. Its directory must exist; the file has mode 0640. A \
+              thread of its own writes it, so that a slow disk holds up no worker: lines that its queue cannot take are \
+              counted in `barnabas_log_lines_dropped_total`. Lines that the file does not take go to standard error. A \
+              file that logrotate has renamed is opened again within a second or two, without a signal. Unset: \
+              standard error, which systemd or a container's runtime keeps and rotates."),
+    long("log.file.bytes.max", "104857600").between(4096, 1 << 40).unit("bytes")
+        .doc("The size at which the node's log starts a new file; the one before is renamed to `FILE.1`, that one to \
+              `FILE.2`. Where logrotate does this, set it above logrotate's size."),
+    long("log.files.max", "10").between(1, 1000).unit("files")
+        .doc("The most files of its log that the node keeps, the current one included. The oldest is removed."),
     string("log.format", "text").one_of(&["text", "json"])
-        .doc("How the node writes the lines of its log on standard error. `json`: one JSON object a line, with `time`, \
-              `level`, `logger`, `message` and the line's fields. What keeps standard error (systemd, a container's \
-              runtime) rotates it."),
+        .doc("How the node writes the lines of its log. `json`: one JSON object a line, with `time`, `level`, `logger`, \
+              `message` and the line's fields."),
     long("log.journal.append.bytes.max", "524288").between(0, 2_097_152).unit("bytes")
         .doc("The largest append of one partition, in one round, that goes through the journal. A larger append goes \
               straight to the segment and is synced there, so that it is written once. A larger value writes large \

@@ -1,5 +1,5 @@
-use super::file::Files;
 use super::*;
+use crate::config::logging::rotated_file::Files;
 use barnabas_api::audited::events::Who;
 use barnabas_base::{Text, TimestampMs};
 
@@ -41,7 +41,7 @@ fn files_are_bounded_by_size_and_number() {
     let path = dir.0.join("audit.log");
     // A line that a kill cut off stays by itself.
     std::fs::write(&path, "cut of").expect("written");
-    let mut files = Files::open(path, 100, 3).expect("opened");
+    let mut files = Files::open(path, 0o600, 100, 3).expect("opened");
     let lines: Vec<String> = (0..20).map(|at| format!("{{\"number of the line\":{at:02}}}\n")).collect();
     files.write(&lines[..1]).expect("written");
     assert_eq!(lines_of(&dir.0, "audit.log")[0], "cut of");
@@ -86,7 +86,7 @@ fn full_queue_drops_logins_before_changes_and_counts_them() {
 fn unwritable_file_loses_lines_and_counts_them() {
     let dir = Dir::new("unwritable");
     let path = dir.0.join("audit.log");
-    let mut files = Files::open(path.clone(), 4096, 2).expect("opened");
+    let mut files = Files::open(path.clone(), 0o600, 4096, 2).expect("opened");
     files.write(&["{}\n".repeat(1360)]).expect("written");
     // It is to begin a new file, and its directory is gone.
     std::fs::remove_dir_all(&dir.0).expect("removed");

@@ -1,8 +1,9 @@
-//! The thread that makes the audit log's lines, writes them to the file, and hands them on for the topic.
+//! The thread that makes the audit log's lines, writes them to the files of config/logging/rotated_file.rs, and hands
+//! them on for the topic.
 
-use super::file::Files;
 use super::topic::ToTopic;
 use super::{FileSettings, Queued};
+use crate::config::logging::rotated_file::Files;
 use crate::node::log_rate_limit::LogRateLimit;
 use barnabas_api::audited::events::Event;
 use barnabas_api::audited::gathered::Gathered;
@@ -47,7 +48,7 @@ impl Writer {
         meter: Arc<Meter>,
         waiting: Arc<AtomicUsize>,
     ) -> io::Result<Self> {
-        let open = |file: FileSettings| Files::open(file.path, file.bytes_max, file.files_max);
+        let open = |file: FileSettings| Files::open(file.path, 0o600, file.bytes_max, file.files_max);
         Ok(Self {
             files: file.map(open).transpose()?,
             to_topic,
@@ -95,6 +96,7 @@ impl Writer {
     }
 
     fn tick(&mut self, is_last: bool) {
+        self.files.as_mut().into_iter().for_each(Files::look_again);
         let wall = self.clock.wall();
         self.lines.extend(self.gathered.due(self.node, wall, self.clock.monotonic(), is_last));
         let dropped = self.meter.audit.dropped.get();

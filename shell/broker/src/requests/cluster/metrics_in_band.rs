@@ -8,7 +8,8 @@
 //! types are powers of two, so [`RESOURCE`] stays free; it is not advertised, and only clients that request it see
 //! it.
 //!
-//! The answer is the page of the endpoint with all buckets ([`Detail::is_fine`]), cut into configs of some lines each,
+//! The answer is the page of the endpoint with all buckets ([`Detail::is_fine`]) or, for the resource named [`SERIES`],
+//! with the series of topics and groups instead (`barnabas top`). It is cut into configs of some lines each,
 //! since a value is at most 32 KiB long; their order is the page's. It needs DESCRIBE_CONFIGS on the cluster
 //! ([`metrics_refusal`]).
 
@@ -23,6 +24,8 @@ use barnabas_wire::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 
 /// The resource type. edge/doctor/src/metrics_page.rs knows the number too.
 pub const RESOURCE: i8 = 98;
+/// The resource's name that asks for topics and groups.
+const SERIES: &str = "series";
 /// A piece of the page: below what a string may hold.
 const PIECE_BYTES: usize = 32_000;
 
@@ -37,6 +40,7 @@ pub fn describe(call: &Call, request: &DescribeConfigsRequest) -> Option<Started
         resource_name: resource.resource_name.clone(),
         ..Default::default()
     };
+    let has_series = *resource.resource_name == *SERIES;
     let moment = call.moment();
     if let Some(refusal) = metrics_refusal(&call.context(&moment)) {
         result.error_code = refusal.code.code();
@@ -45,7 +49,7 @@ pub fn describe(call: &Call, request: &DescribeConfigsRequest) -> Option<Started
     }
     let call = call.clone();
     Some(Started::wait(async move {
-        let detail = Detail { is_fine: true, ..Detail::default() };
+        let detail = Detail { is_fine: !has_series, ..Detail::default() };
         // Its share of the memory budget, as a Fetch's answer has one: who does not take it gets no second one.
         let mut claim = call.session.claim();
         match call.session.node.workers.metering.reader().ask(detail).await {

@@ -1,6 +1,7 @@
 //! Log directories: syncs, journals, room, compaction, scrubbing; and what the process holds.
 
 use super::Snapshot;
+use crate::config::logging;
 use crate::log_dirs::directories::Directory;
 use crate::log_dirs::full::Impairs;
 use crate::node::Node;
@@ -115,6 +116,16 @@ fn logins(page: &mut Page, node: &Node) {
     page.count("barnabas_audit_write_failures_total", &[], audit.failed.get());
     page.count("barnabas_audit_topic_lines_total", &[], audit.topic_written.get());
     page.count("barnabas_audit_topic_dropped_total", &[], audit.topic_dropped.get());
+    let (dropped, failed) = logging::file_losses();
+    page.count("barnabas_log_lines_dropped_total", &[], dropped);
+    page.count("barnabas_log_write_failures_total", &[], failed);
+    let standing = node.doctor.standing();
+    for finding in standing.findings() {
+        let labels =
+            [("id", finding.id), ("severity", finding.severity.name()), ("subject", &*finding.subject)];
+        page.count("barnabas_finding", &labels, 1);
+    }
+    page.count("barnabas_findings_unlisted", &[], standing.unlisted() as u64);
 }
 
 pub fn process(page: &mut Page, node: &Node) {

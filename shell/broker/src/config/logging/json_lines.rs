@@ -8,7 +8,7 @@
 //! field with one of the four names has `field_` before it. A line holds at most [`LINE_BYTES_MAX`]: what is longer is
 //! cut, and `"is_cut":true` says so.
 //!
-//! Neighbours: config/logging.rs starts it, config/log_lines.rs writes the line.
+//! Neighbours: config/logging.rs starts it, config/logging/log_lines.rs writes the line.
 
 use std::fmt::{self, Write};
 use tracing::field::{Field, Visit};

@@ -4,7 +4,7 @@
 //! written as `\\n` or `\\u{1b}`. A line that is longer than [`LINE_BYTES_MAX`] is cut. The escapes of colours on a
 //! terminal stay: names hold none, tracing-subscriber escapes those.
 //!
-//! Neighbours: config/json_lines.rs, whose lines are JSON.
+//! Neighbours: config/logging/json_lines.rs, whose lines are JSON; config/logging/log_file.rs.
 
 use std::io::{self, Write};
 
@@ -12,14 +12,9 @@ use std::io::{self, Write};
 const LINE_BYTES_MAX: usize = 8 << 10;
 const ESCAPE: char = '\u{1b}';
 
-/// Standard error, an event at a time.
-pub fn stderr() -> Lines<io::Stderr> {
-    Lines(io::stderr())
-}
-
 /// Writes each event as one line. tracing-subscriber hands over an event in one call.
 #[derive(Debug)]
-pub struct Lines<W>(W);
+pub struct Lines<W>(pub W);
 
 impl<W: Write> Write for Lines<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {

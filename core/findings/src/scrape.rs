@@ -1,5 +1,4 @@
-//! Prometheus's text, read back: samples by name and labels. Lines that are none are passed over: the node may be
-//! newer.
+//! A metrics page, read back: samples by name and labels. Lines that are none are passed over: the node may be newer.
 
 use std::collections::BTreeMap;
 

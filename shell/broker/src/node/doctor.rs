@@ -1,0 +1,30 @@
+//! What the doctor's thread has found of this node. server/exporter/doctor.rs fills it in, the metrics page shows it.
+
+use barnabas_findings::Standing;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The findings that stand, for the metrics page, and the way to end the thread.
+#[derive(Debug, Default)]
+pub struct Doctor {
+    standing: Mutex<Standing>,
+    stop: Mutex<Option<SyncSender<()>>>,
+}
+
+impl Doctor {
+    /// What ends when the thread is to end.
+    pub fn begin(&self) -> Receiver<()> {
+        let (stop, stopped) = sync_channel(0);
+        *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = Some(stop);
+        stopped
+    }
+
+    pub fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the thread end.
+    pub fn stop(&self) {
+        *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}

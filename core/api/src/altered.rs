@@ -274,8 +274,8 @@ fn check_agreement(name: &str, props: &BTreeMap<String, String>, ctx: &Context<'
     }
 }
 
-/// This broker's configuration as it would be, where the changes concern its TLS: it tries them before the controller is
-/// asked. `None`: they do not.
+/// This broker's configuration as it would be, where the changes concern its TLS: it tries them before the controller
+/// is asked. `None`: they do not.
 ///
 /// # Source
 /// Kafka `ConfigAdminManager.validateBrokerConfigChange`, `DynamicListenerConfig.validateReconfiguration`.

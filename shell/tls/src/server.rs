@@ -180,8 +180,8 @@ fn config(
     Ok(config)
 }
 
-/// A client with one material must reach a server with the other, by a real handshake. Revocation lists are left out: one
-/// that names this node's certificate must be taken as well.
+/// A client with one material must reach a server with the other, by a real handshake. Revocation lists are left out:
+/// one that names this node's certificate must be taken as well.
 fn verify_among(client: &Loaded, server: &Loaded) -> Result<(), TlsError> {
     let problem = |why: String| {
         TlsError::new(

@@ -18,7 +18,8 @@ use barnabas_base::Secret;
 use barnabas_certificates::{Source, Store};
 use std::path::Path;
 
-/// Far above the size of any key store and most revocation lists; a path that names something else is refused before it fills the memory.
+/// Far above the size of any key store and most revocation lists; a path that names something else is refused before
+/// it fills the memory.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// What a store's source says at this moment. Compared to see whether it has changed.

@@ -82,7 +82,7 @@ const PASSED_ON: &[PassedOn] = &[
         "shell/broker/src/server/start.rs",
         "…",
         &[
-            ("core/config/src/insecure.rs", "pub fn check("),
+            ("core/config/src/insecure.rs", "pub fn check_one("),
             ("core/config/src/insecure.rs", "fn without_effect("),
         ],
     ),

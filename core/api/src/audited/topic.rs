@@ -74,8 +74,8 @@ impl AuditTopic {
         Some(Destination { topic: topic.id, partition, leader, bytes_max })
     }
 
-    /// The request that creates the topic: partitions, replicas and retention are the cluster's defaults, and compaction
-    /// removes no line.
+    /// The request that creates the topic: partitions, replicas and retention are the cluster's defaults, and
+    /// compaction removes no line.
     pub fn creation(&self, config: &BrokerConfig) -> CreateTopicsRequest {
         let delete = CreatableTopicConfig {
             name: "cleanup.policy".into(),

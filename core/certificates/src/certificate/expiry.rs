@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn end_of_a_list_is_said_once_it_is_there() {
+    fn end_of_a_list_is_named_once_it_is_there() {
         let mut expiry = Expiry::default();
         let said: Vec<_> = (0..4).filter(|day| expiry.is_over(2 * DAY_S, day * DAY_S)).collect();
         assert_eq!(said, [2]);

@@ -5,8 +5,8 @@
 //! connection to another node is made with the keys of the listener that it goes to, as in Kafka.
 //!
 //! While the node runs, stores change by their files (server/listeners/handshakes.rs), and every `ssl.*` key of a
-//! listener by dynamic configurations of its broker. Apache Kafka takes the same keys, and applies those of stores alone
-//! to a listener that is open. The listeners of the console and of AMQP change by their files alone.
+//! listener by dynamic configurations of its broker. Apache Kafka takes the same keys, and applies those of stores
+//! alone to a listener that is open. The listeners of the console and of AMQP change by their files alone.
 //!
 //! Source: Kafka `ChannelBuilders`, `AbstractConfig.valuesWithPrefixOverride`, `DynamicListenerConfig`.
 
@@ -88,7 +88,8 @@ impl NodeTls {
         Ok(Self { listeners, brokers, controllers, console, amqp, names, dialled })
     }
 
-    /// Whether [`Self::reconfigure`] would take the settings of `config`. `bound`: the node's listeners, by their places.
+    /// Whether [`Self::reconfigure`] would take the settings of `config`. `bound`: the node's listeners, by their
+    /// places.
     ///
     /// # Errors
     /// What speaks against them, with the key and its listener.
@@ -102,8 +103,8 @@ impl NodeTls {
         Ok(())
     }
 
-    /// Applies changed dynamic configurations: new connections get what they say. What cannot be used is logged, and what
-    /// was in use stays.
+    /// Applies changed dynamic configurations: new connections get what they say. What cannot be used is logged, and
+    /// what was in use stays.
     pub fn reconfigure(&self, config: &BrokerConfig, bound: &[Bound], now_s: i64) {
         let get = |key: &str| config.value(key);
         for (server, bound) in self.listeners.iter().zip(bound) {

@@ -58,10 +58,7 @@ pub fn start(
     signals: Signals,
 ) -> Result<Option<Running>, Failure> {
     let clock = Clock::start();
-    let source = Source { listeners: config.listeners.clone(), jaas_file: sasl::jaas_file(&broker_config)? };
-    let logins = source.read(&broker_config)?;
-    let token_key = broker_config.value("delegation.token.secret.key").and_then(TokenKey::new);
-    let logins = Arc::new(Logins::new(source, logins, token_key)?);
+    let logins = logins(config, &broker_config)?;
     let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
     in_force::check_distinct(&config.directories())?;
     let file_bytes_max = in_force::file_bytes_max()?;
@@ -120,6 +117,13 @@ pub fn start(
     in_force::say(&node, descriptors.connections);
     beside.console.iter().for_each(|console| console.recovers(&node));
     run(config, node, member, inboxes, (acceptors, beside), (runtime, signals))
+}
+
+fn logins(config: &NodeConfig, broker_config: &BrokerConfig) -> Result<Arc<Logins>, Failure> {
+    let source = Source { listeners: config.listeners.clone(), jaas_file: sasl::jaas_file(broker_config)? };
+    let logins = source.read(broker_config)?;
+    let token_key = broker_config.value("delegation.token.secret.key").and_then(TokenKey::new);
+    Ok(Arc::new(Logins::new(source, logins, token_key)?))
 }
 
 /// The listeners of metrics, of the console and of AMQP.

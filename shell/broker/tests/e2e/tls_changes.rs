@@ -1,5 +1,5 @@
-//! TLS of a listener while the node runs: by AlterConfigs as by IncrementalAlterConfigs, settings beside the stores, and
-//! lists of revoked certificates.
+//! TLS of a listener while the node runs: by AlterConfigs as by IncrementalAlterConfigs, settings beside the stores,
+//! and lists of revoked certificates.
 
 use crate::harness::patience::eventually;
 use crate::harness::tls::{Authority, TlsClient as Client, tls};

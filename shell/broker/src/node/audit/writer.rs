@@ -1,5 +1,5 @@
 //! The thread that makes the audit log's lines, writes them to the files of config/logging/rotated_file.rs, and hands
-//! them on for the topic.
+//! them on for the topic: audit/topic.rs.
 
 use super::topic::ToTopic;
 use super::{FileSettings, Queued};

@@ -1,5 +1,5 @@
-//! Changes of this broker's TLS by AlterConfigs and IncrementalAlterConfigs: the broker tries them before the controller
-//! writes them down, as Kafka's brokers do. What cannot be used is refused with INVALID_REQUEST.
+//! Changes of this broker's TLS by AlterConfigs and IncrementalAlterConfigs: the broker tries them before the
+//! controller writes them down, as Kafka's brokers do. What cannot be used is refused with INVALID_REQUEST.
 //!
 //! Source: Kafka `ConfigAdminManager.validateBrokerConfigChange`, `DynamicListenerConfig.validateReconfiguration`.
 

@@ -132,11 +132,17 @@ fn say(change: &Change) {
     for finding in change.appeared.iter().take(LINES_MAX) {
         let Finding { id, severity, subject, sentence, commands } = finding;
         let remedy = commands.first().map_or_else(String::new, |command| format!(" $ {command}"));
-        let words =
-            format!("finding {id}: {sentence}. barnabas doctor explain {id} says what to do.{remedy}");
         match severity {
-            Severity::Info => tracing::info!(id, subject, "{words}"),
-            Severity::Warning | Severity::Critical => tracing::warn!(id, subject, "{words}"),
+            Severity::Info => tracing::info!(
+                id,
+                subject,
+                "finding {id}: {sentence}. barnabas doctor explain {id} says what to do.{remedy}"
+            ),
+            Severity::Warning | Severity::Critical => tracing::warn!(
+                id,
+                subject,
+                "finding {id}: {sentence}. barnabas doctor explain {id} says what to do.{remedy}"
+            ),
         }
     }
     for finding in change.gone.iter().take(LINES_MAX) {

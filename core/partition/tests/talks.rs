@@ -81,6 +81,7 @@ impl Batches for Said<'_> {
             deadline: MonotonicMs(self.or("until", 30_000) as u64),
             leader_epoch: self.leader_epoch(),
             verified: self.has("verified"),
+            follows_refused: false,
         }
     }
 }

@@ -33,6 +33,8 @@ pub struct Settings {
     /// The keys that the command line overrides, and what the file says of them.
     overridden: BTreeMap<String, Option<String>>,
     has_file: bool,
+    /// The keys that stand more than once in the file, each with its lines.
+    repeated: BTreeMap<String, Vec<usize>>,
 }
 
 impl Settings {
@@ -50,8 +52,11 @@ impl Settings {
             let bytes =
                 read(path).map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
             let text = String::from_utf8_lossy(&bytes);
-            let listed = properties::parse(&text)
+            // Editors of Windows begin a file with it. Java would take it for a part of the first key.
+            let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+            let listed = properties::parse(text)
                 .map_err(|source| ConfigError::Syntax { path: path.to_owned(), source })?;
+            settings.repeated = repeated(&listed);
             settings.extend(listed);
             settings.has_file = true;
         }
@@ -76,6 +81,11 @@ impl Settings {
 
     pub fn is_overridden(&self, key: &str) -> bool {
         self.overridden.contains_key(key)
+    }
+
+    /// The keys that stand more than once in the file, each with its lines. The last one holds.
+    pub fn repeated(&self) -> impl Iterator<Item = (&str, &[usize])> {
+        self.repeated.iter().map(|(key, lines)| (key.as_str(), lines.as_slice()))
     }
 
     pub fn has_no_file(&self) -> bool {
@@ -134,9 +144,25 @@ impl Settings {
     }
 }
 
+fn repeated(listed: &[Property]) -> BTreeMap<String, Vec<usize>> {
+    let mut lines: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for property in listed {
+        lines.entry(property.key.clone()).or_default().push(property.line);
+    }
+    lines.retain(|_, lines| lines.len() > 1);
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn byte_order_mark_is_no_part_of_the_first_key() {
+        let read = |_: &Path| Ok("\u{feff}process.roles=broker\n".as_bytes().to_vec());
+        let settings = Settings::load(Some(Path::new("f")), [], read).expect("settings");
+        assert_eq!(settings.get("process.roles"), Some("broker"));
+    }
 
     #[test]
     fn the_command_line_overrides_the_file() {

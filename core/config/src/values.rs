@@ -32,6 +32,7 @@ pub fn check(settings: &Settings) -> Result<(BrokerConfig, Vec<String>), String>
         warnings
             .chain(bearable.into_iter().map(line))
             .chain(repeated(settings))
+            .chain(settings.repeated().map(|(key, lines)| stands_again(key, lines)))
             .chain(unprefixed(settings))
             .collect(),
     ))
@@ -72,6 +73,12 @@ fn unprefixed(settings: &Settings) -> impl Iterator<Item = String> {
              listener.name.sasl_plaintext.scram-sha-512.{KEY}"
         )
     })
+}
+
+/// Of a key that stands more than once in the file. Its values are not named: one may be a password.
+fn stands_again(key: &str, lines: &[usize]) -> String {
+    let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    format!("{key} stands more than once in the file, in lines {}: the last one holds", lines.join(", "))
 }
 
 /// Of directories that stand twice in their key.
@@ -164,6 +171,18 @@ mod tests {
         }
         assert!(others.is_empty(), "{others:#?}");
         assert!(recorded().count() > 2_000);
+    }
+
+    #[test]
+    fn key_that_stands_twice_is_warned_of_and_the_last_one_holds() {
+        let read = |_: &std::path::Path| Ok(b"num.io.threads=4\nlog.dirs=/d\nnum.io.threads=8\n".to_vec());
+        let settings = Settings::load(Some(std::path::Path::new("f")), [], read).expect("settings");
+        assert_eq!(settings.get("num.io.threads"), Some("8"));
+        let (_, warnings) = check(&settings).expect("taken");
+        assert_eq!(
+            warnings,
+            ["num.io.threads stands more than once in the file, in lines 1, 3: the last one holds"]
+        );
     }
 
     #[test]

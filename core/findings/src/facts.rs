@@ -134,6 +134,8 @@ pub struct Partition {
     /// Whether the ISR was too small at the first look too.
     pub was_under_replicated: bool,
     pub offsets: Seen<Offsets>,
+    /// Its leader answered ListOffsets with `KAFKA_STORAGE_ERROR`.
+    pub is_unreadable: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

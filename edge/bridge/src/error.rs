@@ -30,3 +30,27 @@ pub enum BridgeError {
     #[error("{what}: {why}")]
     Io { what: String, why: String },
 }
+
+/// Conditions with which a peer refuses a link until its operator or ours changes something, and what that is.
+///
+/// # Source
+/// AMQP 1.0, part 2, 2.8.15 (amqp-error).
+const REFUSALS: [(&str, &str); 5] = [
+    ("amqp:invalid-field", "Change mq.queue: the peer takes no queue of this name"),
+    ("amqp:not-found", "Create the queue at the peer, or change mq.queue"),
+    ("amqp:unauthorized-access", "Give the user of mq.user.name the right to it at the peer"),
+    ("amqp:not-allowed", "Change mq.queue, amqp.capabilities or amqp.selector, or the peer's rules"),
+    (
+        "amqp:not-implemented",
+        "Change amqp.capabilities or amqp.selector: the peer does not have what they ask for",
+    ),
+];
+
+impl BridgeError {
+    /// What the operator changes, where another try alone does not cure it.
+    pub fn cure(&self) -> Option<&'static str> {
+        let Self::Link { why, .. } = self else { return None };
+        let is_of = |condition: &str| why.split([':', ' ']).take(2).eq(condition.split(':'));
+        REFUSALS.iter().find(|(condition, _)| is_of(condition)).map(|(_, cure)| *cure)
+    }
+}

@@ -137,20 +137,30 @@ fn topics(config: &Config) -> Vec<Option<String>> {
 /// Runs a connector again and again until it is to stop.
 async fn keep_running(config: Arc<Config>, topic: Option<String>, counters: Arc<Counters>, mut stop: Stop) {
     let mut pause = config.peer.reconnect_min;
+    let (mut silence, mut refusal) = (Silence::default(), String::new());
     while !stop.is_due() {
         let started = tokio::time::Instant::now();
-        let ended = match &topic {
-            None => source::run(&config, &counters, &mut stop).await,
-            Some(topic) => sink::run(&config, topic, &counters, &mut stop).await,
+        let running = async {
+            match &topic {
+                None => source::run(&config, &counters, &mut stop).await,
+                Some(topic) => sink::run(&config, topic, &counters, &mut stop).await,
+            }
         };
+        let ended =
+            telling(&config, &mut silence, running, |text| line(Level::Warn, &config.name, text)).await;
         let Err(error) = ended else { continue };
         add(&counters.restarts, 1);
         counters.set_state(&error.to_string());
         if started.elapsed() > config.peer.reconnect_max + Duration::from_secs(1) {
             pause = config.peer.reconnect_min;
+            refusal.clear();
         }
-        let text = format!("{error}; it tries again in {} ms", pause.as_millis());
-        line(Level::Warn, &config.name, &text);
+        let (level, text) = report(&error, pause, config.peer.reconnect_max);
+        match level {
+            Level::Error if text == refusal => {}
+            _ => line(level, &config.name, &text),
+        }
+        refusal = if matches!(level, Level::Error) { text } else { String::new() };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = stop.wait() => {}
@@ -158,3 +168,52 @@ async fn keep_running(config: Arc<Config>, topic: Option<String>, counters: Arc<
         pause = (pause * 2).min(config.peer.reconnect_max);
     }
 }
+
+/// How a run that ended is logged. A refusal has the same text each time.
+fn report(error: &BridgeError, pause: Duration, pause_max: Duration) -> (Level, String) {
+    match error.cure() {
+        Some(cure) => {
+            let every = pause_max.as_millis();
+            let text = format!(
+                "{error}. {cure}. It goes on trying, up to {every} ms apart; this line is not repeated"
+            );
+            (Level::Error, text)
+        }
+        None => (Level::Warn, format!("{error}; it tries again in {} ms", pause.as_millis())),
+    }
+}
+
+/// Between two lines about Kafka.
+const SILENCE: Duration = Duration::from_secs(30);
+/// How often it is looked whether a try failed.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// When the last line about Kafka was written.
+#[derive(Debug, Default)]
+struct Silence(Option<tokio::time::Instant>);
+
+/// Does `work`, and says meanwhile why requests to Kafka are tried again: at the first time, then once in
+/// [`SILENCE`].
+async fn telling<T>(
+    config: &Config,
+    silence: &mut Silence,
+    work: impl Future<Output = T>,
+    mut say: impl FnMut(&str),
+) -> T {
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        let Some(trouble) = config.kafka.last_trouble.take() else { continue };
+        if silence.0.is_none_or(|last| last.elapsed() >= SILENCE) {
+            silence.0 = Some(tokio::time::Instant::now());
+            say(&format!("Kafka at {}: {trouble}; it tries again", config.kafka.bootstrap));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

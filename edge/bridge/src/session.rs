@@ -42,6 +42,15 @@ pub struct Session {
 }
 
 impl Session {
+    /// How a peer calls itself: product and version, where it says them.
+    pub fn name_of(peer: &Peer) -> String {
+        match (peer.product.as_str(), peer.version.as_str()) {
+            ("", _) => "a peer without a name".to_owned(),
+            (product, "") => product.to_owned(),
+            (product, version) => format!("{product} {version}"),
+        }
+    }
+
     /// Connects to the first address that answers, and logs in.
     ///
     /// # Errors

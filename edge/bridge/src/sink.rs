@@ -100,10 +100,8 @@ fn announce(config: &Config, topic: &str, peer: &Peer, marks: Marks) {
             "AT LEAST ONCE: nothing is known of duplicate detection at this peer (amqp.duplicate.detection)"
         }
     };
-    let text = format!(
-        "from topic {topic} to queue {} of {} {}, {how}",
-        config.peer.queue, peer.product, peer.version
-    );
+    let text =
+        format!("from topic {topic} to queue {} of {}, {how}", config.peer.queue, Session::name_of(peer));
     line(Level::Info, &config.name, &text);
 }
 

@@ -96,8 +96,10 @@ impl<'a> Source<'a> {
         };
         let link = session.receiver(&receiver).await?;
         let text = format!(
-            "from queue {} of {} {} to topic {}, exactly once by message-id",
-            config.peer.queue, peer.product, peer.version, source.topic
+            "from queue {} of {} to topic {}, exactly once by message-id",
+            config.peer.queue,
+            Session::name_of(&peer),
+            source.topic
         );
         line(Level::Info, &config.name, &text);
         let (waiting, seldom) = (VecDeque::new(), Seldom::default());

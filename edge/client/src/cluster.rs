@@ -53,6 +53,11 @@ impl LastTrouble {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
     }
 
+    /// The error, once: `None` until another attempt fails.
+    pub fn take(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// `None`: nothing has failed so far.
     pub fn get(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -100,13 +105,22 @@ impl Tries {
         if !error.is_retriable() {
             return Err(error);
         }
+        if self.has_more_time_after(&error).await { Ok(()) } else { Err(self.timed_out(&self.what, &error)) }
+    }
+
+    /// Waits before the next try. `false`, without a wait: the time is up.
+    async fn has_more_time_after(&self, error: &ClientError) -> bool {
         if self.started.elapsed() + self.backoff >= self.deadline {
-            let after_ms = self.deadline.as_millis() as u64;
-            return Err(ClientError::TimedOut { what: self.what.clone(), after_ms, last: error.to_string() });
+            return false;
         }
-        self.last_trouble.set(&error);
+        self.last_trouble.set(error);
         tokio::time::sleep(self.backoff).await;
-        Ok(())
+        true
+    }
+
+    fn timed_out(&self, what: &str, last: &ClientError) -> ClientError {
+        let after_ms = self.deadline.as_millis() as u64;
+        ClientError::TimedOut { what: what.to_owned(), after_ms, last: last.to_string() }
     }
 }
 
@@ -417,20 +431,7 @@ impl Cluster {
     /// # Errors
     /// The topic's or the partition's error; `LEADER_NOT_AVAILABLE` if the partition has no leader.
     pub async fn leader(&mut self, topic: &str, partition: PartitionIndex) -> Result<BrokerId, ClientError> {
-        let known = self.topic(topic, false).await?;
-        let found = known.partitions.iter().find(|candidate| candidate.partition_index == partition.get());
-        match found.map(|candidate| candidate.leader_id) {
-            Some(leader) if leader >= 0 => Ok(BrokerId(leader)),
-            Some(_) => Err(ClientError::refused(
-                format!("{topic}-{partition}"),
-                ErrorCode::LeaderNotAvailable.code(),
-                None,
-            )),
-            None => {
-                let code = ErrorCode::UnknownTopicOrPartition.code();
-                Err(ClientError::refused(format!("{topic}-{partition}"), code, None))
-            }
-        }
+        leader_of(self.topic(topic, false).await?, topic, partition)
     }
 
     /// The topic's id, if the cluster gave one.
@@ -454,4 +455,19 @@ impl Cluster {
             last_trouble: last_trouble.clone(),
         }
     }
+}
+
+fn leader_of(
+    known: &MetadataResponseTopic,
+    topic: &str,
+    partition: PartitionIndex,
+) -> Result<BrokerId, ClientError> {
+    check(format!("topic {topic}"), known.error_code, None)?;
+    let found = known.partitions.iter().find(|candidate| candidate.partition_index == partition.get());
+    let code = match found.map(|candidate| candidate.leader_id) {
+        Some(leader) if leader >= 0 => return Ok(BrokerId(leader)),
+        Some(_) => ErrorCode::LeaderNotAvailable,
+        None => ErrorCode::UnknownTopicOrPartition,
+    };
+    Err(ClientError::refused(format!("{topic}-{partition}"), code.code(), None))
 }

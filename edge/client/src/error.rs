@@ -55,6 +55,10 @@ impl ClientError {
     /// The same error for another caller. Errors of the system cannot be copied, so some come as a sentence.
     pub(crate) fn repeated(&self) -> Self {
         match self {
+            Self::Unreachable { address, why } => {
+                Self::Unreachable { address: address.clone(), why: why.clone() }
+            }
+            Self::Lost { address, why } => Self::Lost { address: address.clone(), why: why.clone() },
             Self::Refused { what, code, message } => {
                 Self::Refused { what: what.clone(), code: *code, message: message.clone() }
             }

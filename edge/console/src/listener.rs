@@ -11,12 +11,12 @@
 
 use crate::api;
 use crate::http::body::{self, Outgoing};
-use crate::http::call::{Answer, Call, Place};
+use crate::http::call::{Answer, Call, Fields, Place};
 use crate::http::callers::Callers;
 use crate::http::gate::{self, Hosts};
 use crate::http::idempotency::{self, Changes};
 use crate::http::problem::{Dialect, Problem};
-use crate::http::routes::{self, Found, Handler, Run};
+use crate::http::routes::{self, Found, Handler, Route, Run};
 use crate::http::slow::Timed;
 use crate::page;
 use crate::probes::{Probes, Standing};
@@ -377,6 +377,7 @@ async fn routed(
                 Some(body) => body::read(body).await?,
                 None => Bytes::new(),
             };
+            check_names(&route, &body)?;
             let mut together = Extensions::new();
             together.insert(shared.instances.clone());
             let key = repeated(request, path)?.map(|key| {
@@ -393,6 +394,13 @@ async fn routed(
             answered.map(|answer| write(answer, known))
         }
     }
+}
+
+/// Fields that the description of a body does not have are refused: a typing error would be a default.
+fn check_names(route: &Route, body: &[u8]) -> Result<(), Problem> {
+    let Some(names) = route.doc.body.and_then(|shape| shape.names()) else { return Ok(()) };
+    // What is no object is refused by its handler.
+    Fields::read(body).map_or(Ok(()), |fields| fields.only(&names))
 }
 
 async fn run(handler: Handler, mut call: Call) -> Result<Answer, Problem> {
@@ -497,6 +505,21 @@ fn guarded(mut response: Response<Outgoing>) -> Response<Outgoing> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn body_with_a_field_that_its_route_lacks_is_refused() {
+        let of = |path: &str| {
+            let tables = [api::ROUTES, v3::ROUTES];
+            routes::find(tables, "POST", path).expect("a route").route
+        };
+        let body = br#"{"name":"t","partition_count":6}"#;
+        let refused = check_names(&of("/api/v1/topics"), body).expect_err("no such field");
+        let wanted =
+            "unknown field 'partition_count'; this body takes: name, partitions, replication_factor, configs";
+        assert_eq!((refused.status.as_u16(), refused.detail.as_str()), (400, wanted));
+        assert!(check_names(&of("/api/v1/topics"), br#"{"name":"t","partitions":6}"#).is_ok());
+        assert!(check_names(&of("/v3/clusters/c/topics"), body).is_ok(), "its handler knows the fields");
+    }
 
     #[test]
     fn answer_that_is_known_goes_without_its_body() {

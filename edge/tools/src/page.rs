@@ -35,7 +35,7 @@ unchanged with a Barnabas cluster, and these tools with an Apache Kafka cluster.
 In all tools: `--help` and `--version`. A flag may be cut short while no other flag begins so. Errors go to standard error, in one line each, with exit code 1. Flags that Kafka's tool
 refuses to take together are refused. `--command-config` takes `client.id`, `request.timeout.ms`, `default.api.timeout.ms` and `retry.backoff.ms` for tools that administer, and all of
 a client's configs for those that read or write; an unknown key is reported with a warning. All take `security.protocol`, the `ssl.*` keys, `sasl.mechanism` (PLAIN,
-SCRAM-SHA-256, SCRAM-SHA-512) and `sasl.jaas.config` (PlainLoginModule, ScramLoginModule, also with `tokenauth=true`).
+SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI) and `sasl.jaas.config` (PlainLoginModule, ScramLoginModule, also with `tokenauth=true`, OAuthBearerLoginModule, Krb5LoginModule).
 
 ";
 

@@ -27,6 +27,8 @@ pub struct Figures {
     pub unclean_elections_total: f64,
     pub uncleanable_partitions: f64,
     pub damage_found_total: f64,
+    /// In log directories that are offline, and those whose log cannot be opened.
+    pub offline_replicas: f64,
     pub dirs: Vec<DirFigures>,
     pub clients: Vec<Client>,
     /// Where a certificate is used and whose it is, and when it expires in seconds since 1970.

@@ -117,6 +117,7 @@ fn figures(before: &Scrape, after: &Scrape) -> Figures {
         unclean_elections_total: now("kafka_controller_controllerstats_uncleanleaderelections_total"),
         uncleanable_partitions: now("kafka_log_logcleanermanager_uncleanable_partitions_count"),
         damage_found_total: now("barnabas_damage_found_total"),
+        offline_replicas: now("kafka_server_replicamanager_offlinereplicacount"),
         dirs: directories.into_iter().map(dir).collect(),
         clients: clients(before, after),
         certificates: certificates.map(certificate).collect(),

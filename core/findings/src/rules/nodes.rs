@@ -1,12 +1,14 @@
 //! O, D, N: processors, memory, descriptors, disks and network of each node.
 
-use super::words::{bytes, percent, span, tool};
+use super::words::{bytes, count, percent, quoted, several, span, tool};
 use super::{Rule, limit};
-use crate::facts::{Dir, Facts, Figures, Node, number};
+use crate::facts::{Dir, Facts, Figures, Node, Topic, number};
 use crate::report::{Report, Severity};
 
 /// Observations without which a quantile says nothing.
 const SAMPLES_MIN: f64 = 100.0;
+/// Of file systems. With a longer name the file has the topic's id: the node's log says it.
+const FILE_NAME_BYTES_MAX: usize = 255;
 
 pub const CPU: Rule = Rule {
     id: "O1",
@@ -189,15 +191,16 @@ pub const SHARED_DEVICE: Rule = Rule {
 
 pub const OFFLINE_DIR: Rule = Rule {
     id: "D12",
-    name: "A log directory is offline, or damage was found",
+    name: "A log directory or a partition is offline, or damage was found",
     severity: Severity::Critical,
-    evidence: "DescribeLogDirs; metrics: barnabas_damage_found_total",
+    evidence: "DescribeLogDirs; ListOffsets: KAFKA_STORAGE_ERROR of a leader; metrics: barnabas_damage_found_total, offlinereplicacount",
     threshold: "any",
     limit: None,
-    advice: "Replace the disk, or give the directory back to the node, and start it again. docs/OPERATIONS.md has the steps.",
-    command: "",
+    advice: "Replace the disk, or give the directory back to the node, and start it again. docs/OPERATIONS.md has the steps. A partition that is offline in a sound directory: an ERROR in the node's log names what is missing or damaged; restore it and start the node again. Where no copy is left, the printed file on that node and a restart abandon the partition's records (docs/DAMAGE.md).",
+    command: "touch LOG_DIR/barnabas-abandon-TOPIC-PARTITION",
     judge: |facts, _, report| {
         for node in facts.alive() {
+            unreadable(facts, node, report);
             for dir in report.seen(&node.dirs).into_iter().flatten() {
                 if let Some(error) = &dir.error {
                     let sentence = format!("log directory {} is offline: {error}", dir.path);
@@ -211,9 +214,43 @@ pub const OFFLINE_DIR: Rule = Rule {
                     format!("{:.0} corrupt ranges were found since its start", figures.damage_found_total);
                 report.find(subject(node), sentence, Vec::new());
             }
+            if figures.offline_replicas > 0.0 {
+                let words = count(figures.offline_replicas as usize, "replica");
+                let sentence = format!("{words} offline: an ERROR in its log names each, and what to do");
+                report.find(subject(node), sentence, Vec::new());
+            }
         });
     },
 };
+
+/// Partitions that a node leads and cannot read.
+fn unreadable(facts: &Facts, node: &Node, report: &mut Report) {
+    let Some(topics) = report.seen(&facts.topics) else { return };
+    let of = |topic: &Topic| {
+        let led = topic.partitions.iter().filter(|p| p.is_unreadable && p.leader == Some(node.id));
+        led.map(|partition| format!("{}-{}", topic.name, partition.index)).collect::<Vec<_>>()
+    };
+    let names: Vec<String> = topics.iter().flat_map(of).collect();
+    if names.is_empty() {
+        return;
+    }
+    // Where a directory is offline, or there are several, only the node's log says which file to make.
+    let file = |name: &String| format!("barnabas-abandon-{name}");
+    let commands = match node.dirs.as_deref() {
+        Ok([Dir { path, error: None, .. }]) => {
+            let fitting = names.iter().map(file).filter(|file| file.len() <= FILE_NAME_BYTES_MAX);
+            fitting.map(|file| format!("touch {}", quoted(&format!("{path}/{file}")))).collect()
+        }
+        _ => Vec::new(),
+    };
+    let words = count(names.len(), "partition");
+    let sentence = format!(
+        "{words} offline that it leads (KAFKA_STORAGE_ERROR): {}. Restore what an ERROR in its log names, and start it again; \
+         a file barnabas-abandon-… gives the records up instead",
+        several(&names)
+    );
+    report.find(subject(node), sentence, commands);
+}
 
 pub const UNCLEANABLE: Rule = Rule {
     id: "D13",

@@ -126,6 +126,18 @@ impl Fields {
         self.0.contains_key(name)
     }
 
+    /// # Errors
+    /// There is a field of another name than these.
+    pub fn only(&self, known: &[&str]) -> Result<(), Problem> {
+        match self.0.keys().find(|name| !known.contains(&name.as_str())) {
+            None => Ok(()),
+            Some(name) => {
+                let (name, known) = (name.escape_debug(), known.join(", "));
+                Err(Problem::bad(format!("unknown field '{name}'; this body takes: {known}")))
+            }
+        }
+    }
+
     /// All fields, by name, each as it was written.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.get()))
@@ -259,6 +271,9 @@ mod tests {
         let map = Fields::read(br#"{"m":{"a":1},"n":{"a":"x"}}"#).expect("sound");
         assert_eq!(map.map("m", "numbers", Value::as_i64).expect("a map")["a"], 1);
         assert!(map.map("n", "numbers", Value::as_i64).is_err() && map.map("o", "", Value::as_i64).is_ok());
+        assert!(map.only(&["n", "m"]).is_ok());
+        let unknown = map.only(&["m"]).expect_err("n is none of them");
+        assert_eq!(unknown.detail, "unknown field 'n'; this body takes: m");
         assert!(Fields::read(b"[]").is_err() && Fields::read(b"").is_err());
     }
 

@@ -23,6 +23,12 @@ pub const TEXT_OR_NULL: Shape = Shape::OrNull(&Shape::Text);
 pub const INT_OR_NULL: Shape = Shape::OrNull(&Shape::Int);
 
 impl Shape {
+    /// The names of an object's fields; `None`: it is no object, or they are data.
+    pub fn names(&self) -> Option<Vec<&'static str>> {
+        let Self::Object(fields) = self else { return None };
+        Some(fields.iter().map(|field| field.0.trim_end_matches('?')).collect())
+    }
+
     pub fn schema(&self) -> Value {
         match self {
             Self::Text => json!({ "type": "string" }),
@@ -85,6 +91,13 @@ impl Doc {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_an_object_are_those_of_its_fields() {
+        const NEW: Shape = Shape::Object(&[("name", Shape::Text), ("partitions?", Shape::Int)]);
+        assert_eq!(NEW.names(), Some(vec!["name", "partitions"]));
+        assert_eq!(Shape::Map(&Shape::Int).names(), None);
+    }
 
     #[test]
     fn shape_is_written_as_json_schema() {

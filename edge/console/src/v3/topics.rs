@@ -63,7 +63,18 @@ pub async fn create(call: &mut Call) -> Result<Answer, Problem> {
     Ok(Answer::created(location, Some(written(call, &name, false, counts))))
 }
 
+/// Confluent's proxy refuses an unknown field too, with 400 (confluentinc/kafka-rest#1071).
+const NEW: &[&str] = &[
+    "topic_name",
+    "partitions_count",
+    "replication_factor",
+    "replicas_assignments",
+    "configs",
+    "validate_only",
+];
+
 fn new_topic(fields: &Fields) -> Result<CreatableTopic, Problem> {
+    fields.only(NEW)?;
     let mut topic = CreatableTopic {
         name: fields.needed_text("topic_name")?.as_str().into(),
         num_partitions: fields.number("partitions_count")?.unwrap_or(-1),
@@ -226,4 +237,19 @@ fn moving_document(call: &Call, topic: &str, row: &OngoingPartitionReassignment)
         "removing_replicas": row.removing_replicas,
         "replicas": call.related(&[&place[..], &["replicas"]].concat()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_topic_with_a_misspelled_field_is_refused() {
+        let topic = |text: &str| new_topic(&Fields::read(text.as_bytes()).expect("an object"));
+        let sound = topic(r#"{"topic_name":"t","partitions_count":6,"validate_only":true}"#).expect("sound");
+        assert_eq!(sound.num_partitions, 6);
+        let refused = topic(r#"{"topic_name":"t","partition_count":6}"#).expect_err("no such field");
+        assert_eq!(refused.status, 400);
+        assert!(refused.detail.starts_with("unknown field 'partition_count'; "), "{}", refused.detail);
+    }
 }

@@ -8,7 +8,7 @@ use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;
 use barnabas_wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use barnabas_wire::messages::metadata_response::{MetadataResponsePartition, MetadataResponseTopic};
 use barnabas_wire::messages::{DescribeConfigsRequest, ListOffsetsRequest, MetadataResponse};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// ListOffsets' timestamps; the last one is of KIP-734.
 const LATEST: i64 = -1;
@@ -38,6 +38,9 @@ const KEYS: &[&str] = &[
 /// An offset and its timestamp, by topic and partition.
 pub type Ends = BTreeMap<(String, i32), Seen<(i64, i64)>>;
 
+/// Partitions for which their leader answered `KAFKA_STORAGE_ERROR`.
+type Unreadable = BTreeSet<(String, i32)>;
+
 /// The names of topics by their ids.
 pub fn names(metadata: &MetadataResponse) -> BTreeMap<Uuid, String> {
     let named = |topic: &MetadataResponseTopic| Some((topic.topic_id, topic.name.as_ref()?.to_string()));
@@ -46,12 +49,12 @@ pub fn names(metadata: &MetadataResponse) -> BTreeMap<Uuid, String> {
 
 /// The end of every partition.
 pub async fn latest(asker: &mut Asker, metadata: &MetadataResponse) -> Ends {
-    offsets(asker, metadata, LATEST).await
+    offsets(asker, metadata, LATEST).await.0
 }
 
-async fn offsets(asker: &mut Asker, metadata: &MetadataResponse, timestamp: i64) -> Ends {
+async fn offsets(asker: &mut Asker, metadata: &MetadataResponse, timestamp: i64) -> (Ends, Unreadable) {
     let mut by_leader: BTreeMap<i32, BTreeMap<String, Vec<i32>>> = BTreeMap::new();
-    let mut ends = Ends::new();
+    let (mut ends, mut unreadable) = (Ends::new(), Unreadable::new());
     let all: usize = metadata.topics.iter().map(|topic| topic.partitions.len()).sum();
     for (name, partition) in partitions(metadata) {
         let place = (name.clone(), partition.partition_index);
@@ -68,9 +71,9 @@ async fn offsets(asker: &mut Asker, metadata: &MetadataResponse, timestamp: i64)
         }
     }
     for (leader, topics) in by_leader {
-        ask_leader(asker, leader, topics, timestamp, &mut ends).await;
+        ask_leader(asker, leader, topics, timestamp, (&mut ends, &mut unreadable)).await;
     }
-    ends
+    (ends, unreadable)
 }
 
 fn partitions(metadata: &MetadataResponse) -> impl Iterator<Item = (String, &MetadataResponsePartition)> {
@@ -85,7 +88,7 @@ async fn ask_leader(
     leader: i32,
     topics: BTreeMap<String, Vec<i32>>,
     timestamp: i64,
-    ends: &mut Ends,
+    (ends, unreadable): (&mut Ends, &mut Unreadable),
 ) {
     let topic = |(name, indexes): (&String, &Vec<i32>)| ListOffsetsTopic {
         name: name.as_str().into(),
@@ -109,6 +112,9 @@ async fn ask_leader(
                     topics.find_map(|topic| topic.partitions.iter().find(|p| p.partition_index == index));
                 let missing = || Unseen(format!("node {leader} told no offset of {name}-{index}"));
                 let row = row.ok_or_else(missing)?;
+                if row.error_code == ErrorCode::KafkaStorageError.code() {
+                    unreadable.insert((name.clone(), index));
+                }
                 checked(&format!("offset of {name}-{index}"), row.error_code, None)?;
                 Ok((row.offset, row.timestamp))
             });
@@ -124,9 +130,9 @@ pub async fn topics(
     after: &MetadataResponse,
     ends_before: &Ends,
 ) -> Vec<Topic> {
-    let starts = offsets(asker, after, EARLIEST).await;
-    let ends = offsets(asker, after, LATEST).await;
-    let newest = offsets(asker, after, NEWEST).await;
+    let starts = offsets(asker, after, EARLIEST).await.0;
+    let (ends, unreadable) = offsets(asker, after, LATEST).await;
+    let newest = offsets(asker, after, NEWEST).await.0;
     let mut configs = configs(asker, after).await;
     let small = under_replicated(before);
     let mut topics = Vec::new();
@@ -141,6 +147,7 @@ pub async fn topics(
                 isr: row.isr_nodes.clone(),
                 was_under_replicated: small.contains(&place),
                 offsets: of(&place, &starts, &ends, ends_before, &newest),
+                is_unreadable: unreadable.contains(&place),
             }
         };
         let mut partitions: Vec<Partition> = topic.partitions.iter().map(partition).collect();

@@ -52,7 +52,7 @@ pub(super) const TABLES: &[OfKafka] = &[
             (
                 "describe",
                 But(
-                    "without `--owner-principal`: the tokens of the user who logs in; Kafka's tool shows none",
+                    "without `--owner-principal`: every token that the user may see; Kafka's tool shows none. Both print `for current user` then",
                 ),
             ),
             ("owner-principal", Yes),

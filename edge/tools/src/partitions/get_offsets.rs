@@ -2,12 +2,13 @@
 //!
 //! Source: Kafka 4.3 `GetOffsetShell`.
 
+use crate::asking::waiting::telling;
 use crate::command_line::args::{excludes, switch, text, value};
 use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};
 use crate::output::kafka_errors;
 use crate::output::table::{Layout, Table, is_json, output};
 use crate::{ToolError, block_on, say, tell};
-use barnabas_base::PartitionIndex;
+use barnabas_base::Offset;
 use barnabas_client::{ClientError, Cluster};
 use clap::{Arg, ArgMatches};
 use regex::Regex;
@@ -77,7 +78,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
     excludes(matches, "topic-partitions", &["topic", "partitions"])?;
     let rules = rules(matches)?;
     let time = time(text(matches, "time").unwrap_or("latest"))?;
-    let mut cluster = Cluster::new(cluster_config(matches, "barnabas-get-offsets")?);
+    let config = cluster_config(matches, "barnabas-get-offsets")?;
+    let mut cluster = Cluster::new(config.clone());
     block_on(async {
         let partitions =
             partitions(&mut cluster, &rules, matches.get_flag("exclude-internal-topics")).await?;
@@ -86,18 +88,18 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
         }
         let mut table =
             Table::new(Layout::Blanks).text("TOPIC", 0).number("PARTITION", 0).number("OFFSET", 0);
-        for (topic, partition) in partitions {
-            match offset(&mut cluster, &topic, partition, time).await {
-                Ok(offset) if offset < 0 => {}
+        let asked = async { Ok(cluster.list_offsets(partitions.iter().cloned(), time).await) };
+        let mut answers = telling("get-offsets", config, asked).await?;
+        for partition in partitions {
+            let Some(answer) = answers.remove(&partition) else { continue };
+            let (topic, partition) = partition;
+            match answer {
+                Ok(Offset(..0)) => {}
                 Ok(offset) if is_json(matches) => {
                     table.row([topic, partition.to_string(), offset.to_string()]);
                 }
                 Ok(offset) => say(&format!("{topic}:{partition}:{offset}"))?,
-                Err(error @ ClientError::Refused { .. }) => tell(&format!(
-                    "Skip getting offsets for topic-partition {topic}-{partition} due to error: {}",
-                    kafka_errors::of(&error)
-                )),
-                Err(error) => return Err(error.into()),
+                Err(error) => tell(&skipped(&topic, partition, &error)),
             }
         }
         if is_json(matches) { table.print(matches) } else { Ok(()) }
@@ -174,22 +176,15 @@ async fn partitions(
     Ok(found)
 }
 
-async fn offset(cluster: &mut Cluster, topic: &str, partition: i32, time: i64) -> Result<i64, ClientError> {
-    let tries = cluster.tries(format!("asking for an offset of {topic}-{partition}"));
-    loop {
-        match cluster.list_offset(topic, PartitionIndex(partition), time).await {
-            Ok(offset) => return Ok(offset.get()),
-            Err(error) => {
-                cluster.forget(topic);
-                tries.after(error).await?;
-            }
-        }
-    }
+fn skipped(topic: &str, partition: i32, error: &ClientError) -> String {
+    let (class, message) = kafka_errors::class_and_message(error);
+    format!("Skip getting offsets for topic-partition {topic}-{partition} due to error: {class}: {message}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use barnabas_base::ErrorCode;
 
     #[test]
     fn patterns_name_partitions_as_in_kafka() {
@@ -203,6 +198,21 @@ mod tests {
             let refused = rule(pattern).expect_err(pattern).to_string();
             assert_eq!(refused, format!("Error occurred: Invalid rule specification: {pattern}"));
         }
+    }
+
+    #[test]
+    fn partition_without_an_answer_is_skipped_as_in_kafka() {
+        let last = "KAFKA_STORAGE_ERROR".to_owned();
+        let late =
+            ClientError::TimedOut { what: "asking for an offset of t-1".to_owned(), after_ms: 60_000, last };
+        let wanted = "Skip getting offsets for topic-partition t-1 due to error: \
+                      org.apache.kafka.common.errors.TimeoutException: asking for an offset of t-1 was not done within \
+                      60000 ms; last answer: KAFKA_STORAGE_ERROR";
+        assert_eq!(skipped("t", 1, &late), wanted);
+        let refused = ClientError::refused("t-1", ErrorCode::TopicAuthorizationFailed.code(), None);
+        let wanted = "Skip getting offsets for topic-partition t-1 due to error: \
+                      org.apache.kafka.common.errors.TopicAuthorizationException: Topic authorization failed.";
+        assert_eq!(skipped("t", 1, &refused), wanted);
     }
 
     #[test]

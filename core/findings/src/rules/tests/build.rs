@@ -102,6 +102,7 @@ pub fn topic(name: &str, partitions: i32) -> Topic {
         replicas: (0..3).map(|at| 1 + (index + at) % 3).collect(),
         isr: vec![1, 2, 3],
         was_under_replicated: false,
+        is_unreadable: false,
         offsets: Ok(Offsets { start: 0, end: 1000, end_before: 900, newest_ms: Ok(Some(NOW_MS - 10)) }),
     };
     Topic {

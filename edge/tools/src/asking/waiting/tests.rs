@@ -144,6 +144,23 @@ async fn reachable_controller_is_silent_and_a_refusal_has_its_code() {
 }
 
 #[tokio::test]
+async fn user_who_may_not_ask_for_the_quorum_reads_nothing_of_it() {
+    let own = Own::default();
+    let known = own.clone();
+    let address = fake_broker(APIS, move |asked| match asked {
+        RequestBody::Metadata(_) => metadata(&known),
+        RequestBody::DescribeQuorum(_) => {
+            let error_code = ErrorCode::ClusterAuthorizationFailed.code();
+            Some(DescribeQuorumResponse { error_code, ..Default::default() }.into())
+        }
+        other => panic!("{other:?}"),
+    })
+    .await;
+    own.set(address.clone()).expect("once");
+    assert_eq!(no_controller(&ClusterConfig::new(&address, "test"), LONG).await, None);
+}
+
+#[tokio::test]
 async fn when_the_time_is_over_the_last_answer_is_named() {
     let own = Own::default();
     let known = own.clone();

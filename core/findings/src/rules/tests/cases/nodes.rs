@@ -2,7 +2,7 @@
 
 use super::Case;
 use crate::facts::{Dir, DirFigures, Histogram, Room};
-use crate::rules::tests::build::figures_of;
+use crate::rules::tests::build::{figures_of, partition};
 
 fn slow(path: &str, seconds: f64) -> Vec<DirFigures> {
     let journal_writes = Histogram(vec![(seconds, 500.0), (f64::INFINITY, 500.0)]);
@@ -76,12 +76,18 @@ pub const CASES: &[Case] = &[
             let dir = &mut facts.nodes[0].dirs.as_mut().expect("dirs")[0];
             dir.error = Some("KAFKA_STORAGE_ERROR".to_owned());
             figures_of(facts, 1).damage_found_total = 2.0;
+            figures_of(facts, 1).offline_replicas = 3.0;
+            let partition = partition(facts, "orders", 1);
+            partition.leader = Some(3);
+            partition.is_unreadable = true;
         },
         sentences: &[
             "node 1: log directory /data is offline: KAFKA_STORAGE_ERROR",
+            "node 3: 1 partition offline that it leads (KAFKA_STORAGE_ERROR): orders-1. Restore what an ERROR in its log names, and start it again; a file barnabas-abandon-… gives the records up instead",
             "node 2: 2 corrupt ranges were found since its start",
+            "node 2: 3 replicas offline: an ERROR in its log names each, and what to do",
         ],
-        commands: &[],
+        commands: &["touch /data/barnabas-abandon-orders-1"],
     },
     Case {
         id: "D13",

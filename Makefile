@@ -120,7 +120,7 @@ bridge-story: ## a queue of Apache Artemis, a topic, another queue, through 30 k
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bridge/run $(ARGS)
 
-compat-queues: ## Qpid Proton, rhea and Qpid JMS against the AMQP listener, and against Apache Artemis (5 minutes; ARGS="--clients proton --alone")
+compat-queues: ## Qpid Proton, rhea and Qpid JMS against the AMQP listener, and against Apache Artemis; IBM's client against the MQ listener (10 minutes; ARGS="--clients proton --alone")
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/queues/run $(ARGS)
 

@@ -1,4 +1,4 @@
-"""The commands of docs/QUEUES.md that concern the listener, run as they stand but for addresses and logins."""
+"""The commands of docs/QUEUES.md that concern the listeners, run as they stand but for addresses and logins."""
 
 import re
 import shlex
@@ -10,11 +10,10 @@ PAGE = fetch.REPOSITORY / "docs" / "QUEUES.md"
 
 
 def commands():
-    """Lines of the page that begin with `barnabas` and go to a running node, under the heading of the listener."""
+    """Lines of the page that begin with `barnabas` and go to a running node, under the headings of the listeners."""
     text = PAGE.read_text()
-    listener = text[text.index("## Applications talk AMQP"):]
-    listener = listener[: listener.find("\n## ", 5)]
-    blocks = re.findall(r"```sh\n(.*?)```", listener, re.DOTALL)
+    listeners = text[text.index("## Applications talk AMQP"): text.index("\n## Bridge")]
+    blocks = re.findall(r"```sh\n(.*?)```", listeners, re.DOTALL)
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines() if "--bootstrap-server" in line]
     return [shlex.split(line) for line in lines]
 

@@ -2,7 +2,7 @@
 
 Each scenario is played by each client on each broker, and comes to one text. Where both brokers say the same, the cell is `same`. A difference
 that known.py names is `known`, every other one `differs`. Scenarios with Kafka's own tools have no Artemis beside them: there a cell is `same` if it
-comes to what is expected. What a client cannot do is left out.
+comes to what is expected. What a client cannot do is left out. IBM's client is played against the MQ listener alone: mq.py.
 
 What it does not show: TLS, several nodes, load.
 """
@@ -19,6 +19,7 @@ from compat.driver import Failure
 
 import clients
 import documents
+import mq
 from known import KNOWN
 from scenarios import SCENARIOS, Skipped, Stage
 from servers import QueueNode, artemis
@@ -26,7 +27,7 @@ from servers import QueueNode, artemis
 
 def arguments(words):
     parser = argparse.ArgumentParser(prog="lab/queues/run", description=__doc__.splitlines()[0])
-    parser.add_argument("--clients", help=f"of {', '.join(clients.ALL)}, separated by commas")
+    parser.add_argument("--clients", help=f"of {', '.join((*clients.ALL, *mq.CLIENTS))}, separated by commas")
     parser.add_argument("--scenarios", help="by name, separated by commas")
     parser.add_argument("--alone", action="store_true", help="without Artemis: each cell is compared with what is expected of both")
     parser.add_argument("--binary", help="the barnabas program (default: the newest of target/release and target/debug)")
@@ -61,14 +62,17 @@ def judge(name, client, ours, theirs):
 
 
 def table(options, scratch):
-    names = options.scenarios.split(",") if options.scenarios else list(SCENARIOS)
-    players, missing = clients.fetch(options.clients.split(",") if options.clients else clients.ALL)
+    only = options.scenarios.split(",") if options.scenarios else None
+    names = [name for name in SCENARIOS if only is None or name in only]
+    wanted = options.clients.split(",") if options.clients else [*clients.ALL, *mq.CLIENTS]
+    of_mq = [name for name in wanted if name in mq.CLIENTS]
+    players, missing = clients.fetch([name for name in wanted if name not in mq.CLIENTS])
     for line in missing:
         print(f"left out: {line}", flush=True)
     if len(players) < 2 and not options.clients:
         raise Failure("fewer than two clients can run here")
     node = QueueNode(scratch / "node", find_binary(options.binary)).start()
-    peer = None if options.alone else artemis(scratch / "artemis")
+    peer = None if options.alone or not players else artemis(scratch / "artemis")
     rows = {name: {} for name in names}
 
     def lane(client):
@@ -82,13 +86,17 @@ def table(options, scratch):
             if verdict != "–":
                 print(f"{verdict:8} {name:22} {client.short:8} {words}", flush=True)
 
-    with ThreadPoolExecutor(len(players)) as lanes:
-        list(lanes.map(lane, players))
+    if players:
+        with ThreadPoolExecutor(len(players)) as lanes:
+            list(lanes.map(lane, players))
     counted = Counter(verdict for row in rows.values() for verdict in row.values())
+    if of_mq:
+        counted.update(mq.play(node, of_mq, only))
     if not options.scenarios:
         counted["differs"] += documents.play(node)
-    print(f"\n{'':22} " + " ".join(f"{client.short:10}" for client in players))
-    for name in names:
+    if players:
+        print(f"\n{'':22} " + " ".join(f"{client.short:10}" for client in players))
+    for name in names if players else []:
         print(f"{name:22} " + " ".join(f"{rows[name].get(client.short, '–'):10}" for client in players))
     said = node.troubles()
     for line in said:

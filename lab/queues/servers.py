@@ -1,4 +1,4 @@
-"""The two brokers: a node with logins and an AMQP listener, and Artemis as lab/bridge starts it."""
+"""The two brokers: a node with logins and listeners for AMQP and MQ, and Artemis as lab/bridge starts it."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ class QueueNode(Barnabas):
 
     def new_ports(self):
         super().new_ports()
-        self.proxied, self.amqp_port = [], free_port()
+        self.proxied, self.amqp_port, self.mq_port = [], free_port(), free_port()
 
     def properties(self):
         return {
@@ -38,6 +38,8 @@ class QueueNode(Barnabas):
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": f"User:{USER};User:ANONYMOUS",
             "amqp.listener": f"{HOST}:{self.amqp_port}",
+            "mq.listener": f"{HOST}:{self.mq_port}",
+            "mq.queue.manager": "QM1",
             "num.partitions": "1",
             "share.coordinator.state.topic.num.partitions": "4",
         }
@@ -50,7 +52,7 @@ class QueueNode(Barnabas):
         return str(path)
 
     def await_ready(self):
-        self.ready_after = self.wait_until(lambda: accepts(self.amqp_port), self.ready_within)
+        self.ready_after = self.wait_until(lambda: accepts(self.amqp_port) and accepts(self.mq_port), self.ready_within)
         return self
 
     def tool(self, name, *words, given=None):

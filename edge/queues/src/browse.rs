@@ -5,13 +5,12 @@
 //!
 //! Before: open.rs.
 
-use crate::address::Address;
 use crate::link::{Deliver, Demand, FromLink, Opening, Place, Served, ToLink};
-use crate::queue;
 use barnabas_amqp::encode_message;
 use barnabas_amqp_records::whole;
 use barnabas_base::{Map, Offset, PartitionIndex};
 use barnabas_client::{ClientError, Cluster, Consumer, ConsumerConfig, Received, StartAt};
+use barnabas_queue_access::{Address, group};
 use std::time::Duration;
 
 const FETCH_BYTES_MAX: i32 = 1024 * 1024;
@@ -41,7 +40,7 @@ pub async fn serve(opening: Opening, address: &Address) -> Served {
     while let Err(error) = cluster.topic(&address.topic, true).await {
         tries.after(error).await?;
     }
-    let starts = queue::starts(&mut cluster, address).await?;
+    let starts = group::starts(&mut cluster, address).await?;
     let config = ConsumerConfig {
         bytes_max: FETCH_BYTES_MAX,
         partition_bytes_max: FETCH_BYTES_MAX,

@@ -4,14 +4,14 @@
 //! deliveries that came ([`CREDIT`] a link), deliveries that go out ([`OUTGOING_BYTES_MAX`] beside the socket's), tasks
 //! ([`LINKS_MAX`], those of links that are gone included).
 //!
-//! Before: listener.rs. After: open.rs, which chooses a link's task. Between them: link.rs. The machine:
-//! core/amqp/src/server.rs.
+//! Before: edge/queue-access/src/listener.rs. After: open.rs, which chooses a link's task. Between them: link.rs. The
+//! machine: core/amqp/src/server.rs.
 
 use crate::link::{
     CREDIT, Deliver, Demand, FromLink, MESSAGE_BYTES_MAX, OUTGOING_BYTES_MAX, Opening, Place, ToLink,
     UNSETTLED_MAX,
 };
-use crate::login::{self, LOGIN_WITHIN, Logins};
+use crate::login;
 use crate::open;
 use crate::refusal;
 use barnabas_amqp::{
@@ -21,6 +21,7 @@ use barnabas_amqp::{
 use barnabas_base::MonotonicMs;
 use barnabas_client::ClusterConfig;
 use barnabas_net::Stream;
+use barnabas_queue_access::{LOGIN_WITHIN, Logins};
 use bytes::{Buf, BytesMut};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -91,7 +92,7 @@ enum Ended {
 impl Connection {
     pub fn new(stream: Stream, logins: Logins) -> Self {
         let config = ServerConfig {
-            mechanisms: logins.offered(),
+            mechanisms: login::offered(&logins),
             needs_login: logins.needs_login(),
             message_bytes_max: MESSAGE_BYTES_MAX,
             held_bytes_max: HELD_BYTES_MAX,
@@ -189,7 +190,9 @@ impl Connection {
 
     fn take_login(&mut self, step: LoginStep) -> Result<(), Ended> {
         let claim = match &step {
-            LoginStep::Init { mechanism, response } => self.logins.claim(mechanism, response.as_ref()),
+            LoginStep::Init { mechanism, response } => {
+                login::claim(&self.logins, mechanism, response.as_ref())
+            }
             // No mechanism here has a second step.
             LoginStep::Response(_) => None,
         };
@@ -201,7 +204,7 @@ impl Connection {
         spawn_local(async move {
             let judged = logins.check(claim).await;
             // The connection may be gone.
-            let _ = reports.send(FromLink::Login(judged.map(Box::new))).await;
+            let _ = reports.send(FromLink::Login(judged.map(Box::new).map_err(login::outcome))).await;
         });
         Ok(())
     }

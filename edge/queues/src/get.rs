@@ -14,12 +14,11 @@
 //!
 //! Before: open.rs.
 
-use crate::address::{Address, is_temporary};
 use crate::link::{Deliver, Demand, FromLink, Opening, Place, Served, ToLink, UNSETTLED_MAX};
-use crate::queue;
 use barnabas_amqp::{DeliveryKey, Outcome, encode_message};
 use barnabas_amqp_records::whole;
 use barnabas_client::{Acknowledge, ClientError, Cluster, ShareConfig, ShareConsumer, Shared};
+use barnabas_queue_access::{Address, group, is_temporary};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::OwnedSemaphorePermit;
@@ -62,7 +61,7 @@ pub async fn serve(opening: Opening, address: &Address, told: Option<String>) ->
     while let Err(error) = cluster.topic(&address.topic, creates).await {
         tries.after(error).await?;
     }
-    queue::found(&mut cluster, &address.group).await?;
+    group::found(&mut cluster, &address.group).await?;
     let config = ShareConfig {
         bytes_max: FETCH_BYTES_MAX,
         is_exact: true,

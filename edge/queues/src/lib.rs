@@ -3,17 +3,14 @@
 //!
 //! | module | answers |
 //! |---|---|
-//! | `listener` | which connections come in, and how many at a time |
 //! | `link` | what goes between a connection and the tasks of its links |
 //! | `connection` | one peer: socket, core/amqp's machine, and the tasks of its links |
-//! | `login` | who is this peer, in Kafka's terms |
-//! | `address` | which topic and which share group is this address |
+//! | `login` | what a peer says in SASL's frames |
 //! | `open` | may this link be, and which task serves it |
 //! | `put` | a link that the peer sends on: a transfer is a record, and settled when Produce is answered |
 //! | `get` | a link that the peer receives on: a member of the queue's share group (KIP-932) |
 //! | `browse` | a link that looks at a queue (`distribution-mode` copy) |
-//! | `temporary` | topics of dynamic nodes: made for a link, gone with it |
-//! | `queue` | where the queue's share group begins |
+//! | `temporary` | dynamic nodes: made for a link, gone with it |
 //! | `refusal` | which AMQP condition is this error of Kafka |
 //!
 //! Always true:
@@ -22,22 +19,22 @@
 //! 3. everything is bounded: connections, sessions, links, credit, bytes that wait in either direction
 //! 4. it runs on a thread of its own, never on a worker
 //!
-//! Which message is which record: edge/amqp-records. The protocol: core/amqp/src/server.rs.
+//! Which message is which record: edge/amqp-records. The protocol: core/amqp/src/server.rs. Listening, logins, and the
+//! share groups behind queues: edge/queue-access.
 
-mod address;
 mod browse;
 mod connection;
 mod get;
 mod link;
-mod listener;
 mod login;
 mod open;
 mod put;
-mod queue;
 mod refusal;
 mod temporary;
 
-pub use listener::{BindError, CONNECTIONS_MAX, Queues, Settings, bind, cluster, start};
+use barnabas_client::{ClientError, ClusterConfig};
+use barnabas_queue_access::Names;
+pub use barnabas_queue_access::{BindError, CONNECTIONS_MAX, Queues, Settings, bind};
 
 /// The keys of the node's settings.
 pub const KEY: &str = "amqp.listener";
@@ -48,4 +45,23 @@ pub const EXAMPLE: &str = "amqp.listener=127.0.0.1:5672";
 /// The address that a value of [`KEY`] names; `None`: the node has no such listener.
 pub fn address(value: Option<&str>) -> Option<&str> {
     value.filter(|address| !address.is_empty())
+}
+
+/// How the listener reaches its node: `protocol` is PLAINTEXT or SASL_PLAINTEXT.
+///
+/// # Errors
+/// Another protocol.
+pub fn cluster(bootstrap: &str, protocol: &str) -> Result<ClusterConfig, ClientError> {
+    barnabas_queue_access::cluster(bootstrap, protocol, "barnabas-amqp")
+}
+
+/// Starts the listener's thread.
+///
+/// # Errors
+/// The system gives no thread, or no event queue.
+pub fn start(listener: std::net::TcpListener, settings: Settings) -> std::io::Result<Queues> {
+    let names = Names { short: "amqp", protocol: "AMQP 1.0", security: PROTOCOL };
+    barnabas_queue_access::start(listener, settings, names, |stream, logins| {
+        connection::Connection::new(stream, logins).run()
+    })
 }

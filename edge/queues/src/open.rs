@@ -2,11 +2,11 @@
 //!
 //! Before: connection.rs. After: put.rs, get.rs, browse.rs, temporary.rs. Between them: link.rs.
 
-use crate::address::Address;
 use crate::link::{FromLink, Opening};
 use crate::refusal::{INVALID, NOT_IMPLEMENTED, condition};
 use crate::{browse, get, put, temporary};
 use barnabas_amqp::{Attach, Condition, Terminus};
+use barnabas_queue_access::Address;
 
 /// What a peer asks for with a link.
 #[derive(Debug, PartialEq, Eq)]

@@ -7,7 +7,6 @@
 //!
 //! Before: open.rs.
 
-use crate::address::is_temporary;
 use crate::link::{FromLink, MESSAGE_BYTES_MAX, Opening, Served, ToLink};
 use crate::refusal::condition;
 use barnabas_amqp::{Arrived, Condition, DeliveryKey, Outcome, decode_message};
@@ -15,6 +14,7 @@ use barnabas_amqp_records::whole;
 use barnabas_client::{
     ClientError, Cluster, Delivery, Outgoing, PipelineConfig, PipelinedProducer, Record, Spread, Taken,
 };
+use barnabas_queue_access::is_temporary;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -9,6 +9,7 @@ mod files;
 pub mod limit;
 mod logins;
 mod messages;
+mod mq;
 mod pushes;
 mod records;
 mod settings;
@@ -88,6 +89,8 @@ pub const TARGETS: &[Target] = &[
     Target::new("amqp_message", amqp::amqp_message, VALUE),
     Target::new("amqp_client", amqp::amqp_client, CONVERSATION),
     Target::new("amqp_server", amqp::amqp_server, CONVERSATION),
+    Target::new("mq_server", mq::mq_server, CONVERSATION),
+    Target::new("mq_rfh2", mq::mq_rfh2, VALUE),
     Target::new("log_file", files::log_file, LOG),
     Target::new("directory_file", files::directory_file, LOG),
 ];

@@ -34,6 +34,7 @@ use listeners::Beside;
 use listeners::amqp::OwnQueues;
 use listeners::console::OwnConsole;
 use listeners::handshakes::Handshakes;
+use listeners::mq::OwnQueueManager;
 use signals::{Signals, supervisor};
 use std::error::Error;
 use std::io::Write;
@@ -120,7 +121,7 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
         accepting: early,
         lifecycle,
         threads,
-        beside: Beside { metrics, console, amqp },
+        beside: Beside { metrics, console, amqp, mq },
         handshakes,
         ..
     } = running;
@@ -129,13 +130,14 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
     // node has to stop, and serves no request, not even for a moment.
     let serves = !node.shutdown.is_wanted();
     let accepting = if serves { let_in(&node, acceptors, metrics, handshakes.as_ref()) } else { Vec::new() };
-    let mut queues = None;
+    let (mut queues, mut manager) = (None, None);
     if serves {
         // Their first turn, in which they listen: what says that the node serves comes after it.
         tokio::task::yield_now().await;
         lifecycle.ready();
         console.iter().for_each(OwnConsole::serves);
         queues = amqp.map(OwnQueues::start).transpose()?;
+        manager = mq.map(OwnQueueManager::start).transpose()?;
         supervisor::ready(&say_ready(&node));
         if is_first_try {
             show_first_steps(&node, console.as_ref());
@@ -149,7 +151,7 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
         }
     }
     supervisor::stopping();
-    drop(queues);
+    drop((queues, manager));
     let stopping =
         stop::Stopping { node: node.clone(), accepting, accepting_controllers: early, lifecycle, threads };
     node.shutdown.waits_for("its first step");

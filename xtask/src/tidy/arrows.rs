@@ -29,6 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-certificates", &["base"]),
     ("barnabas-sasl", &["base", "wire", "certificates"]),
     ("barnabas-amqp", &["base"]),
+    ("barnabas-mq", &["base"]),
     ("barnabas-api", &["base", "wire", "metadata", "security", "telemetry"]),
     ("barnabas-findings", &["base"]),
     ("barnabas-clock", &["base"]),
@@ -42,7 +43,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-console", &["base", "wire", "sasl", "net", "tls", "client"]),
     ("barnabas-amqp-records", &["base", "amqp", "client"]),
     ("barnabas-bridge", &["base", "net", "tls", "amqp", "amqp-records", "client"]),
-    ("barnabas-queues", &["base", "wire", "sasl", "net", "tls", "amqp", "amqp-records", "client"]),
+    ("barnabas-queue-access", &["base", "wire", "sasl", "net", "tls", "client"]),
+    ("barnabas-queues", &["base", "sasl", "net", "amqp", "amqp-records", "client", "queue-access"]),
+    ("barnabas-mq-queues", &["base", "sasl", "net", "mq", "client", "queue-access"]),
     ("barnabas-doctor", &["base", "wire", "security", "findings", "client"]),
     (
         "barnabas-tools",
@@ -79,6 +82,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "console",
             "bridge",
             "queues",
+            "mq-queues",
         ],
     ),
 ];

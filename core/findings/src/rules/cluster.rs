@@ -347,6 +347,8 @@ const OF_THE_NODE: &[&str] = &[
     "log.dirs",
     "metadata.log.dir",
     "metrics.listener",
+    "mq.listener",
+    "mq.security.protocol",
     "node.id",
     "process.roles",
 ];

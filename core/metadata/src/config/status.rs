@@ -226,6 +226,7 @@ const BROKER: &[(&str, Status)] = &[
     ("metrics.listener", Applied),
     ("metrics.topics.max", Applied),
     ("min.insync.replicas", Applied),
+    ("mq.*", Applied),
     ("node.id", Applied),
     ("num.io.threads", WORKERS),
     ("num.network.threads", WORKERS),

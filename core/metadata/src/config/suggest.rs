@@ -34,6 +34,7 @@ const PROTECTING: &[&str] = &[
     "max.connections",
     "max.connections.per.ip",
     "max.connections.per.ip.overrides",
+    "mq.security.protocol",
     "sasl.enabled.mechanisms",
     "sasl.server.callback.handler.class",
     "security.inter.broker.protocol",

@@ -28,6 +28,8 @@ pub struct NodeTls {
     pub console: Option<Arc<ServerTls>>,
     /// Of the AMQP listener: keys of a listener with the name `amqp`.
     pub amqp: Option<Arc<ServerTls>>,
+    /// Of the MQ listener: keys of a listener with the name `mq`.
+    pub mq: Option<Arc<ServerTls>>,
     /// By the listeners' places.
     names: Vec<String>,
     /// The listeners that brokers and controllers are reached at.
@@ -42,6 +44,8 @@ type Bound = (Listener, SocketAddr);
 const CONSOLE: &str = "console";
 /// The same for the AMQP listener.
 const AMQP: &str = "amqp";
+/// The same for the MQ listener.
+const MQ: &str = "mq";
 
 impl NodeTls {
     /// # Errors
@@ -78,6 +82,8 @@ impl NodeTls {
         let console = beside(CONSOLE, console, barnabas_console::PROTOCOL)?;
         let amqp = barnabas_queues::address(settings(barnabas_queues::KEY));
         let amqp = beside(AMQP, amqp, barnabas_queues::PROTOCOL)?;
+        let mq = barnabas_mq_queues::address(settings(barnabas_mq_queues::KEY));
+        let mq = beside(MQ, mq, barnabas_mq_queues::PROTOCOL)?;
         let named = |listener: &barnabas_config::Listener| {
             (listener.endpoint.listener.as_str().to_owned(), listener.protocol)
         };
@@ -85,7 +91,7 @@ impl NodeTls {
             controller_names.first().map(|name| (name.as_str().to_owned(), *controller_protocol));
         let dialled = [own.map(named), of_controllers];
         let names = all.iter().map(|listener| listener.endpoint.listener.as_str().to_owned()).collect();
-        Ok(Self { listeners, brokers, controllers, console, amqp, names, dialled })
+        Ok(Self { listeners, brokers, controllers, console, amqp, mq, names, dialled })
     }
 
     /// Whether [`Self::reconfigure`] would take the settings of `config`. `bound`: the node's listeners, by their
@@ -140,13 +146,13 @@ impl NodeTls {
 
     /// The listeners that do not speak Kafka's protocol, with their names.
     pub fn beside(&self) -> impl Iterator<Item = (&'static str, &Arc<ServerTls>)> {
-        let both = [(CONSOLE, &self.console), (AMQP, &self.amqp)];
-        both.into_iter().filter_map(|(name, server)| server.as_ref().map(|server| (name, server)))
+        let all = [(CONSOLE, &self.console), (AMQP, &self.amqp), (MQ, &self.mq)];
+        all.into_iter().filter_map(|(name, server)| server.as_ref().map(|server| (name, server)))
     }
 
     pub fn is_used(&self) -> bool {
         let clients = [&self.brokers, &self.controllers];
-        let servers = self.listeners.iter().chain([&self.console, &self.amqp]);
+        let servers = self.listeners.iter().chain([&self.console, &self.amqp, &self.mq]);
         clients.into_iter().any(Option::is_some) || servers.into_iter().any(Option::is_some)
     }
 }

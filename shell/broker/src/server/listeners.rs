@@ -6,6 +6,7 @@
 pub mod amqp;
 pub mod console;
 pub mod handshakes;
+pub mod mq;
 pub mod peer_addresses;
 
 use super::Failure;
@@ -22,6 +23,7 @@ use barnabas_net::{Acceptor, ConnectionSlot, Detached, Entrance, SocketOptions};
 use barnabas_security::quotas::places::Room;
 use console::OwnConsole;
 use handshakes::{Handshakes, Opening};
+use mq::OwnQueueManager;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -31,6 +33,7 @@ pub struct Beside {
     pub metrics: Option<std::net::TcpListener>,
     pub console: Option<OwnConsole>,
     pub amqp: Option<OwnQueues>,
+    pub mq: Option<OwnQueueManager>,
 }
 
 type Bound = (Vec<Acceptor>, Vec<(Listener, SocketAddr)>, ConnectionPlaces);

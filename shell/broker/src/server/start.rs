@@ -9,6 +9,7 @@ use super::listeners::Beside;
 use super::listeners::amqp::OwnQueues;
 use super::listeners::console::OwnConsole;
 use super::listeners::handshakes::{self, Handshakes};
+use super::listeners::mq::OwnQueueManager;
 use super::listeners::{accept_early, bind, peer_addresses};
 use super::membership::{Joining, Member, wait_for_image};
 use super::memory;
@@ -70,7 +71,7 @@ pub fn start(
     let tls = NodeTls::load(config)?;
     let (acceptors, listeners, connection_places) = bind(config, &broker_config, descriptors.connections)?;
     check_open_listeners(&broker_config, &listeners, &tls)?;
-    let beside = listen_beside(&broker_config, &listeners, (&logins, &tls))?;
+    let beside = listen_beside(config, &broker_config, &listeners, (&logins, &tls))?;
     // Up to here the disk is as it was.
     let mut log_dirs = open_directories(config, &disk, places)?;
     let cluster_id = identify(config, &mut log_dirs, clock)?;
@@ -126,8 +127,9 @@ fn logins(config: &NodeConfig, broker_config: &BrokerConfig) -> Result<Arc<Login
     Ok(Arc::new(Logins::new(source, logins, token_key)?))
 }
 
-/// The listeners of metrics, of the console and of AMQP.
+/// The listeners of metrics, of the console, of AMQP and of MQ.
 fn listen_beside(
+    config: &NodeConfig,
     broker_config: &BrokerConfig,
     listeners: &[(Listener, SocketAddr)],
     (logins, tls): (&Logins, &NodeTls),
@@ -137,7 +139,9 @@ fn listen_beside(
     let console =
         OwnConsole::start(broker_config, listeners, tls.console.clone(), |place| logins.listener(place))?;
     let amqp = OwnQueues::bind(broker_config, listeners, tls.amqp.clone(), |place| logins.listener(place))?;
-    Ok(Beside { metrics, console, amqp })
+    let sasl = |place| logins.listener(place);
+    let mq = OwnQueueManager::bind(broker_config, config.node_id.get(), listeners, tls.mq.clone(), sasl)?;
+    Ok(Beside { metrics, console, amqp, mq })
 }
 
 /// See [`insecure::check`].

@@ -66,6 +66,7 @@ mod mended_replicas;
 mod metrics;
 mod moves;
 mod moves_and_kills;
+mod mq;
 mod oauth;
 mod offline_replicas;
 mod own_doctor;

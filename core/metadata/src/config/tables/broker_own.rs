@@ -121,7 +121,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
         .doc("Whether the node starts with a listener that other machines can reach and that authenticates no client: \
               protocol PLAINTEXT, or SSL without `ssl.client.auth=required`, on another address than a loopback one. \
               Everyone who can reach it may do what `User:ANONYMOUS` may do; without an authorizer, everything. \
-              So does `console.listener` or `amqp.listener` on such an address whose clients act through a listener \
+              So does `console.listener`, `amqp.listener` or `mq.listener` on such an address whose clients act through a listener \
               without SASL. `true`: the node starts, with a WARN for each such listener. Kafka has no such check: a node whose file \
               was made for Kafka and binds PLAINTEXT to every address needs this key, a login, or a loopback address."),
     string("java.security.auth.login.config", "").null().valid(Valid::NonEmpty)
@@ -235,6 +235,22 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               the label `topic`): eight series, about 800 bytes of the page, and 64 bytes of memory for each worker. \
               The first topics that a batch or a fetch is counted of have them, until they are deleted; the others \
               share the value `(others)`. 0: no topic has any."),
+    string("mq.listener", "").null().valid(Valid::HostPort)
+        .doc("The address and port, such as 127.0.0.1:1414, at which the node answers IBM MQ's clients: their applications put \
+              to and get from topics (docs/QUEUES.md). Experimental. Unset: no such listener. Clients act as Kafka's users: \
+              with logins on the node's listener by the user and password of MQCSP, else as ANONYMOUS. An address off \
+              loopback without TLS (`mq.security.protocol`) is a WARN. The node needs a listener without TLS for it, on \
+              loopback for instance."),
+    string("mq.queue.manager", "BARNABAS").valid(Valid::NonEmpty)
+        .doc("The name of the queue manager that MQ's clients meet. A client that connects to another name is refused with \
+              reason 2058; one that names none is let in."),
+    string("mq.queues", "").null().valid(Valid::NonEmpty)
+        .doc("The queues of MQ's clients and their topics, as `QUEUE:topic` pairs separated by commas. Other queues are unknown \
+              then (reason 2085). Unset: a queue's name is its topic's."),
+    string("mq.security.protocol", "PLAINTEXT").one_of(&["PLAINTEXT", "SSL"])
+        .doc("`SSL`: the MQ listener speaks TLS alone, with the key store of `listener.name.mq.ssl.*` or else of `ssl.*`, which \
+              is read again when its file changes. A client's certificate, where `ssl.client.auth` asks for one, opens the \
+              connection and names no user. `PLAINTEXT`: MQ without TLS, and passwords travel readable."),
     string("org.apache.kafka.sasl.oauthbearer.allowed.files", "").null().valid(Valid::NonEmpty)
         .doc("The files that `sasl.oauthbearer.assertion.*` may name, separated by commas. \
               Unset: the value of `-Dorg.apache.kafka.sasl.oauthbearer.allowed.files=…` in the environment variable \
@@ -268,7 +284,7 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     string("ssl.crl.expired", "refuse").one_of(&["refuse", "accept"]).per_broker()
         .doc("What becomes of a certificate whose authority's revocation list is past its next update. `refuse`: it is \
               refused, since a newer list may name it. `accept`: the old list counts as long as there is no newer one."),
-    string("ssl.crl.location", "").null().per_broker()
+    string("ssl.crl.location", "").null().valid(Valid::NonEmpty).per_broker()
         .doc("Files with lists of revoked certificates (CRLs), separated by commas: one list in DER, or any number in \
               PEM. A peer's certificate that its authority's list names is refused, of clients and of nodes that this \
               one connects to; so is one with such a certificate in its chain. The files are read again when they \

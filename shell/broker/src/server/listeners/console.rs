@@ -72,7 +72,7 @@ impl OwnConsole {
             standing: Some(checks(standing.clone())),
         };
         let socket = barnabas_console::bind(address).map_err(|error| refused(error.to_string()))?;
-        check_open(config, KEY, &socket, listener.protocol)?;
+        check_open(config, KEY, &socket, listener.protocol.has_sasl())?;
         Ok(Some(Self { console: barnabas_console::start(socket, settings)?, standing }))
     }
 
@@ -112,15 +112,15 @@ fn without_target(listeners: &[(Listener, SocketAddr)]) -> &'static str {
      instance. `barnabas console --command-config` reaches listeners with TLS"
 }
 
-/// A listener whose clients act through one of the node's with this protocol: see [`insecure::check_beside`].
+/// A listener whose clients act through one of the node's: see [`insecure::check_beside`].
 pub(super) fn check_open(
     config: &BrokerConfig,
     key: &str,
     socket: &TcpListener,
-    through: SecurityProtocol,
+    has_logins: bool,
 ) -> Result<(), Failure> {
     let address = socket.local_addr().map_err(|error| ConfigError::value(key, error.to_string(), EXAMPLE))?;
-    if insecure::check_beside(config, key, address, through.has_sasl())? {
+    if insecure::check_beside(config, key, address, has_logins)? {
         tracing::warn!(
             "{key} ({address}) takes clients of other machines without authentication; insecure.listeners.allowed \
              allows it"

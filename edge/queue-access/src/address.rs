@@ -4,12 +4,13 @@
 
 /// Before a topic's name: the share group of its queue.
 const GROUP_PREFIX: &str = "queue.";
-/// Before the names of topics that are made for one link.
-pub const TEMPORARY_PREFIX: &str = "amqp.temporary.";
+/// Before the names of topics that are made for one link, or one handle of MQ.
+pub const AMQP_TEMPORARY: &str = "amqp.temporary.";
+pub const MQ_TEMPORARY: &str = "mq.temporary.";
 
-/// Whether a topic of this name is made by a link alone: a late reply does not make it again.
+/// Whether a topic of this name is made by a link or handle alone: a late reply does not make it again.
 pub fn is_temporary(topic: &str) -> bool {
-    topic.starts_with(TEMPORARY_PREFIX)
+    topic.starts_with(AMQP_TEMPORARY) || topic.starts_with(MQ_TEMPORARY)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,14 +4,16 @@
 //! |---|---|
 //! | connections | [`CONNECTIONS_MAX`]; others wait in the listener's backlog |
 //! | TLS handshake and login | [`LOGIN_WITHIN`] |
-//! | sessions, links, message size, bytes that wait | `connection.rs` |
+//! | what one connection may take | its protocol's crate |
+//!
+//! After: edge/queues/src/connection.rs, edge/mq-queues/src/connection.rs.
 
-use crate::connection::Connection;
 use crate::login::{LOGIN_WITHIN, Logins};
 use barnabas_client::{ClientError, ClusterConfig, Security};
 use barnabas_net::Stream;
 use barnabas_tls::ServerTls;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -41,6 +43,17 @@ pub struct Settings {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BindError(String);
+
+/// Which protocol a listener speaks: for its thread, its log and its clients' names.
+#[derive(Debug, Clone, Copy)]
+pub struct Names {
+    /// Of the thread: `amqp`.
+    pub short: &'static str,
+    /// For readers: `AMQP 1.0`.
+    pub protocol: &'static str,
+    /// The setting that turns TLS on.
+    pub security: &'static str,
+}
 
 /// A listener that runs until this is dropped.
 #[derive(Debug)]
@@ -73,12 +86,12 @@ impl Drop for Queues {
 ///
 /// # Errors
 /// Another protocol.
-pub fn cluster(bootstrap: &str, protocol: &str) -> Result<ClusterConfig, ClientError> {
+pub fn cluster(bootstrap: &str, protocol: &str, client_id: &str) -> Result<ClusterConfig, ClientError> {
     Ok(ClusterConfig {
         request_timeout: REQUEST_WITHIN,
         deadline: OPEN_WITHIN,
         security: Security::without_login([("security.protocol", protocol)])?,
-        ..ClusterConfig::new(bootstrap, "barnabas-amqp")
+        ..ClusterConfig::new(bootstrap, client_id)
     })
 }
 
@@ -96,11 +109,20 @@ pub fn bind(address: &str) -> Result<std::net::TcpListener, BindError> {
         .map_err(|error| BindError(format!("cannot listen on {first}: {error}")))
 }
 
-/// Starts the listener's thread.
+/// Starts the listener's thread. `converse` serves one connection until it ends.
 ///
 /// # Errors
 /// The system gives no thread, or no event queue.
-pub fn start(listener: std::net::TcpListener, settings: Settings) -> std::io::Result<Queues> {
+pub fn start<F, C>(
+    listener: std::net::TcpListener,
+    settings: Settings,
+    names: Names,
+    converse: F,
+) -> std::io::Result<Queues>
+where
+    F: Fn(Stream, Logins) -> C + Send + 'static,
+    C: Future<Output = ()> + 'static,
+{
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let listener = {
         let _entered = runtime.enter();
@@ -110,11 +132,13 @@ pub fn start(listener: std::net::TcpListener, settings: Settings) -> std::io::Re
     let logins = Logins::new(settings.cluster, settings.mechanisms);
     if !address.ip().is_loopback() && settings.tls.is_none() && logins.needs_login() {
         tracing::warn!(
-            "the AMQP listener is on {address} without TLS: passwords travel readable. \
-             Set amqp.security.protocol=SSL, or listen on 127.0.0.1"
+            "the listener for {} is on {address} without TLS: passwords travel readable. Set {}=SSL, or listen on \
+             127.0.0.1",
+            names.protocol,
+            names.security,
         );
     }
-    tracing::info!("AMQP 1.0 on {address}");
+    tracing::info!("{} on {address}", names.protocol);
     let (stop, stopped) = oneshot::channel();
     let tls = settings.tls;
     let work = move || {
@@ -122,27 +146,37 @@ pub fn start(listener: std::net::TcpListener, settings: Settings) -> std::io::Re
         let local = LocalSet::new();
         local.block_on(&runtime, async {
             tokio::select! {
-                () = serve(listener, logins, tls) => {}
+                () = serve(listener, logins, tls, names, converse) => {}
                 _ = stopped => {}
             }
         });
         drop(local);
         runtime.shutdown_background();
     };
-    let thread = std::thread::Builder::new().name("amqp".to_owned()).spawn(work)?;
+    let thread = std::thread::Builder::new().name(names.short.to_owned()).spawn(work)?;
     Ok(Queues { address, stop: Some(stop), thread: Some(thread) })
 }
 
-async fn serve(listener: TcpListener, logins: Logins, tls: Option<Arc<ServerTls>>) {
+async fn serve<F, C>(
+    listener: TcpListener,
+    logins: Logins,
+    tls: Option<Arc<ServerTls>>,
+    names: Names,
+    converse: F,
+) where
+    F: Fn(Stream, Logins) -> C + 'static,
+    C: Future<Output = ()> + 'static,
+{
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let converse = Rc::new(converse);
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let (logins, tls) = (logins.clone(), tls.clone());
+                let (logins, tls, converse) = (logins.clone(), tls.clone(), converse.clone());
                 spawn_local(async move {
-                    if let Some(stream) = greeted(stream, tls).await {
-                        Connection::new(stream, logins).run().await;
+                    if let Some(stream) = greeted(stream, tls, names).await {
+                        converse(stream, logins).await;
                     }
                     drop(place);
                 });
@@ -153,18 +187,21 @@ async fn serve(listener: TcpListener, logins: Logins, tls: Option<Arc<ServerTls>
     }
 }
 
-async fn greeted(stream: TcpStream, tls: Option<Arc<ServerTls>>) -> Option<Stream> {
+async fn greeted(stream: TcpStream, tls: Option<Arc<ServerTls>>, names: Names) -> Option<Stream> {
     // Without it answers are slower and right.
     let _ = stream.set_nodelay(true);
     let Some(tls) = tls else { return Some(Stream::plain(stream)) };
     match timeout(LOGIN_WITHIN, Stream::welcome(stream, &tls)).await {
         Ok(Ok(stream)) => Some(stream),
         Ok(Err(error)) => {
-            tracing::debug!(%error, "no TLS with an AMQP client");
+            tracing::debug!(%error, protocol = names.protocol, "no TLS with a client");
             None
         }
         Err(_) => {
-            tracing::debug!("no TLS with an AMQP client: it did not shake hands in time");
+            tracing::debug!(
+                protocol = names.protocol,
+                "no TLS with a client: it did not shake hands in time"
+            );
             None
         }
     }

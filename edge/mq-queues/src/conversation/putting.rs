@@ -1,0 +1,184 @@
+//! MQPUT and MQPUT1: a message is a record, with acks=all. In a unit of work it waits for MQCMIT.
+//!
+//! Puts without an answer (`MQPMO_ASYNC_RESPONSE`) are counted for MQSTAT.
+
+use super::{Answer, Conversation};
+use crate::dates;
+use crate::records;
+use crate::refusal::reason_of;
+use barnabas_client::{ClientError, Cluster, Outgoing, Producer, ProducerConfig};
+use barnabas_mq::{Descriptor, Put, Reply, fixed, oo, pmo, reason};
+use barnabas_queue_access::{Address, is_temporary};
+use std::collections::BTreeMap;
+
+/// Topics that a conversation keeps a producer for.
+const PRODUCERS_MAX: usize = 64;
+/// Reports that a queue manager would send: on arrival, delivery, expiry, exceptions, activity.
+const REPORTS: u32 = 0x700 | 0x3800 | 0x00e0_0000 | 0x0700_0000 | 0x4;
+/// MQMF: segments of messages. Groups are kept, and read in the order of their records.
+const SEGMENTS: u32 = 0x2 | 0x4;
+const AS_QUEUE: u32 = 2;
+const QUEUE_MANAGERS: i32 = 0;
+const UTF_8: i32 = 1208;
+/// MQAT_JAVA.
+const JAVA: i32 = 28;
+
+/// How the conversation's puts go.
+#[derive(Default)]
+pub struct Puts {
+    producers: BTreeMap<String, Producer>,
+    succeeded: u32,
+    failed: u32,
+    first_failure: Option<u32>,
+}
+
+impl Puts {
+    fn count(&mut self, why: u32) {
+        if why == reason::NONE {
+            self.succeeded += 1;
+        } else {
+            self.failed += 1;
+            self.first_failure.get_or_insert(why);
+        }
+    }
+
+    /// What became of the puts without an answer since the last time.
+    pub(super) fn stat(&mut self, of: u32) -> Answer {
+        let why = self.first_failure.take().unwrap_or(reason::NONE);
+        let code = if why == reason::NONE { reason::CC_OK } else { reason::CC_FAILED };
+        let (succeeded, failed) = (std::mem::take(&mut self.succeeded), std::mem::take(&mut self.failed));
+        Answer::ok(Reply::Stat { of, codes: (code, why), succeeded, failed })
+    }
+
+    /// Writes one record and waits until it is on disk.
+    ///
+    /// # Errors
+    /// What keeps the record from being written.
+    pub(super) async fn write(
+        &mut self,
+        cluster: &mut Cluster,
+        topic: &str,
+        record: &Outgoing,
+    ) -> Result<(), ClientError> {
+        if !self.producers.contains_key(topic) {
+            if self.producers.len() >= PRODUCERS_MAX {
+                self.producers.pop_first();
+            }
+            let producer = Producer::new(cluster, topic, ProducerConfig::default()).await?;
+            self.producers.insert(topic.to_owned(), producer);
+        }
+        let Some(producer) = self.producers.get_mut(topic) else { return Ok(()) };
+        let written = match producer.send(cluster, record).await {
+            Ok(()) => producer.flush(cluster).await,
+            Err(error) => Err(error),
+        };
+        if written.is_err() {
+            // Its sequences may be uncertain now.
+            self.producers.remove(topic);
+        }
+        written
+    }
+}
+
+impl Conversation {
+    /// `None`: the client waits for nothing.
+    pub(super) async fn put(&mut self, put: Put) -> Option<Answer> {
+        let Put { object, handle, mut md, options, data } = put;
+        let address = match &object {
+            Some(object) => self.task.shared.names.address(&object.name).ok_or(reason::UNKNOWN_OBJECT_NAME),
+            None => {
+                let queue = self.handles.queue(handle, oo::OUTPUT, reason::NOT_OPEN_FOR_OUTPUT);
+                queue.map(|queue| queue.address.clone())
+            }
+        };
+        let done = match address.and_then(|address| self.complete(&mut md, options.options).map(|()| address))
+        {
+            Ok(address) => self.put_to(&address, &md, &data, options.has(pmo::SYNCPOINT)).await,
+            Err(why) => Err(why),
+        };
+        let why = done.err().unwrap_or(reason::NONE);
+        if options.has(pmo::ASYNC_RESPONSE) {
+            self.puts.count(why);
+            return None;
+        }
+        Some(Answer::with(why, handle, Reply::Put { object, md, options }))
+    }
+
+    async fn put_to(
+        &mut self,
+        address: &Address,
+        md: &Descriptor,
+        data: &bytes::Bytes,
+        in_unit: bool,
+    ) -> Result<(), u32> {
+        if is_temporary(&address.topic) {
+            // A reply that comes late does not make its queue again.
+            self.cluster.topic(&address.topic, false).await.map_err(|error| reason_of(&error))?;
+        }
+        let record = records::record(md, data, dates::now_ms());
+        if in_unit {
+            return self.unit.put(&address.topic, record, data.len());
+        }
+        let written = self.puts.write(&mut self.cluster, &address.topic, &record).await;
+        written.map_err(|error| reason_of(&error))
+    }
+
+    /// Fills in what a queue manager does.
+    fn complete(&self, md: &mut Descriptor, options: u32) -> Result<(), u32> {
+        if options & pmo::LOGICAL_ORDER != 0 {
+            return Err(reason::OPTIONS_ERROR);
+        }
+        if md.report & REPORTS != 0 {
+            return Err(reason::REPORT_OPTIONS_ERROR);
+        }
+        if md.flags & SEGMENTS != 0 || md.offset != 0 {
+            return Err(reason::MSG_FLAGS_ERROR);
+        }
+        let manager = &self.task.shared.queue_manager;
+        if options & pmo::NEW_MSG_ID != 0 || md.msg_id == [0; 24] {
+            md.msg_id = fresh_id(manager)?;
+        }
+        if options & pmo::NEW_CORREL_ID != 0 {
+            md.correl_id = fresh_id(manager)?;
+        }
+        if md.persistence == AS_QUEUE {
+            md.persistence = 1;
+        }
+        if md.priority < 0 {
+            md.priority = 0;
+        }
+        if md.ccsid == QUEUE_MANAGERS {
+            md.ccsid = UTF_8;
+        }
+        md.backout_count = 0;
+        if md.reply_to_q[0] > b' ' && md.reply_to_qmgr[0] <= b' ' {
+            md.reply_to_qmgr = fixed(manager);
+        }
+        if options & (pmo::SET_ALL_CONTEXT | pmo::SET_IDENTITY_CONTEXT) == 0 {
+            md.user = fixed(&self.task.user);
+            (md.accounting, md.appl_identity) = ([0; 32], [b' '; 32]);
+        }
+        if options & pmo::SET_ALL_CONTEXT == 0 {
+            (md.put_date, md.put_time) = dates::of(dates::now_ms());
+            (md.put_appl_type, md.put_appl_name) = (JAVA, fixed(&self.task.application));
+            md.appl_origin = [b' '; 4];
+        }
+        Ok(())
+    }
+}
+
+/// `AMQ `, a part of the queue manager's name, and 64 random bits before the last four bytes.
+///
+/// # Errors
+/// There are no random numbers.
+pub fn fresh_id(queue_manager: &str) -> Result<[u8; 24], u32> {
+    let mut id = [0; 24];
+    getrandom::fill(&mut id[12..]).map_err(|error| {
+        tracing::warn!(%error, "no random numbers: a message of an MQ client gets no id");
+        reason::UNEXPECTED_ERROR
+    })?;
+    id[..4].copy_from_slice(b"AMQ ");
+    id[4..12].copy_from_slice(&fixed::<8>(queue_manager));
+    id[20..].fill(0);
+    Ok(id)
+}

@@ -1,0 +1,20 @@
+//! What the listeners for message queues share: AMQP's (edge/queues) and MQ's (edge/mq-queues). A queue is a topic
+//! with a share group (KIP-932) behind it.
+//!
+//! | module | answers |
+//! |---|---|
+//! | `listener` | which connections come in, and how many at a time |
+//! | `login` | who is this peer, in Kafka's terms |
+//! | `address` | which topic and which share group is this address |
+//! | `group` | where the queue's share group begins |
+//! | `temporary` | topics that are made for one link or handle, and go with it |
+
+mod address;
+pub mod group;
+mod listener;
+mod login;
+pub mod temporary;
+
+pub use address::{AMQP_TEMPORARY, Address, MQ_TEMPORARY, is_temporary};
+pub use listener::{BindError, CONNECTIONS_MAX, Names, Queues, Settings, bind, cluster, start};
+pub use login::{Claim, Denied, LOGIN_WITHIN, Logins};

@@ -64,7 +64,11 @@ pub fn check_dynamic_configs<'a>(
 }
 
 /// A class that protects, and cannot run here, is refused as it is at a start. Kafka refuses one that it cannot load.
+/// A policy concerns no listener: with a listener's prefix it is no key, as in Kafka.
 fn check_here(name: &str, key: &ConfigKey, value: &str) -> Result<(), DynamicRefusal> {
+    if base_name(name) != name && key.name.ends_with(".policy.class.name") {
+        return Ok(());
+    }
     match status(Resource::Broker, key) {
         Status::Refused(reason) if value.trim() != key.default_value().unwrap_or_default() => {
             let (name, value) = (name.to_owned(), value.trim().to_owned());

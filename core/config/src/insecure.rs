@@ -43,18 +43,18 @@ pub fn check_beside(
     address: SocketAddr,
     has_logins: bool,
 ) -> Result<bool, ConfigError> {
-    if has_logins || address.ip().to_canonical().is_loopback() {
+    if has_logins || !others_reach(address) {
         return Ok(false);
     }
-    if config.value(KEY) != Some("true") {
-        let problem = format!(
-            "is not true, and {key} ({address}) takes clients of other machines without authentication, as the listener \
-             that they act through has no SASL. Set it if that is meant; else set {key} to a loopback address, or \
-             give the node a listener with SASL_PLAINTEXT on loopback"
-        );
-        return Err(ConfigError::value(KEY, problem, format!("{KEY}=true")));
+    if is_allowed(config) {
+        return Ok(true);
     }
-    Ok(true)
+    let problem = format!(
+        "is not true, and {key} ({address}) takes clients of other machines without authentication, as the listener \
+         that they act through has no SASL. Set it if that is meant; else set {key} to a loopback address, or \
+         give the node a listener with SASL_PLAINTEXT on loopback"
+    );
+    Err(ConfigError::value(KEY, problem, format!("{KEY}=true")))
 }
 
 /// Judges one listener that is bound to `address`. What an operator is warned of, if anything.
@@ -70,7 +70,7 @@ pub fn check_one(
         return Ok(None);
     }
     let name = format!("{}://{address} ({})", listener.endpoint.listener, listener.protocol);
-    if config.value(KEY) == Some("true") {
+    if is_allowed(config) {
         let warning = format!(
             "the listener {name} takes clients of other machines without authentication; {KEY} allows it"
         );
@@ -102,15 +102,15 @@ fn without_effect(config: &BrokerConfig, listeners: &[(Listener, SocketAddr)]) -
     if let Some(asks) = asks.filter(|_| !has_ssl) {
         unused.push(format!("{CLIENT_AUTH} is {asks} and has no effect: no listener has the protocol SSL"));
     }
-    for (key, wanted, needs) in
-        [("authorizer.shadow", "true", "authorizer.class.name"), ("audit.log.events", "", "audit.log.file")]
-    {
-        let has_topic = key == "audit.log.events" && given("audit.topic").is_some();
+    let needs: [(&str, &str, &[&str]); 2] = [
+        ("authorizer.shadow", "true", &["authorizer.class.name"]),
+        ("audit.log.events", "", &["audit.log.file", "audit.topic"]),
+    ];
+    for (key, wanted, needs) in needs {
         if let Some(value) = given(key).filter(|value| wanted.is_empty() || *value == wanted)
-            && given(needs).is_none()
-            && !has_topic
+            && needs.iter().all(|need| given(need).is_none())
         {
-            unused.push(format!("{key} is {value} and has no effect: {needs} is not set"));
+            unused.push(format!("{key} is {value} and has no effect: {} is not set", needs.join(" or ")));
         }
     }
     unused
@@ -118,7 +118,15 @@ fn without_effect(config: &BrokerConfig, listeners: &[(Listener, SocketAddr)]) -
 
 fn is_open(listener: &Listener, address: SocketAddr, requires_certificates: bool) -> bool {
     let authenticates = listener.protocol.has_sasl() || requires_certificates;
-    !authenticates && !address.ip().to_canonical().is_loopback()
+    !authenticates && others_reach(address)
+}
+
+fn is_allowed(config: &BrokerConfig) -> bool {
+    config.value(KEY) == Some("true")
+}
+
+fn others_reach(address: SocketAddr) -> bool {
+    !address.ip().to_canonical().is_loopback()
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub use facts::{
     Source, Topic, Transaction, Unseen, Voter, figures_between,
 };
 pub use report::{Finding, Gap, Report, Severity};
-pub use rules::{Limit, Limits, OF_A_NODE, RULES, Rule, UnknownLimit, find};
+pub use rules::{KEYS_OF_A_NODE, Limit, Limits, OF_A_NODE, RULES, Rule, UnknownLimit, find};
 pub use scrape::{Sample, Scrape};
 pub use silence::{Silence, SilenceError, Silences};
 pub use size::{Load, Size, TooLarge, size};

@@ -133,6 +133,15 @@ pub const OF_A_NODE: &[&str] = &[
     "W14", "S1", "S3", "S5",
 ];
 
+/// What these rules read of a node's settings.
+pub const KEYS_OF_A_NODE: &[&str] = &[
+    "allow.everyone.if.no.acl.found",
+    "authorizer.class.name",
+    "listener.security.protocol.map",
+    "listeners",
+    "max.connections",
+];
+
 /// The rule of this id, in any case of its letters.
 pub fn find(id: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.id.eq_ignore_ascii_case(id))

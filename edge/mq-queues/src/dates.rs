@@ -1,5 +1,6 @@
 //! MQMD's dates: `YYYYMMDD` and `HHMMSSTH`, in UTC.
 
+use barnabas_base::Date;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub fn now_ms() -> i64 {
@@ -12,7 +13,7 @@ pub fn of(ms: i64) -> ([u8; 8], [u8; 8]) {
     // The year 9999 is the last one that the fields hold.
     let ms = ms.clamp(0, 253_402_300_799_999);
     let (days, of_day) = (ms / DAY, ms % DAY);
-    let (year, month, day) = civil(days);
+    let Date { year, month, day } = Date::of_days_since_1970(days);
     let (seconds, hundredths) = (of_day / 1000, of_day % 1000 / 10);
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     let digits = |text: String| {
@@ -22,18 +23,6 @@ pub fn of(ms: i64) -> ([u8; 8], [u8; 8]) {
     };
     let date = digits(format!("{year:04}{month:02}{day:02}"));
     (date, digits(format!("{hour:02}{minute:02}{second:02}{hundredths:02}")))
-}
-
-/// Year, month and day of a number of days since 1970: years are counted from March, so that a leap day is the last.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

@@ -1,14 +1,12 @@
 //! O, D, N: processors, memory, descriptors, disks and network of each node.
 
-use super::words::{bytes, count, percent, quoted, several, span, tool};
+use super::words::{bytes, count, percent, several, span, tool};
 use super::{Rule, limit};
 use crate::facts::{Dir, Facts, Figures, Node, Topic, number};
 use crate::report::{Report, Severity};
 
 /// Observations without which a quantile says nothing.
 const SAMPLES_MIN: f64 = 100.0;
-/// Of file systems. With a longer name the file has the topic's id: the node's log says it.
-const FILE_NAME_BYTES_MAX: usize = 255;
 
 pub const CPU: Rule = Rule {
     id: "O1",
@@ -196,8 +194,8 @@ pub const OFFLINE_DIR: Rule = Rule {
     evidence: "DescribeLogDirs; ListOffsets: KAFKA_STORAGE_ERROR of a leader; metrics: barnabas_damage_found_total, offlinereplicacount",
     threshold: "any",
     limit: None,
-    advice: "Replace the disk, or give the directory back to the node, and start it again. docs/OPERATIONS.md has the steps. A partition that is offline in a sound directory: an ERROR in the node's log names what is missing or damaged; restore it and start the node again. Where no copy is left, the printed file on that node and a restart abandon the partition's records (docs/DAMAGE.md).",
-    command: "touch LOG_DIR/barnabas-abandon-TOPIC-PARTITION",
+    advice: "Replace the disk, or give the directory back to the node, and start it again. docs/OPERATIONS.md has the steps. A partition that is offline in a sound directory: an ERROR in the node's log names what is missing or damaged; restore it and start the node again. Where no copy is left, docs/DAMAGE.md says how to abandon the partition's records.",
+    command: "",
     judge: |facts, _, report| {
         for node in facts.alive() {
             unreadable(facts, node, report);
@@ -234,22 +232,12 @@ fn unreadable(facts: &Facts, node: &Node, report: &mut Report) {
     if names.is_empty() {
         return;
     }
-    // Where a directory is offline, or there are several, only the node's log says which file to make.
-    let file = |name: &String| format!("barnabas-abandon-{name}");
-    let commands = match node.dirs.as_deref() {
-        Ok([Dir { path, error: None, .. }]) => {
-            let fitting = names.iter().map(file).filter(|file| file.len() <= FILE_NAME_BYTES_MAX);
-            fitting.map(|file| format!("touch {}", quoted(&format!("{path}/{file}")))).collect()
-        }
-        _ => Vec::new(),
-    };
     let words = count(names.len(), "partition");
     let sentence = format!(
-        "{words} offline that it leads (KAFKA_STORAGE_ERROR): {}. Restore what an ERROR in its log names, and start it again; \
-         a file barnabas-abandon-… gives the records up instead",
+        "{words} offline that it leads (KAFKA_STORAGE_ERROR): {}. Restore what an ERROR in its log names, and start it again",
         several(&names)
     );
-    report.find(subject(node), sentence, commands);
+    report.find(subject(node), sentence, Vec::new());
 }
 
 pub const UNCLEANABLE: Rule = Rule {

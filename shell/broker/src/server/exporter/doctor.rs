@@ -10,7 +10,8 @@
 
 use crate::node::Node;
 use barnabas_findings::{
-    Change, Config, Configs, Facts, Finding, Limits, Scrape, Severity, Silences, Source, examine_node,
+    Change, Config, Configs, Facts, Finding, KEYS_OF_A_NODE, Limits, Scrape, Severity, Silences, Source,
+    examine_node,
 };
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metrics::Detail;
@@ -23,14 +24,6 @@ use std::time::Duration;
 
 const INTERVAL: &str = "doctor.interval.ms";
 const SILENCE: &str = "doctor.silence.file";
-/// What the rules read of a node's settings.
-const KEYS: &[&str] = &[
-    "allow.everyone.if.no.acl.found",
-    "authorizer.class.name",
-    "listener.security.protocol.map",
-    "listeners",
-    "max.connections",
-];
 /// Lines of one check; the others are counted in one more.
 const LINES_MAX: usize = 20;
 /// A file of silences is read up to this size.
@@ -121,7 +114,7 @@ impl Checks {
 }
 
 fn configs(config: &BrokerConfig) -> Configs {
-    let known = KEYS.iter().filter_map(|key| Some((*key, config.value(key)?)));
+    let known = KEYS_OF_A_NODE.iter().filter_map(|key| Some((*key, config.value(key)?)));
     let row = |(key, value): (&str, &str)| {
         (key.to_owned(), Config { value: Some(value.to_owned()), source: Source::Static })
     };

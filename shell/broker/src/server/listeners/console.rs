@@ -119,7 +119,7 @@ pub(super) fn check_open(
     socket: &TcpListener,
     has_logins: bool,
 ) -> Result<(), Failure> {
-    let address = socket.local_addr().map_err(|error| ConfigError::value(key, error.to_string(), EXAMPLE))?;
+    let address = socket.local_addr()?;
     if insecure::check_beside(config, key, address, has_logins)? {
         tracing::warn!(
             "{key} ({address}) takes clients of other machines without authentication; insecure.listeners.allowed \

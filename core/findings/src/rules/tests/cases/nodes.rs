@@ -83,11 +83,11 @@ pub const CASES: &[Case] = &[
         },
         sentences: &[
             "node 1: log directory /data is offline: KAFKA_STORAGE_ERROR",
-            "node 3: 1 partition offline that it leads (KAFKA_STORAGE_ERROR): orders-1. Restore what an ERROR in its log names, and start it again; a file barnabas-abandon-… gives the records up instead",
+            "node 3: 1 partition offline that it leads (KAFKA_STORAGE_ERROR): orders-1. Restore what an ERROR in its log names, and start it again",
             "node 2: 2 corrupt ranges were found since its start",
             "node 2: 3 replicas offline: an ERROR in its log names each, and what to do",
         ],
-        commands: &["touch /data/barnabas-abandon-orders-1"],
+        commands: &[],
     },
     Case {
         id: "D13",

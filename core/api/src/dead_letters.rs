@@ -18,23 +18,19 @@
 //!
 //! Source: Kafka 4.4 `ShareGroupDLQStateManager`, `ShareGroupDLQManager`, `ShareCoordinatorMetadataCacheHelperImpl`.
 
-use barnabas_base::{BrokerId, Offset, PartitionIndex, Text, TimestampMs, TopicId};
+use barnabas_base::{Offset, PartitionIndex, Text, TimestampMs};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::features::name;
 use barnabas_metadata::{Image, Resource, ResourceType};
-use barnabas_wire::messages::create_topics_request::{
-    CreatableTopic, CreatableTopicConfig, CreateTopicsRequest,
-};
+use barnabas_wire::messages::CreateTopicsRequest;
 use barnabas_wire::records::{BatchBuilder, BatchError, BatchOptions, HeaderRef, RecordRef, Records};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
+use crate::own_topics::{self, INTERNAL, Place};
+
 /// The level of `share.version` that knows dead letters.
 const SHARE_VERSION: i16 = 2;
-/// Prefix of internal topics.
-const INTERNAL: &str = "__";
-/// The controller applies its own default, for partitions and for replicas.
-const DEFAULT: i32 = -1;
 
 const TOPIC_NAME: &str = "errors.deadletterqueue.topic.name";
 const COPY_RECORD: &str = "errors.deadletterqueue.copy.record.enable";
@@ -53,14 +49,7 @@ pub struct DeadLetters {
 /// Where a partition's dead letters go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
-    Partition {
-        topic: TopicId,
-        partition: PartitionIndex,
-        /// [`BrokerId::NONE`]: it has no leader now.
-        leader: BrokerId,
-        /// Of a batch.
-        bytes_max: usize,
-    },
+    Partition(Place),
     /// The topic is to be created.
     Missing,
 }
@@ -106,49 +95,30 @@ impl DeadLetters {
         if name.starts_with(INTERNAL) {
             return Err(NoDestination::Internal(name.clone()));
         }
-        let topic = image.topics.by_name(name);
         let own = image.configs.of(&Resource::topic(name.clone()));
         let said = |key: &str| own.and_then(|own| own.get(key)).map(|value| value.trim());
-        if topic.is_some() && !is_true(said(TOPIC_TAKES)) {
+        if image.topics.by_name(name).is_some() && !is_true(said(TOPIC_TAKES)) {
             return Err(NoDestination::NotEnabled(name.clone()));
         }
         let prefix = config.value(PREFIX).unwrap_or_default();
         if !name.starts_with(prefix) {
             return Err(NoDestination::Prefix { topic: name.clone(), prefix: prefix.to_owned() });
         }
-        let Some(topic) = topic else {
+        let Some(place) = Place::of(name, source.get(), image, config) else {
             return match config.boolean(AUTO_CREATE) {
                 true => Ok(Destination::Missing),
                 false => Err(NoDestination::NoTopic(name.clone())),
             };
         };
-        let count = i32::try_from(topic.partition_count()).unwrap_or(i32::MAX).max(1);
-        let partition = PartitionIndex(source.get() % count);
-        let leader = topic.partition(partition).map_or(BrokerId::NONE, |state| state.leader);
-        let bytes_max = said("max.message.bytes").and_then(|value| value.parse::<i64>().ok());
-        let bytes_max = bytes_max.unwrap_or_else(|| config.long("message.max.bytes"));
-        let bytes_max = usize::try_from(bytes_max).unwrap_or(0);
-        Ok(Destination::Partition { topic: topic.id, partition, leader, bytes_max })
+        Ok(Destination::Partition(place))
     }
 
     /// The CreateTopics request for the group's topic, with `errors.deadletterqueue.group.enable=true` and
     /// `message.timestamp.type=CreateTime`: a dead letter keeps the timestamp that its broker wrote, also in a cluster
     /// with `log.message.timestamp.type=LogAppendTime`.
     pub fn creation(&self, config: &BrokerConfig) -> CreateTopicsRequest {
-        let set = |key: &str, value: &str| CreatableTopicConfig {
-            name: key.into(),
-            value: Some(value.into()),
-            ..CreatableTopicConfig::default()
-        };
-        let topic = CreatableTopic {
-            name: (&self.topic).into(),
-            num_partitions: DEFAULT,
-            replication_factor: DEFAULT as i16,
-            configs: vec![set(TOPIC_TAKES, "true"), set("message.timestamp.type", "CreateTime")],
-            ..CreatableTopic::default()
-        };
-        let timeout_ms = config.int("request.timeout.ms");
-        CreateTopicsRequest { topics: vec![topic], timeout_ms, ..CreateTopicsRequest::default() }
+        let configs = [(TOPIC_TAKES, "true"), ("message.timestamp.type", "CreateTime")];
+        own_topics::creation(&self.topic, &configs, config)
     }
 }
 

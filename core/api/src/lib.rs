@@ -112,6 +112,7 @@ pub mod k91_alter_share_group_offsets;
 pub mod k92_delete_share_group_offsets;
 pub mod k94_unregister_controller;
 pub mod loggers;
+mod own_topics;
 mod pieces;
 mod repeats;
 pub mod replication;

@@ -4,34 +4,18 @@
 //! A line is one record: its key is the node's id, its value the JSON object, its timestamp the broker's time at which
 //! the batch is built. All lines of a node go to one partition, so that they keep their order.
 
-use barnabas_base::{BrokerId, PartitionIndex, Text, TimestampMs, TopicId, check_topic_name};
+use barnabas_base::{BrokerId, Text, TimestampMs, check_topic_name};
+use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_metadata::{Image, Resource};
-use barnabas_wire::messages::create_topics_request::{
-    CreatableTopic, CreatableTopicConfig, CreateTopicsRequest,
-};
+use barnabas_wire::messages::CreateTopicsRequest;
 use barnabas_wire::records::{BatchBuilder, BatchError, BatchOptions};
 use bytes::Bytes;
 
-/// Prefix of internal topics.
-const INTERNAL: &str = "__";
-/// The controller applies its own default, for partitions and for replicas.
-const DEFAULT: i32 = -1;
+use crate::own_topics::{self, INTERNAL, Place};
 
 /// See the file's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditTopic(Text);
-
-/// Where a node's lines go now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Destination {
-    pub topic: TopicId,
-    pub partition: PartitionIndex,
-    /// [`BrokerId::NONE`]: it has no leader now.
-    pub leader: BrokerId,
-    /// Of a batch.
-    pub bytes_max: usize,
-}
 
 /// As many lines as a batch holds, from the first on.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,35 +46,14 @@ impl AuditTopic {
     }
 
     /// Where the lines of `node` go. `None`: there is no such topic.
-    pub fn destination(&self, node: BrokerId, image: &Image, config: &BrokerConfig) -> Option<Destination> {
-        let topic = image.topics.by_name(&self.0)?;
-        let count = i32::try_from(topic.partition_count()).unwrap_or(i32::MAX).max(1);
-        let partition = PartitionIndex(node.get().max(0) % count);
-        let leader = topic.partition(partition).map_or(BrokerId::NONE, |state| state.leader);
-        let own = image.configs.of(&Resource::topic(self.0.clone()));
-        let own = own.and_then(|own| own.get("max.message.bytes")?.trim().parse::<i64>().ok());
-        let bytes_max = own.unwrap_or_else(|| config.long("message.max.bytes"));
-        let bytes_max = usize::try_from(bytes_max).unwrap_or(0);
-        Some(Destination { topic: topic.id, partition, leader, bytes_max })
+    pub fn destination(&self, node: BrokerId, image: &Image, config: &BrokerConfig) -> Option<Place> {
+        Place::of(&self.0, node.get(), image, config)
     }
 
     /// The request that creates the topic: partitions, replicas and retention are the cluster's defaults, and
     /// compaction removes no line.
     pub fn creation(&self, config: &BrokerConfig) -> CreateTopicsRequest {
-        let delete = CreatableTopicConfig {
-            name: "cleanup.policy".into(),
-            value: Some("delete".into()),
-            ..CreatableTopicConfig::default()
-        };
-        let topic = CreatableTopic {
-            name: (&self.0).into(),
-            num_partitions: DEFAULT,
-            replication_factor: DEFAULT as i16,
-            configs: vec![delete],
-            ..CreatableTopic::default()
-        };
-        let timeout_ms = config.int("request.timeout.ms");
-        CreateTopicsRequest { topics: vec![topic], timeout_ms, ..CreateTopicsRequest::default() }
+        own_topics::creation(&self.0, &[("cleanup.policy", "delete")], config)
     }
 }
 

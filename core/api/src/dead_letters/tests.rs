@@ -49,7 +49,7 @@ fn a_topic_must_say_that_it_takes_them() {
     assert_eq!(destination(&fixture, 0), Err(NoDestination::NotEnabled("dlq.g".into())));
     fixture.add(&[config(2, "dlq.g", TOPIC_TAKES, "true")]);
     let leader = |source| match destination(&fixture, source) {
-        Ok(Destination::Partition { topic: DLQ, partition, leader, bytes_max }) => {
+        Ok(Destination::Partition(Place { topic: DLQ, partition, leader, bytes_max })) => {
             (partition.get(), leader.get(), bytes_max)
         }
         other => panic!("{other:?}"),
@@ -57,7 +57,9 @@ fn a_topic_must_say_that_it_takes_them() {
     let most = usize::try_from(fixture.config.long("message.max.bytes")).expect("a size");
     assert_eq!([0, 1, 2, 7].map(leader), [(0, 1, most), (1, 2, most), (0, 1, most), (1, 2, most)]);
     fixture.add(&[config(2, "dlq.g", "max.message.bytes", "1000")]);
-    let Ok(Destination::Partition { bytes_max, .. }) = destination(&fixture, 0) else { panic!("a place") };
+    let Ok(Destination::Partition(Place { bytes_max, .. })) = destination(&fixture, 0) else {
+        panic!("a place")
+    };
     assert_eq!(bytes_max, 1000);
 }
 

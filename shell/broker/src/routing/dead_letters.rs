@@ -145,10 +145,11 @@ async fn find(
         let (image, config) = (node.cluster.image.load_full(), node.cluster.config.load_full());
         let letters = DeadLetters::of(group, &image).ok_or(NoDestination::NotNamed)?;
         match letters.destination(source.partition, &image, &config)? {
-            Destination::Partition { topic, partition, leader, bytes_max } if leader != BrokerId::NONE => {
-                return Ok(Place { letters, at: PartitionKey { topic, partition }, leader, bytes_max });
+            Destination::Partition(at) if at.leader != BrokerId::NONE => {
+                let key = PartitionKey { topic: at.topic, partition: at.partition };
+                return Ok(Place { letters, at: key, leader: at.leader, bytes_max: at.bytes_max });
             }
-            Destination::Partition { .. } => tries.again(&letters.topic).await?,
+            Destination::Partition(_) => tries.again(&letters.topic).await?,
             Destination::Missing => {
                 let is_made = create(node, letters.creation(&config), &letters.topic).await?;
                 if !(is_made && becomes_known(node, &letters.topic).await) {

@@ -10,14 +10,13 @@ use crate::records::{self, Message};
 use crate::source::{INFLATED_BYTES_MAX, Matching};
 use barnabas_base::{Map, Offset, PartitionIndex};
 use barnabas_client::{ClientError, Cluster, ClusterConfig, Consumer, ConsumerConfig, StartAt};
-use barnabas_queue_access::{Address, group};
+use barnabas_queue_access::{Address, Ends, group};
 use std::time::{Duration, Instant};
 
 const FETCH_BYTES_MAX: i32 = 1024 * 1024;
 const WAIT: Duration = Duration::from_millis(100);
 /// Behind a transaction that stays open nothing is seen: the end is not waited for longer than this.
 const END_WITHIN: Duration = Duration::from_secs(2);
-const LATEST: i64 = -1;
 
 #[derive(Debug)]
 pub struct Browser {
@@ -73,7 +72,11 @@ impl Browser {
         let until = wait.map(|wait| Instant::now() + wait);
         loop {
             let is_late = until.is_some_and(|until| Instant::now() >= until);
-            let ends = if is_late { Some(self.ends().await?) } else { None };
+            let ends = if is_late {
+                Some(Ends::now(&mut self.cluster, &self.address.topic, self.starts.keys().copied()).await?)
+            } else {
+                None
+            };
             while let Some(record) = self.consumer.poll(&mut self.cluster, WAIT).await? {
                 let mut message = records::message(&self.address.topic, &record, 1);
                 let Some(left) = records::time_left(&message, &record, now_ms()) else { continue };
@@ -83,25 +86,9 @@ impl Browser {
                 }
             }
             let gives_up = until.is_some_and(|until| Instant::now() >= until + END_WITHIN);
-            if gives_up || ends.is_some_and(|ends| self.is_at(&ends)) {
+            if gives_up || ends.is_some_and(|ends| ends.are_reached(&self.consumer, &self.starts)) {
                 return Ok(None);
             }
         }
-    }
-
-    async fn ends(&mut self) -> Result<Vec<(PartitionIndex, Offset)>, ClientError> {
-        let mut ends = Vec::new();
-        for index in self.starts.keys().copied().collect::<Vec<_>>() {
-            ends.push((index, self.cluster.list_offset(&self.address.topic, index, LATEST).await?));
-        }
-        Ok(ends)
-    }
-
-    fn is_at(&self, ends: &[(PartitionIndex, Offset)]) -> bool {
-        let positions: Map<PartitionIndex, Offset> = self.consumer.positions().collect();
-        ends.iter().all(|(index, end)| {
-            let position = positions.get(index).or_else(|| self.starts.get(index));
-            position.is_some_and(|position| position >= end)
-        })
     }
 }

@@ -16,29 +16,20 @@ use barnabas_mq::{
     Connect, ConversationId, MqError, Password, Server, ServerConfig, ServerEvent, Ticket, reason,
 };
 use barnabas_net::Stream;
-use barnabas_queue_access::{Claim, Denied, LOGIN_WITHIN, Logins};
+use barnabas_queue_access::{Claim, Denied, LOGIN_WITHIN, Logins, Socket};
 use barnabas_sasl::Secret;
-use bytes::{Buf, BytesMut};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::future::poll_fn;
-use std::io::ErrorKind;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::spawn_local;
-use tokio::time::timeout;
 
 const HELD_BYTES_MAX: usize = 2 * MESSAGE_BYTES_MAX;
 const CONVERSATIONS_MAX: u32 = 10;
 const HEARTBEAT_S: u32 = 60;
 const REPORTS_MAX: usize = 64;
-/// For what is left to be written when the connection has ended.
-const LAST_WORDS_WITHIN: Duration = Duration::from_millis(500);
 
 /// A conversation's task.
 #[derive(Debug)]
@@ -49,8 +40,7 @@ struct Held {
 }
 
 pub struct Connection {
-    stream: Stream,
-    out: BytesMut,
+    socket: Socket,
     server: Server,
     started: Instant,
     logins: Logins,
@@ -72,8 +62,6 @@ enum Ended {
     Io(#[from] std::io::Error),
     #[error("no login within {} s", LOGIN_WITHIN.as_secs())]
     Late,
-    #[error("the peer closed the socket")]
-    Cut,
 }
 
 impl Connection {
@@ -87,8 +75,7 @@ impl Connection {
             heartbeat_s: HEARTBEAT_S,
         };
         Self {
-            stream,
-            out: BytesMut::new(),
+            socket: Socket::new(stream),
             server: Server::new(config, MonotonicMs(0)),
             started: Instant::now(),
             logins,
@@ -109,13 +96,7 @@ impl Connection {
             tracing::debug!(%error, "an MQ connection ended");
         }
         self.queue_output();
-        // The connection is over either way.
-        let _ = timeout(LAST_WORDS_WITHIN, async {
-            self.stream.write_all(&self.out).await?;
-            self.stream.flush().await
-        })
-        .await;
-        self.stream.say_end();
+        self.socket.end().await;
     }
 
     async fn converse(&mut self) -> Result<(), Ended> {
@@ -137,9 +118,12 @@ impl Connection {
         let deadline = self.started + Duration::from_millis(self.server.deadline().0);
         let deadline = if is_open { deadline } else { deadline.min(self.started + LOGIN_WITHIN) };
         let now = self.now();
-        let (stream, out, server) = (&mut self.stream, &mut self.out, &mut self.server);
+        // A client that does not read its answers gets no more of them.
+        let wants_input = self.server.wants_input() && self.socket.queued() < OUTGOING_BYTES_MAX;
+        let (socket, server) = (&mut self.socket, &mut self.server);
+        let receive = |bytes: &[u8]| server.receive(bytes, now).map_err(Ended::Mq);
         let report = tokio::select! {
-            done = poll_fn(|context| poll_both(stream, out, server, now, context)) => return done,
+            done = socket.go_on(wants_input, receive) => return done,
             report = self.reports.1.recv() => report,
             () = tokio::time::sleep_until(deadline.into()) => None,
         };
@@ -242,9 +226,7 @@ impl Connection {
 
     fn queue_output(&mut self) {
         let out = self.server.take_output();
-        if !out.is_empty() {
-            self.out.extend_from_slice(&out);
-        }
+        self.socket.queue(&out);
     }
 
     fn now(&self) -> MonotonicMs {
@@ -270,41 +252,4 @@ async fn check(
         Err(Denied::Wrong) => Err(reason::NOT_AUTHORIZED),
         Err(Denied::Later) => Err(reason::Q_MGR_NOT_AVAILABLE),
     }
-}
-
-/// Writes and reads as far as the socket goes. Ready when something was read, or when everything is written. While
-/// much waits to be written, nothing is read: a client that does not read its answers gets no more of them.
-fn poll_both(
-    stream: &mut Stream,
-    out: &mut BytesMut,
-    server: &mut Server,
-    now: MonotonicMs,
-    context: &mut Context<'_>,
-) -> Poll<Result<(), Ended>> {
-    let had_output = !out.is_empty();
-    while !out.is_empty() {
-        match Pin::new(&mut *stream).poll_write(context, out) {
-            Poll::Ready(Ok(0)) => return Poll::Ready(Err(Ended::Io(ErrorKind::WriteZero.into()))),
-            Poll::Ready(Ok(count)) => out.advance(count),
-            Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
-            Poll::Pending => break,
-        }
-    }
-    let flushed = Pin::new(&mut *stream).poll_flush(context);
-    if let Poll::Ready(Err(error)) = flushed {
-        return Poll::Ready(Err(error.into()));
-    }
-    if server.wants_input() && out.len() < OUTGOING_BYTES_MAX {
-        // On the stack: an idle connection has no buffer.
-        let mut buffer = [0; 16 * 1024];
-        let mut into = ReadBuf::new(&mut buffer);
-        if let Poll::Ready(done) = Pin::new(stream).poll_read(context, &mut into) {
-            return Poll::Ready(match done {
-                Ok(()) if into.filled().is_empty() => Err(Ended::Cut),
-                Ok(()) => server.receive(into.filled(), now).map_err(Ended::Mq),
-                Err(error) => Err(error.into()),
-            });
-        }
-    }
-    if had_output && out.is_empty() && flushed.is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }
 }

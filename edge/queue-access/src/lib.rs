@@ -6,15 +6,21 @@
 //! | `listener` | which connections come in, and how many at a time |
 //! | `login` | who is this peer, in Kafka's terms |
 //! | `address` | which topic and which share group is this address |
+//! | `socket` | how do bytes go out and come in |
 //! | `group` | where the queue's share group begins |
+//! | `browse` | where does a look at a queue end |
 //! | `temporary` | topics that are made for one link or handle, and go with it |
 
 mod address;
+mod browse;
 pub mod group;
 mod listener;
 mod login;
+mod socket;
 pub mod temporary;
 
 pub use address::{AMQP_TEMPORARY, Address, MQ_TEMPORARY, is_temporary};
+pub use browse::Ends;
 pub use listener::{BindError, CONNECTIONS_MAX, Names, Queues, Settings, bind, cluster, start};
 pub use login::{Claim, Denied, LOGIN_WITHIN, Logins};
+pub use socket::Socket;

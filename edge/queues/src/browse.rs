@@ -10,13 +10,12 @@ use barnabas_amqp::encode_message;
 use barnabas_amqp_records::whole;
 use barnabas_base::{Map, Offset, PartitionIndex};
 use barnabas_client::{ClientError, Cluster, Consumer, ConsumerConfig, Received, StartAt};
-use barnabas_queue_access::{Address, group};
+use barnabas_queue_access::{Address, Ends, group};
 use std::time::Duration;
 
 const FETCH_BYTES_MAX: i32 = 1024 * 1024;
 /// A fetch is not interrupted: a peer's end is seen after it.
 const WAIT: Duration = Duration::from_millis(250);
-const LATEST: i64 = -1;
 
 struct Browse {
     opening: Opening,
@@ -67,14 +66,18 @@ impl Browse {
                 }
                 continue;
             }
-            let ends = if demand.drain { Some(self.ends().await?) } else { None };
+            let ends = if demand.drain {
+                Some(Ends::now(&mut self.cluster, &self.topic, self.starts.keys().copied()).await?)
+            } else {
+                None
+            };
             loop {
                 let next = self.consumer.poll(&mut self.cluster, WAIT).await?;
                 let is_there = next.is_some();
                 if let Some(record) = next {
                     self.deliver(&record).await?;
                 }
-                if ends.as_ref().is_some_and(|ends| self.is_at(ends)) {
+                if ends.as_ref().is_some_and(|ends| ends.are_reached(&self.consumer, &self.starts)) {
                     self.drained = Some(demand);
                     self.opening.report(FromLink::Drained(self.opening.link)).await;
                     break;
@@ -86,22 +89,6 @@ impl Browse {
             }
         }
         Ok(())
-    }
-
-    async fn ends(&mut self) -> Result<Vec<(PartitionIndex, Offset)>, ClientError> {
-        let mut ends = Vec::new();
-        for index in self.starts.keys().copied().collect::<Vec<_>>() {
-            ends.push((index, self.cluster.list_offset(&self.topic, index, LATEST).await?));
-        }
-        Ok(ends)
-    }
-
-    fn is_at(&self, ends: &[(PartitionIndex, Offset)]) -> bool {
-        let positions: Map<PartitionIndex, Offset> = self.consumer.positions().collect();
-        ends.iter().all(|(index, end)| {
-            let position = positions.get(index).or_else(|| self.starts.get(index));
-            position.is_some_and(|position| position >= end)
-        })
     }
 
     /// A peer may settle what it saw; nothing becomes of it. `false`: the link is gone.

@@ -21,19 +21,12 @@ use barnabas_amqp::{
 use barnabas_base::MonotonicMs;
 use barnabas_client::ClusterConfig;
 use barnabas_net::Stream;
-use barnabas_queue_access::{LOGIN_WITHIN, Logins};
-use bytes::{Buf, BytesMut};
+use barnabas_queue_access::{LOGIN_WITHIN, Logins, Socket};
 use std::collections::{BTreeMap, VecDeque};
-use std::future::poll_fn;
-use std::io::ErrorKind;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::spawn_local;
-use tokio::time::timeout;
 
 const SESSIONS_MAX: u16 = 64;
 const LINKS_MAX: usize = 256;
@@ -42,8 +35,6 @@ const HELD_BYTES_MAX: usize = 2 * MESSAGE_BYTES_MAX;
 const WRITE_BYTES_MAX: usize = 256 * 1024;
 const IDLE_TIMEOUT_MS: u32 = 60_000;
 const REPORTS_MAX: usize = 64;
-/// For what is left to be written when the connection has ended.
-const LAST_WORDS_WITHIN: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 struct Held {
@@ -61,8 +52,7 @@ struct Held {
 
 #[derive(Debug)]
 pub struct Connection {
-    stream: Stream,
-    out: BytesMut,
+    socket: Socket,
     server: Server,
     started: Instant,
     logins: Logins,
@@ -85,8 +75,6 @@ enum Ended {
     Io(#[from] std::io::Error),
     #[error("no login within {} s", LOGIN_WITHIN.as_secs())]
     Late,
-    #[error("the peer closed the socket")]
-    Cut,
 }
 
 impl Connection {
@@ -102,8 +90,7 @@ impl Connection {
             ..ServerConfig::default()
         };
         Self {
-            stream,
-            out: BytesMut::new(),
+            socket: Socket::new(stream),
             server: Server::new(config, MonotonicMs(0)),
             started: Instant::now(),
             logins,
@@ -123,13 +110,7 @@ impl Connection {
             tracing::debug!(%error, "an AMQP connection ended");
         }
         self.queue_output();
-        // The connection is over either way.
-        let _ = timeout(LAST_WORDS_WITHIN, async {
-            self.stream.write_all(&self.out).await?;
-            self.stream.flush().await
-        })
-        .await;
-        self.stream.say_end();
+        self.socket.end().await;
     }
 
     async fn converse(&mut self) -> Result<(), Ended> {
@@ -151,9 +132,11 @@ impl Connection {
         let deadline = self.started + Duration::from_millis(self.server.deadline().0);
         let deadline = if self.has_opened { deadline } else { deadline.min(self.started + LOGIN_WITHIN) };
         let now = self.now();
-        let (stream, out, server) = (&mut self.stream, &mut self.out, &mut self.server);
+        let wants_input = self.server.wants_input();
+        let (socket, server) = (&mut self.socket, &mut self.server);
+        let receive = |bytes: &[u8]| server.receive(bytes, now).map_err(Ended::Amqp);
         let report = tokio::select! {
-            done = poll_fn(|context| poll_both(stream, out, server, now, context)) => return done,
+            done = socket.go_on(wants_input, receive) => return done,
             report = self.reports.1.recv() => report,
             () = tokio::time::sleep_until(deadline.into()) => None,
         };
@@ -322,7 +305,7 @@ impl Connection {
     /// Sends what waits, as far as credit, windows and the socket go.
     fn pump(&mut self) {
         for (link, held) in &mut self.links {
-            while self.out.len() + self.server.output_len() < WRITE_BYTES_MAX
+            while self.socket.queued() + self.server.output_len() < WRITE_BYTES_MAX
                 && self.server.can_send(*link)
                 && let Some(deliver) = held.waiting.pop_front()
             {
@@ -342,9 +325,7 @@ impl Connection {
     fn queue_output(&mut self) {
         let now = self.now();
         let out = self.server.take_output(now);
-        if !out.is_empty() {
-            self.out.extend_from_slice(&out);
-        }
+        self.socket.queue(&out);
     }
 
     fn now(&self) -> MonotonicMs {
@@ -361,40 +342,4 @@ impl Held {
             );
         }
     }
-}
-
-/// Writes and reads as far as the socket goes. Ready when something was read, or when everything is written.
-fn poll_both(
-    stream: &mut Stream,
-    out: &mut BytesMut,
-    server: &mut Server,
-    now: MonotonicMs,
-    context: &mut Context<'_>,
-) -> Poll<Result<(), Ended>> {
-    let had_output = !out.is_empty();
-    while !out.is_empty() {
-        match Pin::new(&mut *stream).poll_write(context, out) {
-            Poll::Ready(Ok(0)) => return Poll::Ready(Err(Ended::Io(ErrorKind::WriteZero.into()))),
-            Poll::Ready(Ok(count)) => out.advance(count),
-            Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
-            Poll::Pending => break,
-        }
-    }
-    let flushed = Pin::new(&mut *stream).poll_flush(context);
-    if let Poll::Ready(Err(error)) = flushed {
-        return Poll::Ready(Err(error.into()));
-    }
-    if server.wants_input() {
-        // On the stack: an idle connection has no buffer.
-        let mut buffer = [0; 16 * 1024];
-        let mut into = ReadBuf::new(&mut buffer);
-        if let Poll::Ready(done) = Pin::new(stream).poll_read(context, &mut into) {
-            return Poll::Ready(match done {
-                Ok(()) if into.filled().is_empty() => Err(Ended::Cut),
-                Ok(()) => server.receive(into.filled(), now).map_err(Ended::Amqp),
-                Err(error) => Err(error.into()),
-            });
-        }
-    }
-    if had_output && out.is_empty() && flushed.is_ready() { Poll::Ready(Ok(())) } else { Poll::Pending }
 }

@@ -44,7 +44,8 @@
 //! **Start of a log directory**, before any partition in it is opened:
 //! 1. `LogDir::open`, `LogDir::begin`, `LogDir::set_synced` (whether there will be a journal).
 //! 2. [`read_journal`]. Drop what belongs to deleted topics (`Recovered::keep`), and what is of a stay that is over
-//!    ([`has_left`], `Recovered::note_left`). [`note_written_back`].
+//!    ([`has_left`], `Recovered::note_left`), or replays the removal of an earlier one ([`has_returned`],
+//!    `Recovered::note_returned`). [`note_written_back`].
 //! 3. [`replay_log`] for each partition that does not wait for its opening ([`waits_for_opening`]), then
 //!    `LogDir::vouch_for` with its end, `LogDir::write_checkpoints`, and `Recovered::keep` for those that wait. What a
 //!    log cannot take goes into a file (`quarantine::keep`).
@@ -112,7 +113,7 @@ pub use append::{Appended, TxnVerification, Verified};
 pub use leader::{RoleChange, RoleView, registered};
 pub use moving::{CopyVerdict, Fits, LeftBehind, LogCopy, LogPiece, MoveBegins};
 pub use opening::replay::{Checkpoints, note_written_back, read_journal, replay_log, waits_for_opening};
-pub use opening::stays::{Found, Leaving, Standing, forget_left, has_left, is_checkpointed};
+pub use opening::stays::{Found, Leaving, Standing, forget_left, has_left, has_returned, is_checkpointed};
 pub use opening::{Checkpointed, OpenError, OpenReport, OpenVerdict, Opening, note_gaps};
 pub use reads::queries::{ListBounds, QueryError, Search};
 pub use reads::{Read, ReadRequest};

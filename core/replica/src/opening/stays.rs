@@ -88,6 +88,25 @@ pub fn has_left(replay: &PartitionReplay, found: Found) -> bool {
     }
 }
 
+/// Whether the directory has a later stay of the partition than the one whose removal is the last that the journal
+/// says of it: replaying that removal would remove the later stay. The journal notes that it has begun before it takes
+/// anything new of the partition ([`Recovered::note_returned`]). `is_here`: the directory has the partition's folder.
+///
+/// The folder of the earlier stay was renamed, durably, before the journal noted the removal. A replica that moved back
+/// from another log directory came as a copy, of which the journal's first word is a `Range`, after the copy has the
+/// partition's name and the other directory has given its own up.
+///
+/// [`Recovered::note_returned`]: barnabas_storage::journal::Recovered::note_returned
+///
+/// # Errors
+/// `is_here`'s.
+pub fn has_returned<E>(
+    replay: &PartitionReplay,
+    is_here: impl FnOnce() -> Result<bool, E>,
+) -> Result<bool, E> {
+    Ok(replay.ends_with_removal() && is_here()?)
+}
+
 /// The checkpoints of a directory forget the replicas that left it, before the journal notes their removals: what they
 /// say later is of another stay. On a full disk that waits for the next checkpoints.
 ///

@@ -11,9 +11,9 @@ use barnabas_base::{DirectoryId, Offset};
 
 use super::error::JournalError;
 use super::format::{ROUND_HEADER_BYTES, RoundHeader, entry_bytes, push_entry, records_len};
-use super::left::Left;
 use super::ring::Ring;
 use super::scan::Recovered;
+use super::stays::Stays;
 use super::tails::Tails;
 use super::types::{
     DurableEnd, Entry, EntryKind, Figures, JournalConfig, JournalPartition, Micros, Place, Refused, Round,
@@ -31,7 +31,7 @@ pub struct Journal {
     continues: u64,
     ring: Ring,
     tails: Tails,
-    left: Left,
+    stays: Stays,
     open: OpenRound,
     /// For the next open round, unless it is on its way.
     spare: Option<BlockBuffer>,
@@ -61,8 +61,8 @@ struct OpenRound {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The first round of this opening is not durable yet, or a later one with removals of what left before. The first
-    /// is written even if it is empty.
+    /// The first round of this opening is not durable yet, or a later one that says which stays ended or began. The
+    /// first is written even if it is empty.
     Opening,
     Open,
     /// Takes nothing more; everything is written back, then a last round says so.
@@ -104,7 +104,7 @@ impl Journal {
             continues: recovered.last.map_or(0, |(opening, _)| opening),
             ring,
             tails: Tails::default(),
-            left: Left::new(recovered.left()),
+            stays: Stays::of(recovered),
             in_flight: None,
             durable_round: recovered.next_round.saturating_sub(1),
             durable_life: recovered.newest_life(),
@@ -116,15 +116,15 @@ impl Journal {
             figures: Figures::default(),
         };
         journal.go_on(recovered);
-        journal.submit_left();
+        journal.submit_stays();
         Ok(journal)
     }
 
-    /// Puts as many removals of what left before into the round as it has room for.
-    fn submit_left(&mut self) {
-        while let Some(removal) = self.left.next() {
-            let done = self.put(removal);
-            if !self.left.submitted(done) {
+    /// Puts as many words on stays into the round as it has room for.
+    fn submit_stays(&mut self) {
+        while let Some(entry) = self.stays.next() {
+            let done = self.put(entry);
+            if !self.stays.submitted(done) {
                 return;
             }
         }
@@ -197,7 +197,7 @@ impl Journal {
     /// # Errors
     /// Nothing has changed after any; [`Refused`] says what helps.
     pub fn submit(&mut self, entry: Entry) -> Result<u64, Refused> {
-        if !self.left.is_submitted() {
+        if !self.stays.is_submitted() {
             return Err(Refused::RoundFull);
         }
         self.put(entry)
@@ -263,7 +263,7 @@ impl Journal {
         if self.in_flight.is_some() || matches!(self.state, State::Closed | State::Failed) {
             return Take::Nothing;
         }
-        self.submit_left();
+        self.submit_stays();
         if self.open.entries == 0 && !self.empty_round_is_due() {
             return Take::Nothing;
         }
@@ -356,7 +356,7 @@ impl Journal {
             self.state == State::Closing && round.replay_from == round.place && self.tails.len() == 0;
         if is_last && self.open.entries == 0 {
             self.state = State::Closed;
-        } else if self.state == State::Opening && self.left.is_durable(round.number) {
+        } else if self.state == State::Opening && self.stays.is_durable(round.number) {
             self.state = State::Open;
         }
         let mut buffer = round.buffer;

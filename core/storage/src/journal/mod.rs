@@ -8,11 +8,11 @@
 //! | `buffer.rs` | a round's bytes, aligned as O_DIRECT wants them |
 //! | `ring.rs` | which file a round goes to, and which file may be reused |
 //! | `tails.rs` | what each partition has in the journal and not yet in its segments; what to write back next |
-//! | `left.rs` | what left the directory before the journal could note it |
 //! | `inline_write.rs` | whether a worker writes its round by itself |
 //! | `machine.rs` | [`Journal`]: ties these together |
 //! | `scan.rs` | after a crash: which rounds count |
 //! | `replay.rs` | after a crash: what each partition's log lacks |
+//! | `stays.rs` | after a crash: which stays ended or began before the journal could note it |
 //!
 //! Pure but for `scan.rs`, which reads through [`crate::Disk`]. No clock, thread or lock: the committer of the
 //! directory owns the only [`Journal`], hands it what partition workers submit and carries out what it answers.
@@ -25,7 +25,7 @@
 //! 4. replay never begins behind an entry that is not yet written back to its segment **and** synced there
 //! 5. bytes are taken for a round only where directory, opening, life of the file, position, number, checksum and the
 //!    checksum of the round before are all what they must be
-//! 6. an opening takes no entry before the removals of what left before it
+//! 6. an opening takes no entry before it has said which stays ended, and which began, without a word in the journal
 //!
 //! Produce path, behind core/storage/src/log.rs. Before: shell/broker/src/worker/partition_worker.rs. After:
 //! shell/disk/src/journal_file.rs.
@@ -33,11 +33,11 @@
 mod error;
 mod format;
 mod inline_write;
-mod left;
 mod machine;
 mod replay;
 mod ring;
 mod scan;
+mod stays;
 mod tails;
 mod types;
 

@@ -116,6 +116,11 @@ impl PartitionReplay {
         self.removed || self.restart.is_some()
     }
 
+    /// Whether the partition's removal is the last that the journal says of it.
+    pub fn ends_with_removal(&self) -> bool {
+        self.removed && self.restart.is_none() && self.cut.is_none() && self.items.is_empty()
+    }
+
     /// Whether this is all of the log: it needs nothing that is in segments alone. What a start finds in segments and
     /// not here stays there, so the appends may have a gap.
     pub fn is_whole_log(&self) -> bool {

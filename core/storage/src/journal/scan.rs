@@ -64,6 +64,8 @@ pub struct Recovered {
     pub written_back: Vec<PartitionReplay>,
     /// Partitions of which nothing is to be replayed, as they have left the directory ([`Recovered::note_left`]).
     pub(super) left: Vec<Arc<JournalPartition>>,
+    /// Partitions of which nothing is to be replayed, as they have come back ([`Recovered::note_returned`]).
+    pub(super) returned: Vec<Arc<JournalPartition>>,
     /// Rounds from the replay point on, and their bytes.
     pub rounds: u64,
     pub bytes: u64,
@@ -106,9 +108,16 @@ impl Recovered {
         }
     }
 
-    /// Those that [`Recovered::note_left`] took out.
-    pub fn left(&self) -> &[Arc<JournalPartition>] {
-        &self.left
+    /// Takes those out whose removal is the last that the journal says of them, and of which the directory has a later
+    /// stay. The first rounds of what is opened with this say that it has begun, as in [`Recovered::note_left`].
+    pub fn note_returned(&mut self, mut has_returned: impl FnMut(&PartitionReplay) -> bool) {
+        let returned = self.partitions.extract_if(.., |replay| has_returned(replay));
+        self.returned.extend(returned.map(|replay| replay.partition));
+    }
+
+    /// Whether what is opened with this has something to say first.
+    pub fn has_stays(&self) -> bool {
+        !self.left.is_empty() || !self.returned.is_empty()
     }
 
     /// Before the result changes a log or is reported, a round is written behind it: a process that was killed may
@@ -204,6 +213,7 @@ impl Scan {
             partitions: Vec::new(),
             written_back: Vec::new(),
             left: Vec::new(),
+            returned: Vec::new(),
             rounds: 0,
             bytes: 0,
             file_bytes: None,

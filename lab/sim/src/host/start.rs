@@ -16,7 +16,8 @@ use barnabas_metadata::Image;
 use barnabas_partition::ReplicaKey;
 use barnabas_replica::{
     BatchLists, Checkpointed, Checkpoints, Found, Leaving, OpenError, OpenVerdict, Opening, Outbox, Replica,
-    Standing, forget_left, has_left, is_checkpointed, note_written_back, read_journal, replay_log,
+    Standing, forget_left, has_left, has_returned, is_checkpointed, note_written_back, read_journal,
+    replay_log,
 };
 use barnabas_storage::journal::{JournalError, JournalPartition, PartitionReplay, Recovered};
 use barnabas_storage::{
@@ -180,13 +181,19 @@ impl ReplicaHost {
 
     /// Takes those partitions out whose last stay on this broker is over.
     fn note_left(&mut self, recovered: &mut Recovered, image: &Image) -> Result<(), StorageError> {
-        let mut left = BTreeSet::new();
+        let (mut left, mut returned) = (BTreeSet::new(), BTreeSet::new());
         for replay in recovered.partitions.iter().chain(&recovered.written_back) {
             let JournalPartition { topic_id, topic_partition: name } = &*replay.partition;
+            let is_here =
+                || self.disk.stat(&self.place(&replay.partition).dir()).map(|found| found.is_some());
+            if has_returned(replay, is_here)? {
+                returned.insert(Arc::clone(&replay.partition));
+                continue;
+            }
             let row = image.topics.by_id(*topic_id).and_then(|topic| topic.partition(name.partition));
             let found = Found {
                 standing: Standing::of(row, self.id),
-                has_folder: self.disk.stat(&self.place(&replay.partition).dir())?.is_some(),
+                has_folder: is_here()?,
                 is_checkpointed: is_checkpointed(&self.dir, name),
                 log_was_cut: false,
             };
@@ -200,6 +207,7 @@ impl ReplicaHost {
         }
         forget_left(&mut self.dir, left.iter().map(|partition| &partition.topic_partition))?;
         recovered.note_left(|replay| left.contains(&replay.partition));
+        recovered.note_returned(|replay| returned.contains(&replay.partition));
         note_written_back(&OneDir(RefCell::new(&mut self.dir)), recovered)
     }
 

@@ -29,8 +29,8 @@ use crate::upkeep::placement::locate::{exchanged, foreign, is_deleted, owner};
 use barnabas_base::{Offset, Set, TopicId, TopicPartition};
 use barnabas_log_dirs::lost::is_reserved;
 use barnabas_replica::{
-    Found, OpenError, Standing, forget_left, has_left, is_checkpointed, note_written_back, read_journal,
-    replay_log, waits_for_opening,
+    Found, OpenError, Standing, forget_left, has_left, has_returned, is_checkpointed, note_written_back,
+    read_journal, replay_log, waits_for_opening,
 };
 use barnabas_storage::journal::{JournalConfig, JournalPartition, PartitionReplay, Recovered, slot_files};
 use barnabas_storage::placement::locate::Owner;
@@ -204,10 +204,16 @@ fn is_known(node: &Node, topic: TopicId) -> bool {
 fn note_left(node: &Node, index: usize, recovered: &mut Recovered) -> Result<(), StorageError> {
     let (image, me) = (node.cluster.image.load(), node.identity.broker_id);
     let directory = &node.log_dirs.directories[index];
-    let mut left: Set<Arc<JournalPartition>> = Set::default();
+    let (mut left, mut returned) =
+        (Set::<Arc<JournalPartition>>::default(), Set::<Arc<JournalPartition>>::default());
     for replay in recovered.partitions.iter().chain(&recovered.written_back) {
         let JournalPartition { topic_id, topic_partition: name } = &*replay.partition;
         let row = image.topics.by_id(*topic_id).and_then(|topic| topic.partition(name.partition));
+        if has_returned(replay, || is_here(directory, name))? {
+            tracing::info!(partition = %name, "came back to {} before the unclean stop", directory.path.display());
+            returned.insert(Arc::clone(&replay.partition));
+            continue;
+        }
         if has_moved(node, index, &replay.partition)? {
             left.insert(Arc::clone(&replay.partition));
             continue;
@@ -230,6 +236,7 @@ fn note_left(node: &Node, index: usize, recovered: &mut Recovered) -> Result<(),
     }
     forget_left(&mut directory.lock(), left.iter().map(|partition| &partition.topic_partition))?;
     recovered.note_left(|replay| left.contains(&replay.partition));
+    recovered.note_returned(|replay| returned.contains(&replay.partition));
     note_written_back(directory, recovered)
 }
 
@@ -237,18 +244,21 @@ fn note_left(node: &Node, index: usize, recovered: &mut Recovered) -> Result<(),
 /// holds of it is in its segments there. Where that cannot be found out, its opening asks again.
 fn has_moved(node: &Node, index: usize, partition: &JournalPartition) -> Result<bool, StorageError> {
     let directory = &node.log_dirs.directories[index];
-    let is_here = || directory.disk.stat(&directory.path.join(partition.topic_partition.to_string()));
     let has_one_place = !node.log_dirs.directories.are_several() || node.peers.controller.log_was_cut();
-    if has_one_place || is_here()?.is_some() {
+    if has_one_place || is_here(directory, &partition.topic_partition)? {
         return Ok(false);
     }
     Ok(matches!(belongs_here(node, index, partition), Ok(false)))
 }
 
+fn is_here(directory: &Directory, name: &TopicPartition) -> Result<bool, StorageError> {
+    Ok(directory.disk.stat(&directory.path.join(name.to_string()))?.is_some())
+}
+
 /// In whichever log directory.
 fn has_folder(node: &Node, name: &TopicPartition) -> Result<bool, StorageError> {
     for directory in node.log_dirs.directories.iter().filter(|each| each.is_usable()) {
-        if directory.disk.stat(&directory.path.join(name.to_string()))?.is_some() {
+        if is_here(directory, name)? {
             return Ok(true);
         }
     }

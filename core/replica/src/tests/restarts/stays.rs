@@ -1,7 +1,7 @@
 //! A replica that leaves this broker and comes back, with a crash between any two steps of that.
 
 use super::*;
-use crate::{Found, Leaving, has_left, is_checkpointed, note_written_back};
+use crate::{Found, Leaving, has_left, has_returned, is_checkpointed, note_written_back};
 use barnabas_base::{BrokerId, PartitionEpoch, PartitionIndex};
 use barnabas_metadata::{Partition as Row, Placement};
 use barnabas_partition::ReplicaKey;
@@ -19,6 +19,7 @@ fn found(standing: Standing, disk: &dyn Disk, log_dir: &LogDir) -> Found {
 pub(super) fn note_left(recovered: &mut Recovered, standing: Standing, log_dir: &RefCell<LogDir>) {
     let found = found(standing, &**log_dir.borrow().disk(), &log_dir.borrow());
     recovered.note_left(|replay| has_left(replay, found));
+    recovered.note_returned(|replay| has_returned(replay, || Ok::<_, ()>(found.has_folder)).unwrap());
     note_written_back(log_dir, recovered).unwrap();
 }
 
@@ -153,7 +154,8 @@ fn planted_mistakes_are_noticed_by_stays() {
         stays(seed);
         Ok(())
     });
-    let tests: [(&str, fn()); 2] = [
+    let tests: [(&str, fn()); 3] = [
+        ("RemovesLaterStays", replica_that_moved_back_keeps_its_copy),
         ("DropsWhatIsCountedOn", replica_that_is_counted_on_is_never_given_up),
         ("BeginsBeforeRemovals", replica_leaves_until_its_removal_is_durable),
     ];
@@ -178,6 +180,33 @@ fn replica_back_before_its_removal_is_durable_is_empty() {
     let end = restarts.acknowledged;
     restarts.crash();
     assert!(end > Offset::ZERO && restarts.replica().log.end() == end);
+}
+
+/// It was in another log directory meanwhile. The process was killed before the journal had a word of its copy here.
+#[test]
+fn replica_that_moved_back_keeps_its_copy() {
+    let mut restarts = Restarts::with_front_in_segments(1);
+    let name = restarts.replica().name.clone();
+    while restarts.journal.has(&name) {
+        restarts.write_back();
+        restarts.sync();
+    }
+    let (end, written) = (restarts.acknowledged, restarts.written.clone());
+    restarts.close();
+    restarts.put_aside();
+    restarts.remove();
+    let disk = &restarts.bench.disk;
+    let entries = disk.list(Path::new(ROOT)).unwrap().into_iter();
+    let aside = entries.map(|entry| entry.name).find(|name| name.ends_with("-delete")).unwrap();
+    disk.rename(&Path::new(ROOT).join(aside), &place().dir()).unwrap();
+    disk.sync_dir(Path::new(ROOT)).unwrap();
+    (restarts.acknowledged, restarts.written) = (end, written);
+    restarts.crash();
+    restarts.append();
+    restarts.write_round();
+    let end = restarts.acknowledged;
+    restarts.crash();
+    assert_eq!((restarts.replica().log.start(), restarts.replica().log.end()), (Offset::ZERO, end));
 }
 
 #[test]

@@ -226,7 +226,7 @@ fn removals_of_what_left_come_before_all_else() {
     write(&disk, &mut journal);
     let mut left = found(&disk);
     left.note_left(|replay| replay.partition != numbered(5));
-    assert_eq!((left.partitions.len(), left.left().len()), (1, 99));
+    assert_eq!((left.partitions.len(), left.left.len()), (1, 99));
     let mut journal = open(&disk, &left, 72);
     let other = record(numbered(200), Offset::ZERO, b'b');
     // More than one round has room for.
@@ -244,11 +244,44 @@ fn removals_of_what_left_come_before_all_else() {
     assert!(again.partitions.iter().filter(|replay| replay.items.is_empty()).all(|replay| replay.removed));
 }
 
+/// The rounds of the removal are read again, for the sake of another partition.
+#[test]
+fn removal_of_earlier_stay_is_not_read_into_a_later_one() {
+    let disk = empty();
+    let mut journal = open(&disk, &found(&disk), 71);
+    write(&disk, &mut journal);
+    journal.submit(record(numbered(1), Offset::ZERO, b'a')).unwrap();
+    let remove = |number| Entry {
+        partition: numbered(number),
+        leader_epoch: LeaderEpoch::NONE,
+        kind: EntryKind::Remove,
+    };
+    (2..4).for_each(|number| assert!(journal.submit(remove(number)).is_ok()));
+    write(&disk, &mut journal);
+    let mut recovered = found(&disk);
+    let ends: Vec<_> = recovered.partitions.iter().map(PartitionReplay::ends_with_removal).collect();
+    assert_eq!(ends, [false, true, true]);
+    recovered.note_returned(|replay| replay.partition == numbered(2));
+    recovered.keep(|replay| replay.partition != numbered(3));
+    let mut journal = open(&disk, &recovered, 72);
+    journal.submit(record(numbered(2), Offset(7), b'b')).unwrap();
+    write(&disk, &mut journal);
+    let again = found(&disk);
+    let read = |number| again.partitions.iter().find(|replay| replay.partition == numbered(number)).unwrap();
+    assert_eq!([1, 2, 3].map(|number| read(number).removed), [false, false, true]);
+    let from: Vec<_> = read(2).items.iter().map(|item| item.from).collect();
+    assert_eq!(from, [Offset(7)]);
+}
+
 #[cfg(planted)]
 #[test]
-fn planted_mistake_before_removals_is_noticed() {
-    let test = || {
-        barnabas_base::planted::with("TakesEntriesBeforeRemovals", removals_of_what_left_come_before_all_else)
-    };
-    assert!(std::panic::catch_unwind(test).is_err(), "TakesEntriesBeforeRemovals is not noticed");
+fn planted_mistakes_before_the_first_entries_are_noticed() {
+    let tests: [(&str, fn()); 2] = [
+        ("TakesEntriesBeforeRemovals", removals_of_what_left_come_before_all_else),
+        ("ForgetsReturns", removal_of_earlier_stay_is_not_read_into_a_later_one),
+    ];
+    for (mistake, test) in tests {
+        let passed = std::panic::catch_unwind(|| barnabas_base::planted::with(mistake, test));
+        assert!(passed.is_err(), "{mistake} is not noticed");
+    }
 }

@@ -111,11 +111,11 @@ impl Writer {
     }
 
     /// After an unclean stop: opens the files to go on in. `false`: there is no room for what is left in the journal,
-    /// or for the removals of what left before.
+    /// or for its first words on stays.
     pub(super) fn prepare(&mut self) -> Result<bool, JournalError> {
         let Some(recovered) = &self.parts.recovered else { return Ok(true) };
         let holds_some = !recovered.is_empty();
-        let may_wait = !holds_some && recovered.left().is_empty();
+        let may_wait = !holds_some && !recovered.has_stays();
         match self.make_ready() {
             Err(JournalError::NoRoom) if holds_some => Ok(false),
             is_ready => Ok(is_ready? || may_wait),

@@ -151,6 +151,7 @@ sim: ## the quorum, the brokers with their disks, and transactions, simulated: S
 	@QUORUM_SEEDS=$(or $(SEEDS),2000) QUORUM_THREADS=4 $(CARGO) test --release --locked -p barnabas-quorum --lib sim -- --nocapture
 	@$(CARGO) run --release --locked -q -p barnabas-sim -- $(or $(SEEDS),2000)
 	@$(CARGO) run --release --locked -q -p barnabas-sim -- transactions $(or $(SEEDS),2000)
+	@$(CARGO) run --release --locked -q -p barnabas-sim -- compaction $(or $(SEEDS),2000)
 	@$(CARGO) test --release --locked -p barnabas-partition --lib fetcher::sim -- --nocapture
 	@lab/planted/run
 

@@ -488,7 +488,9 @@ impl Process {
                 News::Compacted { key, before, after, bound, read } => {
                     around.events.push(Event::Compacted { key, before, after, bound, read });
                 }
-                News::LastStable { key, to, read } => around.events.push(Event::LastStable { key, to, read }),
+                News::LastStable { key, to, read, loaded } => {
+                    around.events.push(Event::LastStable { key, to, read, loaded });
+                }
                 News::WillCut { key, cut } => around.events.push(Event::WillCut { key, cut }),
                 News::Cut { key, to, high_watermark } => {
                     around.events.push(Event::Cut { key, to, high_watermark });

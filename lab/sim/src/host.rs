@@ -103,11 +103,13 @@ pub(crate) enum News {
         leads: bool,
         read: Readable,
     },
-    /// A reader of committed records sees as far as `to`: these batches, some of which it passes over.
+    /// A reader of committed records sees as far as `to`: these batches, some of which it passes over. `loaded`: the
+    /// markers above the high watermark that the replica found when it loaded its producers.
     LastStable {
         key: ReplicaKey,
         to: Offset,
         read: Vec<(Batch, bool)>,
+        loaded: Vec<Batch>,
     },
     /// The log is about to be truncated: nothing from there on counts as durable any more.
     WillCut {
@@ -162,6 +164,8 @@ pub(crate) struct Hosted {
     seen_durable: Offset,
     seen_high: Offset,
     seen_stable: Offset,
+    /// The end of the log when its producers were last loaded, by a start or a truncation.
+    loaded_to: Offset,
     /// The image has something new, and is looked at once the log is truncated.
     pub role_waits: bool,
 }

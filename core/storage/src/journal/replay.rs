@@ -1,9 +1,10 @@
 //! What each partition's log lacks after a crash: the journal's tail, folded per partition, and turned into steps once
 //! the log is open and its end is known.
 //!
-//! Writing back may have got anywhere before the crash, so the steps are the same whatever was written back: what
-//! the log holds already is skipped, unless it may be something else that was cut off (then the log is cut first),
-//! and a log that ends before what was synced into it is reported, never papered over.
+//! Writing back may have got anywhere before the crash, so the steps are the same whatever was written back: what the
+//! log holds already is skipped, and a log that ends before what was synced into it is reported, never papered over. A
+//! truncation that records follow was carried out and synced before they came (core/replica): it is not carried out
+//! again, since the log may have been compacted after it.
 
 use std::sync::Arc;
 
@@ -22,8 +23,10 @@ pub struct PartitionReplay {
     pub removed: bool,
     /// The log was given up and goes on here.
     pub restart: Option<Offset>,
-    /// The log was cut here, and may hold other records from here on than `items`.
+    /// The log was cut here.
     pub cut: Option<Offset>,
+    /// Nothing follows this truncation: the log may hold what it was to give up.
+    pub(super) pending_cut: Option<Offset>,
     /// The log was synced up to here.
     pub synced_end: Option<Offset>,
     /// The round that said so: the segments hold all before it.
@@ -49,6 +52,7 @@ impl PartitionReplay {
             removed: false,
             restart: None,
             cut: None,
+            pending_cut: None,
             synced_end: None,
             synced_round: None,
             items: Vec::new(),
@@ -62,6 +66,8 @@ impl PartitionReplay {
                 // A truncation is always an entry of its own; should one be missing, the later records count.
                 if self.items.last().is_some_and(|last| last.end > from) {
                     self.truncate(from);
+                } else {
+                    self.pending_cut = None;
                 }
                 self.items.push(ReplayItem { round, from, end, leader_epoch: entry.leader_epoch, records });
             }
@@ -86,6 +92,7 @@ impl PartitionReplay {
 
     fn truncate(&mut self, end: Offset) {
         self.cut = Some(self.cut.map_or(end, |cut| cut.min(end)));
+        self.pending_cut = Some(self.pending_cut.map_or(end, |cut| cut.min(end)));
         self.synced_end = self.synced_end.map(|synced| synced.min(end));
         self.items.retain(|item| item.from < end);
         if let Some(last) = self.items.last_mut().filter(|last| last.end > end) {
@@ -158,7 +165,7 @@ impl PartitionReplay {
         if let Some(expected) = synced.filter(|synced| *synced > end) {
             return Err(self.missing(end, expected));
         }
-        if let Some(cut) = self.cut.filter(|cut| *cut < end && !self.starts_afresh()) {
+        if let Some(cut) = self.pending_cut.filter(|cut| *cut < end && !self.starts_afresh()) {
             steps.push(WriteBackOp::Truncate { end: cut });
             end = cut;
         }

@@ -26,6 +26,7 @@ pub(crate) enum Event {
         key: ReplicaKey,
         to: Offset,
         read: Vec<(Batch, bool)>,
+        loaded: Vec<Batch>,
     },
     Cut {
         key: ReplicaKey,

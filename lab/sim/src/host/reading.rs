@@ -8,7 +8,7 @@ use barnabas_wire::records::HEADER_BYTES;
 
 use super::journal::JOURNAL_FILES;
 use super::{News, ReplicaHost};
-use crate::batch::Batch;
+use crate::batch::{Batch, Contents};
 use crate::random::Random;
 
 /// What can be read of a part of a log.
@@ -160,7 +160,8 @@ impl ReplicaHost {
         if stable > seen.2
             && let Some(read) = self.read_committed(key, seen.2.max(deleted), stable)
         {
-            self.news.push_back(News::LastStable { key, to: stable, read });
+            let loaded = self.loaded_markers(key, high);
+            self.news.push_back(News::LastStable { key, to: stable, read, loaded });
         }
         if let Some(hosted) = self.replicas.get_mut(&key) {
             hosted.seen_start = start;
@@ -168,6 +169,12 @@ impl ReplicaHost {
             hosted.seen_high = hosted.seen_high.max(high);
             hosted.seen_stable = hosted.seen_stable.max(stable);
         }
+    }
+
+    fn loaded_markers(&mut self, key: ReplicaKey, high: Offset) -> Vec<Batch> {
+        let to = self.replicas.get(&key).map_or(high, |hosted| hosted.loaded_to);
+        let above = if high < to { self.batches(key, high, to).batches } else { Vec::new() };
+        above.into_iter().filter(|batch| matches!(batch.contents, Contents::Marker { .. })).collect()
     }
 
     /// All that is sent to a reader of committed records.

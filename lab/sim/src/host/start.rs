@@ -333,16 +333,14 @@ impl ReplicaHost {
 
     fn note_opened(&mut self, replica: Replica) {
         let (key, start, end) = (replica.key, replica.log.start(), replica.log.end());
-        // A producer snapshot does not say which transactions ended above the high watermark: the last stable offset
-        // may pass them, as Kafka's. What it is at first is not looked at.
-        let seen_stable = replica.partition.last_stable();
         let hosted = Hosted {
             replica,
             waiting: VecDeque::new(),
             seen_start: start,
             seen_durable: end,
             seen_high: start,
-            seen_stable,
+            seen_stable: start,
+            loaded_to: end,
             role_waits: false,
         };
         self.replicas.insert(key, hosted);

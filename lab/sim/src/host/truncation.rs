@@ -69,7 +69,7 @@ impl ReplicaHost {
         let end = hosted.replica.log.end();
         hosted.seen_durable = hosted.seen_durable.min(end);
         hosted.seen_high = Offset::ZERO;
-        hosted.seen_stable = hosted.seen_stable.min(end);
+        hosted.seen_stable = Offset::ZERO;
         self.news.push_back(match is_repair {
             true => News::GaveUp { key, to: end },
             false => News::Cut { key, to: end, high_watermark },
@@ -88,8 +88,7 @@ impl ReplicaHost {
             deletions.extend(delete.files.into_iter().map(|file| (delete.due, file)));
         }
         let is_repair = hosted.replica.finish_truncation(files)?;
-        // As at a start: a producer snapshot does not say which transactions ended above the high watermark.
-        hosted.seen_stable = hosted.replica.partition.last_stable();
+        hosted.loaded_to = hosted.replica.log.end();
         self.carry_out(key);
         Ok(is_repair)
     }

@@ -19,7 +19,7 @@ pub(super) fn check(
     let may_wait = |client: &Client| {
         histories
             .get(&client.key)
-            .is_some_and(|history| history.is_deleted(client.oldest_unanswered(), is_compacted))
+            .is_some_and(|history| history.may_refuse(client.oldest_unanswered(), is_compacted))
     };
     let mut clients = view.clients.iter();
     if let Some(client) = clients.find(|client| !client.is_answered() && !may_wait(client)) {

@@ -105,9 +105,9 @@ impl Judge {
                 is_whole(id, *key, read)?;
                 self.moved(id, *key, (*to, *leads), &read.batches, view)
             }
-            Event::LastStable { key, to, read } => {
+            Event::LastStable { key, to, read, loaded } => {
                 self.asked(Invariant::Transactions);
-                self.ledger.stable(id, *key, *to, read)
+                self.ledger.stable(id, *key, *to, read, loaded)
             }
             Event::Acked { key, base, batch } => match batch {
                 Some(batch) => self.history(*key).acked(batch),
@@ -407,12 +407,24 @@ fn is_whole(id: BrokerId, key: ReplicaKey, read: &Readable) -> Result<(), Violat
 }
 
 impl History {
-    /// Whether a producer's batch was shown and is deleted.
-    /// Or may be compacted, where logs are: of a producer the last batch alone is kept for sure.
-    fn is_deleted(&self, batch: Option<&Batch>, is_compacted: bool) -> bool {
+    /// Whether a leader may refuse a producer's batch again and again.
+    ///
+    /// The batch was shown and is deleted, or may be compacted, where logs are: of a producer the last batch alone is
+    /// kept for sure. Or the batch before it is deleted, the producer was forgotten with it, and a late repeat of an
+    /// older batch was taken for its beginning. Kafka's producer begins another epoch then; the one here does not.
+    fn may_refuse(&self, batch: Option<&Batch>, is_compacted: bool) -> bool {
         let Some(wanted) = batch else { return false };
-        let is_it = |shown: &Batch| (shown.producer, shown.sequence) == (wanted.producer, wanted.sequence);
-        self.shown.values().any(|shown| is_it(shown) && (is_compacted || shown.end() <= self.started))
+        let of_producer = || self.shown.values().filter(|shown| shown.producer == wanted.producer);
+        let is_deleted = |shown: &Batch| shown.end() <= self.started;
+        if of_producer().any(|shown| shown.sequence == wanted.sequence && (is_compacted || is_deleted(shown)))
+        {
+            return true;
+        }
+        let is_before = |shown: &&Batch| shown.sequence.plus(shown.offsets) == wanted.sequence;
+        let before = of_producer().find(|shown| is_before(shown) && is_deleted(shown));
+        before.is_some_and(|before| {
+            of_producer().any(|shown| shown.base > before.base && shown.sequence < wanted.sequence)
+        })
     }
 
     /// Of a compacted log: the answer to what is sent again names what may be gone since.

@@ -273,10 +273,41 @@ fn removal_of_earlier_stay_is_not_read_into_a_later_one() {
     assert_eq!(from, [Offset(7)]);
 }
 
+/// The log may have been compacted since (found by lab/sim, climate compaction).
+#[test]
+fn truncation_that_records_follow_is_not_repeated() {
+    let disk = empty();
+    let mut journal = open(&disk, &found(&disk), 71);
+    write(&disk, &mut journal);
+    let truncate = |at| Entry {
+        partition: numbered(1),
+        leader_epoch: LeaderEpoch(1),
+        kind: EntryKind::Truncate { end: Offset(at) },
+    };
+    let cuts = |log_end| {
+        let replay = found(&disk).partitions.remove(0);
+        let steps = replay.steps(Offset(log_end)).unwrap();
+        let cut = |step| if let WriteBackOp::Truncate { end } = step { Some(end.get()) } else { None };
+        (steps.into_iter().find_map(cut), replay.synced_below().get())
+    };
+    journal.submit(record(numbered(1), Offset(6), b'a')).unwrap();
+    journal.submit(truncate(6)).unwrap();
+    write(&disk, &mut journal);
+    assert_eq!(cuts(7), (Some(6), 6));
+    journal.submit(record(numbered(1), Offset(6), b'b')).unwrap();
+    journal.submit(record(numbered(1), Offset(7), b'c')).unwrap();
+    write(&disk, &mut journal);
+    assert_eq!(cuts(8), (None, 6));
+    journal.submit(truncate(7)).unwrap();
+    write(&disk, &mut journal);
+    assert_eq!(cuts(8), (Some(7), 6));
+}
+
 #[cfg(planted)]
 #[test]
-fn planted_mistakes_before_the_first_entries_are_noticed() {
-    let tests: [(&str, fn()); 2] = [
+fn planted_mistakes_of_openings_are_noticed() {
+    let tests: [(&str, fn()); 3] = [
+        ("RepeatsTruncations", truncation_that_records_follow_is_not_repeated),
         ("TakesEntriesBeforeRemovals", removals_of_what_left_come_before_all_else),
         ("ForgetsReturns", removal_of_earlier_stay_is_not_read_into_a_later_one),
     ];

@@ -194,7 +194,7 @@ impl Rig {
     pub fn step(&mut self) -> Result<(), Crash> {
         match self.random.below(21) {
             0..8 => self.append(),
-            8 => self.cut(),
+            8 => self.cut()?,
             9 => self.large()?,
             10..15 => self.write_round()?,
             15..19 => {
@@ -250,7 +250,7 @@ impl Rig {
         self.submit(index, kind, Op::Append { from, end: at, records });
     }
 
-    fn cut(&mut self) {
+    fn cut(&mut self) -> Result<(), Crash> {
         let index = self.any();
         self.open_pending(index);
         let now = contents(&self.parts[index].ops);
@@ -263,10 +263,30 @@ impl Rig {
             _ if !now.batches.is_empty() => {
                 let keep = self.random.below(now.batches.len() as u64) as usize;
                 let end = Offset(i64::from_be_bytes(now.batches[keep][..8].try_into().unwrap()));
+                let before = self.parts[index].ops.len();
                 self.submit(index, EntryKind::Truncate { end }, Op::Truncate { end });
+                if self.parts[index].ops.len() > before {
+                    self.truncate(index, end)?;
+                }
             }
             _ => {}
         }
+        Ok(())
+    }
+
+    /// As core/replica: once the journal has noted a truncation it is carried out, before anything follows.
+    fn truncate(&mut self, index: usize, end: Offset) -> Result<(), Crash> {
+        while !self.parts[index].rounds.is_empty() {
+            self.write_round()?;
+            if let Some(write_back) = self.journal.next_write_back() {
+                self.write_back(write_back)?;
+            }
+        }
+        let log = &mut self.parts[index].log;
+        if log.end() > end {
+            log.truncate_to(&mut self.files, end, TimestampMs(0)).unwrap();
+        }
+        self.may_crash(30)
     }
 
     /// A large append: what the journal has of the partition goes first.
@@ -491,7 +511,7 @@ impl Rig {
             let Some(replay) = replay else { continue };
             let mut replay = replay.clone();
             if self.has(Bug::ForgetCut) {
-                replay.cut = None;
+                (replay.cut, replay.pending_cut) = (None, None);
             }
             if is_pending(&replay) {
                 self.parts[index].pending = Some(replay);

@@ -3,10 +3,16 @@
 
 use barnabas_partition::ReplicaKey;
 
+use super::stable_offset::ending;
 use super::{Ledger, Violation, offset_of};
 use crate::batch::{Batch, Contents};
 
-pub(super) fn check(ledger: &Ledger, key: ReplicaKey, read: &[(Batch, bool)]) -> Result<(), Violation> {
+pub(super) fn check(
+    ledger: &Ledger,
+    key: ReplicaKey,
+    read: &[(Batch, bool)],
+    loaded: &[Batch],
+) -> Result<(), Violation> {
     for (batch, is_hidden) in read {
         let value = match &batch.contents {
             Contents::Value(value) => Some(*value),
@@ -16,11 +22,19 @@ pub(super) fn check(ledger: &Ledger, key: ReplicaKey, read: &[(Batch, bool)]) ->
             _ => None,
         };
         let Some(value) = value else { continue };
-        let fate = ledger.fates.get(&value).copied();
+        let shown = ledger.fates.get(&value).copied();
+        let fate = shown.or_else(|| fate_by(ending(batch.producer, batch.base, loaded)?));
         if fate != Some(!*is_hidden) {
             let word = if *is_hidden { "hidden from" } else { "given to" };
             return Err(format!("{batch:?} of {key:?} is {word} readers, and committed: {fate:?}"));
         }
     }
     Ok(())
+}
+
+fn fate_by(marker: &Batch) -> Option<bool> {
+    match marker.contents {
+        Contents::Marker { commit, .. } => Some(commit),
+        _ => None,
+    }
 }

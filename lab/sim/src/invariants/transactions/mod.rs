@@ -141,16 +141,18 @@ impl Ledger {
         Ok(())
     }
 
-    /// A replica's last stable offset is here.
+    /// A replica's last stable offset is here. A producer snapshot does not say which transactions ended above the high
+    /// watermark, as Kafka's does not: it may pass those of the markers that were `loaded`.
     pub fn stable(
         &mut self,
         broker: BrokerId,
         key: ReplicaKey,
         to: Offset,
         read: &[(Batch, bool)],
+        loaded: &[Batch],
     ) -> Result<(), Violation> {
-        stable_offset::check(self, broker, key, to)?;
-        aborted_is_hidden::check(self, key, read)
+        stable_offset::check(self, broker, key, to, loaded)?;
+        aborted_is_hidden::check(self, key, read, loaded)
     }
 
     /// A reader of committed records was sent all of a log. What is not decided is not looked at: after a start the
@@ -161,7 +163,7 @@ impl Ledger {
             _ => true,
         };
         let decided: Vec<_> = read.iter().filter(|(batch, _)| is_decided(batch)).cloned().collect();
-        aborted_is_hidden::check(self, key, &decided)
+        aborted_is_hidden::check(self, key, &decided, &[])
     }
 
     /// A client gets an answer.

@@ -1,18 +1,32 @@
-//! The last stable offset never passes a transaction that is open, and in the end it stands nowhere but at the high
-//! watermark.
+//! The last stable offset never passes a transaction that is open (but see [`Ledger::stable`]), and in the end it stands
+//! nowhere but at the high watermark.
 
-use barnabas_base::{BrokerId, Offset};
+use barnabas_base::{BrokerId, Offset, ProducerId};
 use barnabas_partition::ReplicaKey;
 
 use super::{Ledger, View, Violation};
+use crate::batch::Batch;
 
-pub(super) fn check(ledger: &Ledger, broker: BrokerId, key: ReplicaKey, to: Offset) -> Result<(), Violation> {
+pub(super) fn check(
+    ledger: &Ledger,
+    broker: BrokerId,
+    key: ReplicaKey,
+    to: Offset,
+    loaded: &[Batch],
+) -> Result<(), Violation> {
     let of_key = ledger.open.iter().filter(|((of, _), _)| *of == key);
-    let passed = of_key.flat_map(|(_, open)| open).find(|open| open.base < to);
+    let mut open = of_key.flat_map(|((_, producer), open)| open.iter().map(|open| (*producer, open)));
+    let passed =
+        open.find(|(producer, open)| open.base < to && ending(*producer, open.base, loaded).is_none());
     match passed {
-        Some(open) => Err(format!("{broker}: the last stable offset of {key:?} is {to}, past {open:?}")),
+        Some((_, open)) => Err(format!("{broker}: the last stable offset of {key:?} is {to}, past {open:?}")),
         None => Ok(()),
     }
+}
+
+/// The marker that ended the transaction with a record at `base`.
+pub(super) fn ending(producer: ProducerId, base: Offset, loaded: &[Batch]) -> Option<&Batch> {
+    loaded.iter().find(|marker| marker.producer == producer && marker.base > base)
 }
 
 pub(super) fn at_rest(ledger: &Ledger, view: &View<'_>) -> Result<(), Violation> {

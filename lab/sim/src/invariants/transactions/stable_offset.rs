@@ -1,5 +1,5 @@
-//! The last stable offset never passes a transaction that is open (but see [`Ledger::stable`]), and in the end it stands
-//! nowhere but at the high watermark.
+//! The last stable offset never passes a transaction that is open (but see [`Ledger::stable`]), and in the end it
+//! stands nowhere but at the high watermark.
 
 use barnabas_base::{BrokerId, Offset, ProducerId};
 use barnabas_partition::ReplicaKey;

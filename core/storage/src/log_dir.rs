@@ -302,13 +302,17 @@ impl LogDir {
     pub fn begin(&mut self) -> Result<(), StorageError> {
         // Until here what is written is written beside the mark, which the guard goes on naming.
         self.stopped = None;
+        // No other program has left holes in it: a start after a crash takes none for those of compaction.
+        let is_new = !self.is_ours && !self.clean && self.partitions()?.is_empty();
         if self.clean {
             self.disk.remove_file(&self.path.join(clean_shutdown::FILE_NAME))?;
             self.disk.sync_dir(&self.path)?;
             self.forget_ahead()?;
-            // It still speaks of that file: after a kill nothing in the directory would count as this program's.
+        }
+        if self.clean || is_new {
+            // Else it still speaks of that file: after a kill nothing in the directory would count as this program's.
             self.guard_changed = true;
-            if self.is_ours {
+            if self.is_ours || is_new {
                 let guarded = self.write_guard();
                 // Where there is no room, the next checkpoints write it.
                 let guarded = guarded.or_else(|error| if error.is_passing() { Ok(()) } else { Err(error) });

@@ -42,6 +42,24 @@ fn one_process_at_a_time() {
     open(&disk).unwrap();
 }
 
+/// A crash before its first checkpoints: a hole in a compacted log is a loss (found by lab/sim, climate compaction).
+#[test]
+fn new_directory_is_this_programs_from_its_first_life_on() {
+    let holds = |kafkas: bool| {
+        let disk = MemoryDisk::new();
+        let mut dir = open(&disk).unwrap();
+        if kafkas {
+            disk.create_dir(&Path::new(ROOT).join("a-0")).unwrap();
+        }
+        dir.begin().unwrap();
+        drop(dir);
+        disk.crash(1);
+        open(&disk).unwrap().open_from(&partition("a", 0)).recovery_point_holds
+    };
+    assert!(holds(false));
+    assert!(!holds(true));
+}
+
 #[test]
 fn checkpoints_are_kafkas_text_and_come_back() {
     let disk = MemoryDisk::new();

@@ -21,6 +21,7 @@ pub(super) struct Filter {
     pub transactions: Transactions,
     pub now: TimestampMs,
     pub first_uncleanable: Offset,
+    pub epoch_starts: Vec<Offset>,
     pub delete_horizon_of_new: TimestampMs,
     pub stats: CleanStats,
 }
@@ -57,6 +58,7 @@ impl Filter {
             transactions: Transactions::new(&log.aborted, Offset::ZERO),
             now,
             first_uncleanable: log.first_uncleanable,
+            epoch_starts: log.epoch_starts.clone(),
             delete_horizon_of_new: now.plus(log.config.compaction.delete_retention_ms),
             stats: CleanStats::default(),
         }
@@ -107,9 +109,12 @@ impl Filter {
             });
         // So that a replica that copies this log comes to its end.
         let is_end = header.next_offset() == self.first_uncleanable;
+        // So that it learns where epochs begin: else, as a leader, it would leave a follower records that no other
+        // replica has.
+        let begins_epoch = self.epoch_starts.binary_search(&header.base_offset).is_ok();
         Ok(Verdict {
             drop_records: nothing_left && (!is_control || self.horizon_has_passed(header)),
-            stays_empty: is_last || is_end,
+            stays_empty: is_last || is_end || begins_epoch,
             is_orphan_marker: nothing_left && is_control,
         })
     }

@@ -32,6 +32,8 @@ pub struct LogToClean {
     pub segments: Vec<SegmentToClean>,
     /// The aborted transactions of these segments.
     pub aborted: Vec<AbortedTransaction>,
+    /// Where leader epochs begin, but for the first.
+    pub epoch_starts: Vec<Offset>,
     pub ticket: CleanTicket,
 }
 

@@ -349,7 +349,12 @@ impl Process {
         if !leads || !is_safe || !around.random.one_in(3) {
             return;
         }
-        let mut log = self.host.log(key).batches;
+        let log = self.host.log(key);
+        // A batch that cannot be read is repaired first (shell/broker's coordinator_worker asks again).
+        if !log.is_whole {
+            return;
+        }
+        let mut log = log.batches;
         if around.is(Mistake::ForgetsTheLast) {
             log.pop();
         }

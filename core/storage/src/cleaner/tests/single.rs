@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use barnabas_base::{Offset, TimestampMs};
+use barnabas_base::{LeaderEpoch, Offset, TimestampMs};
 use barnabas_wire::records::{BatchBuilder, BatchOptions, Codec, Compression};
 
 use super::super::{CleanError, Replaced};
@@ -31,6 +31,30 @@ fn offsets_stay_and_reads_go_over_the_gaps() {
         let read = rig.log.read(&mut rig.files, Offset(at), 1, end, true).unwrap();
         let first = barnabas_wire::records::batches(read.records).next().unwrap().unwrap();
         assert_eq!(first.header().last_offset().get(), at.max(95));
+    }
+}
+
+/// A replica that copies the log learns where epochs begin (found by lab/sim, climate compaction).
+#[test]
+fn first_batch_of_an_epoch_stays_without_records() {
+    let mut rig = Rig::new();
+    for round in [&[(0, 0), (1, 0), (2, 3), (3, 3), (4, 3)][..], &[(5, 3), (6, 3)]] {
+        for &(base, epoch) in round {
+            let (base_offset, leader_epoch) = (Offset(base), LeaderEpoch(epoch));
+            let options = BatchOptions { base_offset, leader_epoch, ..BatchOptions::default() };
+            let mut builder = BatchBuilder::new(options);
+            builder.push(rig.time(), Some(b"key"), Some(b"value"), &[]);
+            let batch = AppendBytes::Whole(builder.build().unwrap());
+            let now = rig.time();
+            rig.log.append(&mut rig.files, &[batch], now).unwrap();
+        }
+        rig.roll();
+        rig.clean(1 << 14).unwrap();
+        let end = rig.log.end();
+        let read = rig.log.read(&mut rig.files, Offset(0), 1 << 20, end, true).unwrap();
+        let left = barnabas_wire::records::batches(read.records).map(|batch| *batch.unwrap().header());
+        let left: Vec<_> = left.map(|header| (header.base_offset.get(), header.record_count)).collect();
+        assert_eq!(left, [(2, 0), (end.get() - 1, 1)]);
     }
 }
 

@@ -168,6 +168,7 @@ impl Log {
             first_uncleanable: debt.first_uncleanable,
             segments: (0..until).map(to_clean).collect(),
             aborted,
+            epoch_starts: self.epochs.entries().iter().skip(1).map(|entry| entry.start).collect(),
             ticket: CleanTicket { log: self.id, generation: self.generation },
         }))
     }

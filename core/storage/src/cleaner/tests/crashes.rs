@@ -116,7 +116,7 @@ fn a_device_that_fails_at_any_point_loses_nothing() {
 #[test]
 fn planted_empty_segment_after_a_failed_rename_is_noticed() {
     let fails = |at| fail(at, Faults { renames_until_error: Some(at), ..Faults::default() });
-    let fooled = barnabas_base::planted::with("TakesEmptyForWhole", || (0..20).any(|at| fails(at).is_err()));
+    let fooled = barnabas_base::planted::with("TakesEmptyForWhole", || (0..200).any(|at| fails(at).is_err()));
     assert!(fooled);
 }
 

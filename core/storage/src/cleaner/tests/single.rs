@@ -320,3 +320,11 @@ fn memory_forgets_what_was_compacted() {
     rig.log.forget_below(clean_to);
     assert_eq!(rig.log.cached_bytes(), kept);
 }
+
+#[cfg(planted)]
+#[test]
+fn planted_mistake_of_epoch_starts_is_noticed() {
+    let test =
+        || barnabas_base::planted::with("ForgetsEpochStarts", first_batch_of_an_epoch_stays_without_records);
+    assert!(std::panic::catch_unwind(test).is_err(), "ForgetsEpochStarts is not noticed");
+}

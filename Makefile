@@ -120,7 +120,7 @@ bridge-story: ## a queue of Apache Artemis, a topic, another queue, through 30 k
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bridge/run $(ARGS)
 
-compat-queues: ## Qpid Proton, rhea and Qpid JMS against the AMQP listener, and against Apache Artemis; IBM's client against the MQ listener (10 minutes; ARGS="--clients proton --alone")
+compat-queues: ## Qpid Proton, rhea and Qpid JMS against the AMQP listener, and against Apache Artemis; IBM's client against the MQ listener; kills -9 under both (12 minutes; ARGS="--clients proton --alone")
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/queues/run $(ARGS)
 
@@ -207,6 +207,10 @@ bench-cluster: ## three brokers beside three of Apache Kafka: throughput, kills,
 bench-tail: ## the tail of steady loads beside Apache Kafka: why the slowest are slow (FULL=1: ten minutes a turn; ROWS=REGEX; ARGS=--skip-done goes on)
 	@lab/bench/tail/run $(ARGS)
 
+mq-study: ## queues and topics: IBM's client on the MQ listener, the bridge and Connect beside Artemis: CPU, requests, latency, backlog (8 minutes; FULL=1: an hour)
+	@$(CARGO) build --release --locked -p barnabas
+	@FULL=$(FULL) lab/bench/mq/run $(ARGS)
+
 bench-node: ## size, start and cost of one node beside Apache Kafka
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bench/node/run
@@ -219,4 +223,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster binary dist dist-test install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node bench-memory density
-.PHONY: book book-test profile telemetry dashboards attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster bench-tail sim-coverage http-test console-test doctor-test bridge-story compat-queues security-story
+.PHONY: book book-test profile telemetry dashboards attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster bench-tail sim-coverage http-test console-test doctor-test bridge-story compat-queues security-story mq-study

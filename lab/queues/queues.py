@@ -19,6 +19,7 @@ from compat.driver import Failure
 
 import clients
 import documents
+import kills
 import mq
 from known import KNOWN
 from scenarios import SCENARIOS, Skipped, Stage
@@ -30,6 +31,7 @@ def arguments(words):
     parser.add_argument("--clients", help=f"of {', '.join((*clients.ALL, *mq.CLIENTS))}, separated by commas")
     parser.add_argument("--scenarios", help="by name, separated by commas")
     parser.add_argument("--alone", action="store_true", help="without Artemis: each cell is compared with what is expected of both")
+    parser.add_argument("--kills", type=int, default=3, help="kills -9 of the node at the end, under each kind of client (0: none; none where scenarios are named)")
     parser.add_argument("--binary", help="the barnabas program (default: the newest of target/release and target/debug)")
     parser.add_argument("--keep", action="store_true", help="keep the node's log")
     return parser.parse_args(words)
@@ -105,8 +107,20 @@ def table(options, scratch):
         Path("/tmp/queues-node.log").write_text(Path(node.log).read_text())
     for server in filter(None, (node, peer)):
         server.stop()
+    broken = killed(options, scratch, players, of_mq)
     print(f"\n{counted['same']} the same, {counted['known']} known, {counted['differs']} differ")
-    return 1 if counted["differs"] or said else 0
+    return 1 if counted["differs"] or said or broken else 0
+
+
+def killed(options, scratch, players, of_mq):
+    """The short form of kills.py, for the clients that it needs: what did not hold."""
+    kinds = [kind for kind, is_there in (("mq", of_mq), ("amqp", any(client.short == "jms" for client in players))) if is_there]
+    if options.scenarios or not options.kills or not kinds:
+        return []
+    _, wrong = kills.play(kills.arguments(["--kills", str(options.kills), "--every", "5", "--only", ",".join(kinds), *(["--binary", options.binary] if options.binary else [])]), scratch)
+    for line in wrong:
+        print(f"kills: did not hold: {line}")
+    return wrong
 
 
 def main(words):

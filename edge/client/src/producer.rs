@@ -120,6 +120,40 @@ impl Producer {
         Ok(())
     }
 
+    /// Sends `records` as one batch: it is written whole or not at all. `false`, and none is sent: they go to several
+    /// partitions, or take more than a batch.
+    ///
+    /// # Errors
+    /// What the batch ended with, or one that was open before it.
+    pub async fn send_together(
+        &mut self,
+        cluster: &mut Cluster,
+        records: &[&Outgoing],
+    ) -> Result<bool, ClientError> {
+        self.flush(cluster).await?;
+        let [first, rest @ ..] = records else { return Ok(true) };
+        let partition = self.choose(cluster, first).await?;
+        for record in rest {
+            if self.choose(cluster, record).await? != partition {
+                return Ok(false);
+            }
+        }
+        let mut batch = BatchBuilder::new(self.options(partition));
+        for record in records {
+            let headers: Vec<_> =
+                record.headers.iter().map(|(key, value)| (&key[..], value.as_deref())).collect();
+            let timestamp = TimestampMs(record.timestamp_ms.unwrap_or_else(now_ms));
+            let (key, value) = (record.key.as_deref(), record.value.as_deref());
+            let size = batch.size_bytes_with(timestamp, key, value, &headers);
+            if !batch.is_empty() && size > self.config.batch_bytes_max {
+                return Ok(false);
+            }
+            batch.push(timestamp, key, value, &headers);
+        }
+        self.open.insert(partition, batch);
+        self.send_batch(cluster, partition).await.map(|()| true)
+    }
+
     /// Sends the buffered records.
     ///
     /// # Errors

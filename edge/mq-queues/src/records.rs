@@ -179,7 +179,7 @@ pub fn time_left(message: &Message, record: &Received, now_ms: i64) -> Option<i3
     if message.md.expiry <= 0 {
         return Some(-1);
     }
-    let left = expires_at(&message.md, record.timestamp_ms) - now_ms;
+    let left = expires_at(&message.md, record.timestamp_ms).saturating_sub(now_ms);
     (left > 0).then(|| i32::try_from(left / 100).unwrap_or(i32::MAX).max(1))
 }
 
@@ -228,6 +228,16 @@ mod tests {
         );
         assert_eq!(time_left(&back, &record, 2000), Some(40));
         assert_eq!(time_left(&back, &record, 6000), None);
+    }
+
+    #[test]
+    fn record_with_any_timestamp_has_a_message_and_a_time() {
+        let md = Descriptor { expiry: i32::MAX, ..Descriptor::default() };
+        for timestamp_ms in [i64::MIN, -1, i64::MAX] {
+            let record = Received { timestamp_ms, ..received(record(&md, &Bytes::new(), 0)) };
+            assert_eq!(time_left(&message("t", &record, 1), &record, i64::MAX), None, "{timestamp_ms}");
+            message("t", &Received { headers: Vec::new(), ..record }, i16::MIN);
+        }
     }
 
     #[test]

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 
 /// Topics that a conversation keeps a producer for.
 const PRODUCERS_MAX: usize = 64;
+/// Of a unit of work that is one batch: below what a topic takes by default (1 MiB).
+const TOGETHER_BYTES_MAX: usize = 512 * 1024;
 /// Reports that a queue manager would send: on arrival, delivery, expiry, exceptions, activity.
 const REPORTS: u32 = 0x700 | 0x3800 | 0x00e0_0000 | 0x0700_0000 | 0x4;
 /// MQMF: segments of messages. Groups are kept, and read in the order of their records.
@@ -50,28 +52,27 @@ impl Puts {
         Answer::ok(Reply::Stat { of, codes: (code, why), succeeded, failed })
     }
 
-    /// Writes one record and waits until it is on disk.
+    /// Writes records, whole or not at all, and waits until they are on disk. `false`, and nothing is written: they do
+    /// not go into one batch.
     ///
     /// # Errors
-    /// What keeps the record from being written.
+    /// What keeps the records from being written.
     pub(super) async fn write(
         &mut self,
         cluster: &mut Cluster,
         topic: &str,
-        record: &Outgoing,
-    ) -> Result<(), ClientError> {
+        records: &[&Outgoing],
+    ) -> Result<bool, ClientError> {
         if !self.producers.contains_key(topic) {
             if self.producers.len() >= PRODUCERS_MAX {
                 self.producers.pop_first();
             }
-            let producer = Producer::new(cluster, topic, ProducerConfig::default()).await?;
+            let config = ProducerConfig { batch_bytes_max: TOGETHER_BYTES_MAX, ..ProducerConfig::default() };
+            let producer = Producer::new(cluster, topic, config).await?;
             self.producers.insert(topic.to_owned(), producer);
         }
-        let Some(producer) = self.producers.get_mut(topic) else { return Ok(()) };
-        let written = match producer.send(cluster, record).await {
-            Ok(()) => producer.flush(cluster).await,
-            Err(error) => Err(error),
-        };
+        let Some(producer) = self.producers.get_mut(topic) else { return Ok(false) };
+        let written = producer.send_together(cluster, records).await;
         if written.is_err() {
             // Its sequences may be uncertain now.
             self.producers.remove(topic);
@@ -119,8 +120,12 @@ impl Conversation {
         if in_unit {
             return self.unit.put(&address.topic, record, data.len());
         }
-        let written = self.puts.write(&mut self.cluster, &address.topic, &record).await;
-        written.map_err(|error| reason_of(&error))
+        // One record is one batch, whatever its size.
+        match self.puts.write(&mut self.cluster, &address.topic, &[&record]).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(reason::UNEXPECTED_ERROR),
+            Err(error) => Err(reason_of(&error)),
+        }
     }
 
     /// Fills in what a queue manager does.

@@ -1,8 +1,10 @@
 //! The unit of work: puts that wait, and messages that were got and are held.
 //!
-//! MQCMIT writes the puts, then accepts the gets at their groups. Several puts are one Kafka transaction, over all
-//! their topics; one put is one record. Kafka has no transaction over records and a share group's acknowledgements: a
-//! node that is killed between the two delivers the gets again after their puts were written.
+//! MQCMIT writes the puts, then accepts the gets at their groups. Puts that go to one partition are one batch, which
+//! Kafka writes whole or not at all; others are one Kafka transaction, over all their topics. A batch costs one
+//! request; a transaction three and its markers, and readers wait for those. Kafka has no transaction over records and
+//! a share group's acknowledgements: a node that is killed between the two delivers the gets again after their puts
+//! were written.
 //!
 //! | what fails | MQCMIT answers |
 //! |---|---|
@@ -22,6 +24,9 @@ use barnabas_mq::reason;
 const GETS_MAX: usize = 2000;
 const PUTS_MAX: usize = 10_000;
 const PUT_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// A transaction lasts as long as MQCMIT. One that a killed node left open is aborted after that, and holds up the
+/// queue's getters until then, unless its transactional id is used again before.
+const TRANSACTION_MS: i32 = 10_000;
 /// Of a record's headers, beside the message's data.
 const RECORD_BYTES: usize = 1024;
 
@@ -101,20 +106,24 @@ impl Conversation {
 
     /// The error, and whether it says that nothing was written.
     async fn write_all(&mut self, puts: &[(String, Outgoing)]) -> Result<(), (bool, ClientError)> {
-        match puts {
-            [] => Ok(()),
-            [(topic, record)] => {
-                let written = self.puts.write(&mut self.cluster, topic, record).await;
-                written.map_err(|error| (is_definite(&error), error))
+        let Some((topic, _)) = puts.first() else { return Ok(()) };
+        if puts.iter().all(|(of, _)| of == topic) {
+            let records: Vec<_> = puts.iter().map(|(_, record)| record).collect();
+            let written = self.puts.write(&mut self.cluster, topic, &records).await;
+            if written.map_err(|error| (is_definite(&error), error))? {
+                return Ok(());
             }
-            several => self.transact(several).await,
         }
+        self.transact(puts).await
     }
 
     async fn transact(&mut self, puts: &[(String, Outgoing)]) -> Result<(), (bool, ClientError)> {
         if self.unit.producer.is_none() {
             let slot = self.unit.slot.get_or_insert_with(|| self.task.shared.slots.take());
-            let config = TransactionConfig::new(&slot.transactional_id());
+            let config = TransactionConfig {
+                transaction_timeout_ms: TRANSACTION_MS,
+                ..TransactionConfig::new(&slot.transactional_id())
+            };
             let started = TransactionalProducer::start(&mut self.cluster, config).await;
             self.unit.producer = Some(started.map_err(|error| (true, error))?);
         }

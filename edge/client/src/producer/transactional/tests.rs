@@ -1,8 +1,8 @@
 //! Transactions against a broker that answers as a test wants.
 
 use super::*;
-use crate::ClusterConfig;
 use crate::fake_broker::{fake_broker, nodes};
+use crate::{ClusterConfig, Producer, ProducerConfig};
 use barnabas_wire::messages::add_partitions_to_txn_response::{
     AddPartitionsToTxnPartitionResult, AddPartitionsToTxnTopicResult,
 };
@@ -64,9 +64,10 @@ fn produced(request: &ProduceRequest, code: i16, asked: &mut Vec<String>) -> Pro
             for entry in entries(data.records.clone().expect("records")) {
                 let Ok(Entry::Batch(batch)) = entry else { panic!("no batch") };
                 let header = *batch.header();
-                assert!(header.attributes.is_transactional());
+                let plain = if header.attributes.is_transactional() { "" } else { " plain" };
                 let (sequence, count) = (header.base_sequence.get(), header.last_offset_delta + 1);
-                asked.push(format!("produce {}-{} seq={sequence} records={count}", &*topic.name, data.index));
+                let place = format!("{}-{}", &*topic.name, data.index);
+                asked.push(format!("produce {place} seq={sequence} records={count}{plain}"));
             }
             partition_responses.push(PartitionProduceResponse {
                 index: data.index,
@@ -153,6 +154,33 @@ async fn transaction_is_added_written_in_order_and_committed() {
         "add epoch=3",
         "produce t-0 seq=3 records=1",
         "end committed=true",
+    ];
+    assert_eq!(taken(&asked), wanted);
+}
+
+#[tokio::test]
+async fn records_together_are_one_batch_or_none_is_sent() {
+    let (mut cluster, asked) = cluster(&[]).await;
+    let config = ProducerConfig { batch_bytes_max: 300, ..ProducerConfig::default() };
+    let mut producer = Producer::new(&mut cluster, "t", config).await.expect("a topic");
+    let ((_, first), (_, second)) = (record(0), record(1));
+    let large = Outgoing { value: Some(vec![0; 400].into()), ..first.clone() };
+    for (records, is_sent) in [
+        (vec![&first, &first], true),
+        (vec![&first, &second], false),
+        (vec![&first, &first, &first], false),
+        (vec![&large], true),
+        (vec![], true),
+        (vec![&first], true),
+    ] {
+        let sent = producer.send_together(&mut cluster, &records).await.expect("written");
+        assert_eq!(sent, is_sent, "{} records", records.len());
+    }
+    // Outside of transactions the newest Produce is used, which names topics by their ids.
+    let wanted = [
+        "produce -0 seq=0 records=2 plain",
+        "produce -0 seq=2 records=1 plain",
+        "produce -0 seq=3 records=1 plain",
     ];
     assert_eq!(taken(&asked), wanted);
 }

@@ -26,6 +26,10 @@ use tokio::time::timeout;
 const STEP_TIMEOUT: Duration = Duration::from_secs(15);
 /// What is read at once.
 const READ_BYTES: usize = 64 * 1024;
+/// Reads after a nap. What is left is read after the next one: the link's credit bounds it anyway.
+const READS_MAX: usize = 16;
+/// While work goes on beside, the socket is looked at so often: not for each message that arrives.
+const NAP: Duration = Duration::from_millis(2);
 /// While so much waits to be written, nothing more is.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
@@ -197,8 +201,9 @@ impl Session {
         let mut work = pin!(work);
         loop {
             tokio::select! {
+                biased;
                 done = &mut work => return Ok(done),
-                stepped = self.step() => stepped?,
+                napped = self.nap(NAP) => napped?,
             }
         }
     }
@@ -215,6 +220,23 @@ impl Session {
             Ok(event) => event.map(Some),
             Err(_) => Ok(None),
         }
+    }
+
+    /// Waits for `wait`, then reads what came meanwhile: one wake-up for all of it. Events wait in the client.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn nap(&mut self, wait: Duration) -> Result<(), BridgeError> {
+        self.flush().await?;
+        tokio::time::sleep(wait).await;
+        for _ in 0..READS_MAX {
+            // A step that would wait is dropped, and loses nothing.
+            match timeout(Duration::ZERO, self.step()).await {
+                Ok(stepped) => stepped?,
+                Err(_) => break,
+            }
+        }
+        Ok(())
     }
 
     /// The next event. Sends what is to be sent, and keeps the connection alive.

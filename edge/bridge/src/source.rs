@@ -147,10 +147,17 @@ impl<'a> Source<'a> {
                     event = self.session.next() => Some(event?),
                     () = stop.wait() => return Ok(None),
                 },
-                Some(at) => {
-                    let left = at.saturating_duration_since(Instant::now());
-                    self.session.next_within(left.min(QUIET)).await?
-                }
+                Some(at) => match self.session.ready() {
+                    Some(event) => Some(event),
+                    None => {
+                        let left = at.saturating_duration_since(Instant::now());
+                        if left.is_zero() {
+                            break;
+                        }
+                        self.session.nap(left.min(QUIET)).await?;
+                        self.session.ready()
+                    }
+                },
             };
             match event {
                 Some(event) => self.hear(event)?,

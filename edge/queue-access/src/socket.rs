@@ -6,6 +6,7 @@ use barnabas_net::Stream;
 use bytes::{Buf, BytesMut};
 use std::future::poll_fn;
 use std::io::{Error, ErrorKind};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -14,6 +15,9 @@ use tokio::time::timeout;
 
 /// For what is left to be written when the connection has ended.
 const LAST_WORDS_WITHIN: Duration = Duration::from_millis(500);
+
+/// What is read at once.
+const READ_BYTES: usize = 16 * 1024;
 
 /// See the file's header.
 #[derive(Debug)]
@@ -70,9 +74,9 @@ impl Socket {
             return Poll::Ready(Err(error.into()));
         }
         if wants_input {
-            // On the stack: an idle connection has no buffer.
-            let mut buffer = [0; 16 * 1024];
-            let mut into = ReadBuf::new(&mut buffer);
+            // On the stack: an idle connection has no buffer. Not filled beforehand: this runs for each answer, too.
+            let mut buffer = [MaybeUninit::uninit(); READ_BYTES];
+            let mut into = ReadBuf::uninit(&mut buffer);
             if let Poll::Ready(done) = Pin::new(&mut self.stream).poll_read(context, &mut into) {
                 let closed = || Error::new(ErrorKind::UnexpectedEof, "the peer closed it");
                 return Poll::Ready(match done {

@@ -32,6 +32,27 @@ pub struct Puts {
     succeeded: u32,
     failed: u32,
     first_failure: Option<u32>,
+    ids: Ids,
+}
+
+/// Ids of messages: a random range, and its numbers one after the other, so that not each put asks for random numbers.
+#[derive(Default)]
+struct Ids {
+    range: [u8; 24],
+    /// 0: a new range begins.
+    next: u32,
+}
+
+impl Ids {
+    fn next(&mut self, queue_manager: &str) -> Result<[u8; 24], u32> {
+        if self.next == 0 {
+            self.range = fresh_id(queue_manager)?;
+        }
+        let mut id = self.range;
+        id[20..].copy_from_slice(&self.next.to_be_bytes());
+        self.next = self.next.wrapping_add(1);
+        Ok(id)
+    }
 }
 
 impl Puts {
@@ -129,7 +150,7 @@ impl Conversation {
     }
 
     /// Fills in what a queue manager does.
-    fn complete(&self, md: &mut Descriptor, options: u32) -> Result<(), u32> {
+    fn complete(&mut self, md: &mut Descriptor, options: u32) -> Result<(), u32> {
         if options & pmo::LOGICAL_ORDER != 0 {
             return Err(reason::OPTIONS_ERROR);
         }
@@ -141,10 +162,10 @@ impl Conversation {
         }
         let manager = &self.task.shared.queue_manager;
         if options & pmo::NEW_MSG_ID != 0 || md.msg_id == [0; 24] {
-            md.msg_id = fresh_id(manager)?;
+            md.msg_id = self.puts.ids.next(manager)?;
         }
         if options & pmo::NEW_CORREL_ID != 0 {
-            md.correl_id = fresh_id(manager)?;
+            md.correl_id = self.puts.ids.next(manager)?;
         }
         if md.persistence == AS_QUEUE {
             md.persistence = 1;
@@ -186,4 +207,21 @@ pub fn fresh_id(queue_manager: &str) -> Result<[u8; 24], u32> {
     id[4..12].copy_from_slice(&fixed::<8>(queue_manager));
     id[20..].fill(0);
     Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_a_conversation_count_and_begin_a_new_range_at_the_end() {
+        let mut ids = Ids::default();
+        let first = ids.next("QM1").expect("random");
+        assert_eq!((&first[..4], &first[4..7], &first[20..]), (&b"AMQ "[..], &b"QM1"[..], &[0; 4][..]));
+        let second = ids.next("QM1").expect("random");
+        assert_eq!((&second[..20], &second[20..]), (&first[..20], &[0, 0, 0, 1][..]));
+        ids.next = u32::MAX;
+        assert_eq!(ids.next("QM1").expect("random")[20..], [0xff; 4]);
+        assert_ne!(ids.next("QM1").expect("random")[..20], first[..20]);
+    }
 }

@@ -57,8 +57,10 @@ def bars(lines):
     for way in ways_of(lines):
         for line in runs(lines, way, size=1000):
             if line["rate"] in (2, 3000):
-                found.append(("put → readable, p99 ≤ 25 ms at 3,000/s and from idle", f"{way}, {line['load']}", f"{line['p99_ms']:.1f} ms (p50 {line['p50_ms']:.1f}){reached(line)}",
-                              None if way.startswith("Connect") else line["p99_ms"] <= 25))
+                in_unit = (line.get("unit") or 0) > 1
+                waits = ", with the time until its unit was whole" if in_unit else ""
+                found.append(("put → readable, p99 ≤ 25 ms at 3,000/s and from idle", f"{way}, {line['load']}", f"{line['p99_ms']:.1f} ms (p50 {line['p50_ms']:.1f}){waits}{reached(line)}",
+                              None if way.startswith("Connect") or in_unit else line["p99_ms"] <= 25))
     servers = {line["server"]: line for line in lines if line["way"] == "puts"}
     theirs = servers.get("Artemis, AMQP")
     for name, line in servers.items():
@@ -80,7 +82,7 @@ def quoted(lines):
     """The line to quote: what each way came to."""
     said = []
     for way in ways_of(lines):
-        line = (runs(lines, way, size=1000, rate=3000) or runs(lines, way))[-1]
+        line = (runs(lines, way, size=1000, rate=3000) or runs(lines, way))[0]
         at_rest = runs(lines, way, rate=2)
         rest = f", from idle {at_rest[0]['p99_ms']:.1f} ms" if at_rest else ""
         said.append(f"{way} {line['coupling_us']:.1f} µs, p99 {line['p99_ms']:.1f} ms{rest}")

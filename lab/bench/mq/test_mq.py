@@ -44,6 +44,10 @@ class Bars(unittest.TestCase):
         self.assertEqual(self.verdicts(line("bridge in", 3000, coupling_us=15, requests_per_message=1.05, p99_ms=25)), [True, True, True])
         self.assertEqual(self.verdicts(line("bridge in", 3000, coupling_us=15.1, requests_per_message=1.06, p99_ms=25.1)), [False, False, False])
 
+    def test_latency_of_a_unit_of_several_is_not_judged(self):
+        self.assertEqual(self.verdicts(line("direct", 3000, unit=10, p99_ms=90)), [True, True, None])
+        self.assertEqual(self.verdicts(line("direct", 3000, unit=1, p99_ms=90)), [True, True, False])
+
     def test_rate_that_is_not_reached_has_a_backlog(self):
         self.assertEqual(self.verdicts(line("bridge in", 10_000)), [True])
         self.assertEqual(self.verdicts(line("bridge in", 10_000, read_per_s=9000)), [False])

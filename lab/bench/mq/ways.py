@@ -41,8 +41,8 @@ class Load:
 
     @property
     def threads(self):
-        """A put waits for its answer: more of them are needed for a higher rate."""
-        return self.clients or (16 if self.rate <= 3000 else 64)
+        """A put waits for its answer: more clients are needed for a higher rate. A message of a unit waits for the whole unit: fewer clients fill theirs sooner."""
+        return self.clients or (16 if self.rate <= 3000 else 64) // (4 if self.unit > 1 else 1)
 
     @property
     def is_idle(self):

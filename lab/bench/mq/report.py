@@ -24,7 +24,7 @@ def runs(lines, way=None, **wanted):
 
 def reached(line):
     """What a rate that was not reached came to."""
-    return "" if line["read_per_s"] >= 0.97 * line["rate"] else f" (reached {line['read_per_s']:,.0f}/s)"
+    return "" if line["rate"] == 2 or line["read_per_s"] >= 0.97 * line["rate"] else f" (reached {line['read_per_s']:,.0f}/s)"
 
 
 def ways_of(lines):

@@ -40,7 +40,7 @@ class Player:
 
     def __init__(self, words, log):
         with open(log, "ab") as errors:
-            self.process = spawn(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, bufsize=1)
+            self.process = spawn(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, bufsize=1, cwd=clients.CACHE)
         self.lines, self.heard, self.last = [], [], time.monotonic()
         threading.Thread(target=self.hear, daemon=True).start()
 

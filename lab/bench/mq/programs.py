@@ -56,7 +56,7 @@ class Program:
     def __init__(self, classpath, log, *words):
         self.words, self.at, self.lines = words, [], []
         with open(log, "ab") as errors:
-            self.process = spawn(java(classpath, *words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, bufsize=1)
+            self.process = spawn(java(classpath, *words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, bufsize=1, cwd=Path(log).parent)
         self.changed = threading.Condition()
         threading.Thread(target=self.hear, daemon=True).start()
 

@@ -1,9 +1,10 @@
 //! What every API may look at besides its request.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use barnabas_base::{BrokerId, ErrorCode, LeaderEpoch, PartitionIndex, Text, TimestampMs};
+use barnabas_base::{BrokerId, ErrorCode, LeaderEpoch, PartitionIndex, Text, TimestampMs, TopicId};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::{Broker, Image, Partition, Topic};
 use barnabas_wire::Str;
@@ -29,6 +30,9 @@ pub struct Client {
 /// Each logger of this node with its level in Kafka's spelling; `root` is one of them.
 pub type Levels = Vec<(&'static str, &'static str)>;
 
+/// Replicas of this node whose logs cannot be opened: the metadata log does not have them.
+pub type OfflineReplicas = BTreeSet<(TopicId, PartitionIndex)>;
+
 /// One moment, as one request sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
@@ -37,6 +41,8 @@ pub struct Context<'a> {
     pub cluster_id: &'a str,
     /// This node.
     pub node: BrokerId,
+    /// `None`: there are none.
+    pub offline: Option<&'a OfflineReplicas>,
     pub client: &'a Client,
     /// What the client may do.
     pub access: Access<'a>,
@@ -67,6 +73,11 @@ pub struct Leader {
 }
 
 impl Context<'_> {
+    /// Whether this node has a replica of the partition that serves nothing, since its log cannot be opened.
+    pub fn is_offline_here(&self, partition: (TopicId, PartitionIndex)) -> bool {
+        self.offline.is_some_and(|offline| offline.contains(&partition))
+    }
+
     /// The broker's address for this client; `None` where the broker has no such listener.
     pub fn node_of(&self, broker: &Broker) -> Option<Node> {
         let endpoint = broker.endpoint(&self.client.listener)?;

@@ -32,7 +32,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use barnabas_base::{BrokerId, ErrorCode, PartitionIndex, TopicId, check_topic_name, is_internal_topic};
-use barnabas_metadata::{Partition, Topic};
+use barnabas_metadata::{Broker, Partition, Topic};
 use barnabas_security::{Operation, ResourceType};
 use barnabas_wire::Str;
 use barnabas_wire::messages::create_topics_request::CreateTopicsRequest;
@@ -256,7 +256,8 @@ fn unknown_id(topic_id: TopicId) -> MetadataResponseTopic {
 }
 
 fn describe(topic: &Arc<Topic>, version: i16, ctx: &Context<'_>) -> MetadataResponseTopic {
-    let partitions = topic.partitions().map(|(index, state)| describe_partition(index, state, version, ctx));
+    let partitions =
+        topic.partitions().map(|(index, state)| describe_partition((topic.id, index), state, version, ctx));
     MetadataResponseTopic { partitions: partitions.collect(), ..without_partitions(topic, version) }
 }
 
@@ -270,7 +271,7 @@ fn without_partitions(topic: &Topic, version: i16) -> MetadataResponseTopic {
 }
 
 fn describe_partition(
-    index: PartitionIndex,
+    named: (TopicId, PartitionIndex),
     state: &Partition,
     version: i16,
     ctx: &Context<'_>,
@@ -278,7 +279,7 @@ fn describe_partition(
     // Version 0 leaves out replicas that cannot be reached and says so; later ones name them all.
     let replicas = shown_replicas(state.replicas(), version == 0, ctx);
     let isr = shown_replicas(state.isr(), version == 0, ctx);
-    let leader = ctx.image.cluster.broker(state.leader);
+    let leader = leader(named, state, ctx);
     let reachable = leader.is_some_and(|broker| broker.endpoint(&ctx.client.listener).is_some());
     let error = match leader {
         None => ErrorCode::LeaderNotAvailable,
@@ -291,12 +292,12 @@ fn describe_partition(
     };
     MetadataResponsePartition {
         error_code: error.code(),
-        partition_index: index.get(),
+        partition_index: named.1.get(),
         leader_id: if reachable { state.leader.get() } else { BrokerId::NONE.get() },
         leader_epoch: if version >= 7 { state.leader_epoch.get() } else { -1 },
         replica_nodes: replicas,
         isr_nodes: isr,
-        offline_replicas: if version >= 5 { offline_replicas(state, ctx) } else { Vec::new() },
+        offline_replicas: if version >= 5 { offline_replicas(named, state, ctx) } else { Vec::new() },
         ..MetadataResponsePartition::default()
     }
 }
@@ -309,10 +310,27 @@ fn shown_replicas(replicas: &[BrokerId], only_alive: bool, ctx: &Context<'_>) ->
     replicas.iter().filter(is_shown).map(|id| id.get()).collect()
 }
 
-/// Replicas on brokers that are fenced, that this client cannot reach, or whose directory has failed.
-pub(crate) fn offline_replicas(state: &Partition, ctx: &Context<'_>) -> Vec<i32> {
+/// The broker that leads. A replica of this node that serves nothing does not: where the log directory of the only
+/// replica has failed, Kafka's partition has no leader either.
+pub(crate) fn leader<'a>(
+    named: (TopicId, PartitionIndex),
+    state: &Partition,
+    ctx: &Context<'a>,
+) -> Option<&'a Arc<Broker>> {
+    let is_offline = state.leader == ctx.node && ctx.is_offline_here(named);
+    ctx.image.cluster.broker(state.leader).filter(|_| !is_offline)
+}
+
+/// Replicas on brokers that are fenced, that this client cannot reach, or whose directory has failed; and one of this
+/// node's whose log cannot be opened.
+pub(crate) fn offline_replicas(
+    named: (TopicId, PartitionIndex),
+    state: &Partition,
+    ctx: &Context<'_>,
+) -> Vec<i32> {
     let is_offline = |id: &&BrokerId| match ctx.image.cluster.broker(**id) {
         None => true,
+        Some(_) if **id == ctx.node && ctx.is_offline_here(named) => true,
         Some(broker) => {
             broker.fenced
                 || broker.endpoint(&ctx.client.listener).is_none()

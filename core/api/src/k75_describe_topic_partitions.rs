@@ -14,7 +14,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use barnabas_base::{BrokerId, ErrorCode, PartitionIndex, check_topic_name, is_internal_topic};
+use barnabas_base::{BrokerId, ErrorCode, PartitionIndex, TopicId, check_topic_name, is_internal_topic};
 use barnabas_metadata::{Partition, Topic};
 use barnabas_security::{Operation, ResourceType};
 use barnabas_wire::Str;
@@ -25,7 +25,7 @@ use barnabas_wire::messages::describe_topic_partitions_response::{
 };
 
 use crate::Context;
-use crate::k03_metadata::offline_replicas;
+use crate::k03_metadata::{leader, offline_replicas};
 
 /// The answer.
 pub fn answer(
@@ -89,7 +89,8 @@ impl Page<'_> {
         let start = usize::try_from(start).unwrap_or(0);
         let end = topic.partition_count().min(start.saturating_add(self.left));
         let indexes = (start..end).map(|index| PartitionIndex(index as i32));
-        let partitions = indexes.filter_map(|index| Some(describe(index, topic.partition(index)?, ctx)));
+        let partitions =
+            indexes.filter_map(|index| Some(describe((topic.id, index), topic.partition(index)?, ctx)));
         let partitions: Vec<_> = partitions.collect();
         self.left -= partitions.len();
         self.response.topics.push(DescribeTopicPartitionsResponseTopic {
@@ -146,22 +147,22 @@ fn invalid(request: &DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsR
 }
 
 fn describe(
-    index: PartitionIndex,
+    named: (TopicId, PartitionIndex),
     state: &Partition,
     ctx: &Context<'_>,
 ) -> DescribeTopicPartitionsResponsePartition {
     let ids = |brokers: &[BrokerId]| brokers.iter().map(|id| id.get()).collect::<Vec<i32>>();
-    let leader = ctx.image.cluster.broker(state.leader);
+    let leader = leader(named, state, ctx);
     let reachable = leader.is_some_and(|broker| broker.endpoint(&ctx.client.listener).is_some());
     DescribeTopicPartitionsResponsePartition {
-        partition_index: index.get(),
+        partition_index: named.1.get(),
         leader_id: if reachable { state.leader.get() } else { BrokerId::NONE.get() },
         leader_epoch: state.leader_epoch.get(),
         replica_nodes: ids(state.replicas()),
         isr_nodes: ids(state.isr()),
         eligible_leader_replicas: Some(ids(state.elr())),
         last_known_elr: Some(ids(&state.placement.last_known_elr)),
-        offline_replicas: offline_replicas(state, ctx),
+        offline_replicas: offline_replicas(named, state, ctx),
         ..DescribeTopicPartitionsResponsePartition::default()
     }
 }

@@ -131,7 +131,7 @@ pub use access::{Access, Decisions, Denials, Judge};
 pub use altered::Route;
 pub use answer_room::{AnswerRoom, Lender, TooLarge, Unlimited};
 pub use auto_create::{Admitted, AutoCreation, auto_created_topic, internal_topic_configs};
-pub use context::{Client, Context, Leader, Node};
+pub use context::{Client, Context, Leader, Node, OfflineReplicas};
 pub use gate::{Gate, Rule, gate, rule};
 pub use pieces::InPieces;
 pub use session_memory::SessionShare;

@@ -63,8 +63,18 @@ pub fn creation(image: &Image, config: &BrokerConfig, node: BrokerId) -> CreateT
     let room = crate::AnswerRoom::unlimited();
     let loggers = Vec::new;
     let access = Access::OPEN;
-    let ctx =
-        Context { image, config, cluster_id: "", node, client: &client, access, now, loggers, room: &room };
+    let ctx = Context {
+        image,
+        config,
+        cluster_id: "",
+        node,
+        offline: None,
+        client: &client,
+        access,
+        now,
+        loggers,
+        room: &room,
+    };
     auto_create::creation([name::SHARE_GROUP_STATE].into_iter(), &ctx)
 }
 

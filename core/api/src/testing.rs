@@ -38,6 +38,7 @@ pub(crate) struct Fixture {
     pub config: BrokerConfig,
     pub client: Client,
     pub room: Box<AnswerRoom>,
+    pub offline: Option<crate::OfflineReplicas>,
     /// `None`: no authorizer.
     pub judged: Option<Judged>,
 }
@@ -100,6 +101,7 @@ impl Fixture {
                 token_authenticated: false,
             },
             room: Box::new(AnswerRoom::unlimited()),
+            offline: None,
             judged: None,
         };
         fixture.add(&records);
@@ -179,6 +181,7 @@ impl Fixture {
             config: &self.config,
             cluster_id: CLUSTER,
             node: BrokerId(1),
+            offline: self.offline.as_ref(),
             client: &self.client,
             access: self.access(),
             now: TimestampMs(1_000_000),

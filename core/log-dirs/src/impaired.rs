@@ -52,6 +52,11 @@ impl ImpairedReplicas {
         &self.damaged
     }
 
+    /// Copies that cannot be opened.
+    pub fn all_offline(&self) -> &BTreeSet<PartitionKey> {
+        &self.offline
+    }
+
     /// What a heartbeat names, in the order of keys: at most `max`.
     pub fn named(&self, max: usize) -> Vec<PartitionKey> {
         self.damaged.union(&self.offline).take(max).copied().collect()

@@ -259,7 +259,7 @@ impl Large {
                 full_at = Some(index);
                 break;
             }
-            describe_partition(index, state, self.version, ctx).write(w, self.version)?;
+            describe_partition((topic.id, index), state, self.version, ctx).write(w, self.version)?;
         }
         if let Some(index) = full_at {
             return Ok(Some((topic, index)));

@@ -68,6 +68,20 @@ fn a_partition_without_a_leader_is_an_error_of_the_partition() {
 }
 
 #[test]
+fn replica_whose_log_cannot_be_opened_is_offline_and_leads_nothing() {
+    let offline = Some([(ORDERS, PartitionIndex(0)), (ORDERS, PartitionIndex(1))].into());
+    let fixture = Fixture { offline, ..Fixture::new() };
+    let partitions = ask_on(&fixture, named(&["orders"]), 12).0.topics[0].partitions.clone();
+    let seen = |at: usize| {
+        (partitions[at].error_code, partitions[at].leader_id, &partitions[at].offline_replicas[..])
+    };
+    assert_eq!(seen(0), (5, -1, &[1, 3][..]));
+    // Node 2 leads it, and this node's own replica is not asked for.
+    assert_eq!(seen(1), (0, 2, &[1, 3][..]));
+    assert_eq!(ask_on(&Fixture::new(), named(&["orders"]), 12).0.topics[0].partitions[0].leader_id, 1);
+}
+
+#[test]
 fn leader_without_the_listener_has_its_own_error_from_version_6() {
     let mut fixture = Fixture::new();
     fixture.add(&[crate::testing::partition(ORDERS, 0, 4)]);

@@ -37,6 +37,7 @@ function draw(data) {
       ${card("partitions", count(data.partitions))}
       ${card("under-replicated", count(data.under_replicated), wrong(data.under_replicated))}
       ${card("without a leader", count(data.offline), wrong(data.offline))}
+      ${card("offline replicas", count(data.offline_replicas), wrong(data.offline_replicas))}
       ${card("groups", count(data.groups))}
       ${card("quorum's leader", data.quorum ? data.quorum.leader_id : "–")}
       ${card("cluster", data.cluster_id, "long")}

@@ -43,7 +43,8 @@ export function Topics({ query }) {
 
 function replicas(row) {
   const out = row.replicas.filter((id) => !row.isr.includes(id));
-  return html`${row.replicas.join(", ")}${out.length ? html` <span class="warn">not in sync: ${out.join(", ")}</span>` : ""}`;
+  const named = (ids, kind, words) => (ids.length ? html` <span class=${kind}>${words}: ${ids.join(", ")}</span>` : "");
+  return html`${row.replicas.join(", ")}${named(out, "warn", "not in sync")}${named(row.offline, "bad", "offline")}`;
 }
 
 const records = (row) => {

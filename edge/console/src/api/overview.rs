@@ -55,6 +55,7 @@ pub const OVERVIEW: Doc = Doc::get(
         ("partitions", Int),
         ("under_replicated", Int),
         ("offline", Int),
+        ("offline_replicas", Int),
         ("groups", INT_OR_NULL),
         ("quorum", OrNull(&VOTES)),
         ("log_dirs", OrNull(&List(&LOG_DIR))),
@@ -64,7 +65,7 @@ pub const OVERVIEW: Doc = Doc::get(
 
 pub async fn overview(call: &mut Call) -> Result<Answer, Problem> {
     let mut refused = Refused::default();
-    let known = metadata::ask(&mut call.cluster, None).await?;
+    let known = metadata::ask_each(&mut call.cluster, None).await?;
     let groups = refused.part("groups", groups::list(&mut call.cluster).await)?;
     let quorum = refused.part("quorum", quorum::describe(&mut call.cluster).await)?;
     let sizes = refused.part("log_dirs", log_dirs::describe(&mut call.cluster, None).await)?;
@@ -92,6 +93,7 @@ pub async fn overview(call: &mut Call) -> Result<Answer, Problem> {
         "partitions": partitions().count(),
         "under_replicated": partitions().filter(|row| is_under_replicated(row)).count(),
         "offline": partitions().filter(|row| row.leader_id < 0).count(),
+        "offline_replicas": partitions().map(|row| row.offline_replicas.len()).sum::<usize>(),
         "groups": groups.map(|groups| groups.len()),
         "quorum": quorum.map(|told| quorum_document(&told)),
         "log_dirs": sizes.map(|sizes| sizes.dirs.iter().map(log_dir).collect::<Vec<_>>()),

@@ -93,7 +93,7 @@ pub async fn list(call: &mut Call) -> Result<Answer, Problem> {
 pub async fn get(call: &mut Call) -> Result<Answer, Problem> {
     let mut refused = Refused::default();
     let name = call.at.param("topic").to_owned();
-    let topic = metadata::topic(&mut call.cluster, &name).await?;
+    let topic = metadata::topic_each(&mut call.cluster, &name).await?;
     let all: BTreeSet<Partition> =
         topic.partitions.iter().map(|row| (name.clone(), row.partition_index)).collect();
     let starts = offsets::list(&mut call.cluster, &all, offsets::EARLIEST).await?;

@@ -13,7 +13,7 @@ use crate::node::workers::repeated::Repeated;
 use crate::requests::session::Session;
 use arc_swap::Guard;
 use barnabas_api::k18_api_versions::Listener;
-use barnabas_api::{Access, Client, Context, Denials, Route};
+use barnabas_api::{Access, Client, Context, Denials, OfflineReplicas, Route};
 use barnabas_base::TimestampMs;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
@@ -97,6 +97,8 @@ pub struct Moment {
     pub image: Guard<Arc<Image>>,
     pub config: Guard<Arc<BrokerConfig>>,
     pub now: TimestampMs,
+    /// This node's replicas that serve nothing; `None`: there are none.
+    pub offline: Option<Arc<OfflineReplicas>>,
 }
 
 /// A bug of ours, but only this client need suffer from it.
@@ -119,7 +121,8 @@ impl Call {
     pub fn moment(&self) -> Moment {
         let node = &self.session.node;
         let (image, config) = (node.cluster.image.load(), node.cluster.config.load());
-        Moment { image, config, now: node.clock.wall() }
+        let offline = node.log_dirs.impaired.all_offline();
+        Moment { image, config, now: node.clock.wall(), offline }
     }
 
     pub fn context<'a>(&'a self, moment: &'a Moment) -> Context<'a> {
@@ -129,6 +132,7 @@ impl Call {
             config: &moment.config,
             cluster_id: &node.identity.cluster_id,
             node: node.identity.broker_id,
+            offline: moment.offline.as_deref(),
             client: &self.client,
             access: self.access(),
             now: moment.now,

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 const TOPIC: &str = "t";
 const STORAGE_ERROR: i16 = 56;
+const LEADER_NOT_AVAILABLE: i16 = 5;
 const OFFLINE: &str = "kafka_server_replicamanager_offlinereplicacount";
 
 struct Node {
@@ -111,6 +112,14 @@ fn state(node: &Node) -> Option<(i32, Vec<i32>)> {
     Some((row.leader_id, row.isr_nodes.clone()))
 }
 
+/// Error, leader and offline replicas of partition 0 in Metadata.
+fn described(node: &Node) -> (i16, i32, Vec<i32>) {
+    let known = metadata(&mut node.node.client());
+    let topic = known.topics.iter().find(|topic| topic.name.as_deref() == Some(TOPIC)).expect("the topic");
+    let row = &topic.partitions[0];
+    (row.error_code, row.leader_id, row.offline_replicas.clone())
+}
+
 fn write(nodes: &BTreeMap<i32, Node>) {
     let topic = nodes[&1].node.client().topic_id(TOPIC);
     for value in ["one", "two", "three"] {
@@ -138,6 +147,8 @@ fn damage_that_keeps_the_only_replica_closed_is_named_once() {
         panic!("another response")
     };
     assert_eq!(response.responses[0].partitions[0].error_code, STORAGE_ERROR);
+    // As Kafka's partition whose only replica lies in a log directory that has failed.
+    assert_eq!(described(node), (LEADER_NOT_AVAILABLE, -1, vec![1]));
     assert!(node.node.stop_expecting_trouble().success());
     node.named_once();
     assert!(!node.node.log().contains("corruption found"), "{}", node.node.log());

@@ -14,13 +14,15 @@
 use crate::log_dirs::full::{Impairs, Room};
 use crate::mailbox::PartitionKey;
 use crate::node::log_dirs::LogDirs;
+use arc_swap::ArcSwapOption;
+use barnabas_api::OfflineReplicas;
 use barnabas_base::{BrokerId, DirectoryId, MonotonicMs};
 use barnabas_log_dirs::ImpairedReplicas;
 use barnabas_metadata::Image;
 use barnabas_quorum::controller::impaired::said::{Impairments, NAMED_MAX};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// See the file's header. Shared by all threads; nearly always empty.
 #[derive(Debug, Default)]
@@ -28,6 +30,8 @@ pub struct ImpairedPartitions {
     copies: Mutex<ImpairedReplicas>,
     count: AtomicUsize,
     offline_count: AtomicUsize,
+    /// `None`: there are none.
+    offline: ArcSwapOption<OfflineReplicas>,
     pub has_changed: AtomicBool,
 }
 
@@ -58,6 +62,11 @@ impl ImpairedPartitions {
         self.offline_count.load(Ordering::Acquire)
     }
 
+    /// Copies that cannot be opened, as answers of this moment show them; `None`: there are none.
+    pub fn all_offline(&self) -> Option<Arc<OfflineReplicas>> {
+        if self.offline_count() == 0 { None } else { self.offline.load_full() }
+    }
+
     pub fn is_offline(&self, key: PartitionKey) -> bool {
         self.offline_count() > 0 && self.lock().is_offline(key)
     }
@@ -86,6 +95,11 @@ impl ImpairedPartitions {
         let mut copies = self.lock();
         let has_changed = change(&mut copies);
         self.count.store(copies.count(), Ordering::Release);
+        if has_changed {
+            let named: OfflineReplicas =
+                copies.all_offline().iter().map(|key| (key.topic, key.partition)).collect();
+            self.offline.store((!named.is_empty()).then(|| named.into()));
+        }
         self.offline_count.store(copies.offline_count(), Ordering::Release);
         self.has_changed.fetch_or(has_changed, Ordering::AcqRel);
         has_changed
@@ -137,6 +151,7 @@ mod tests {
         assert_eq!((impaired.count(), impaired.offline_count()), (2, 2));
         assert!(impaired.is_offline(key(0)) && !impaired.is_offline(key(2)));
         assert_eq!(impaired.all_damaged(), [key(1)].into());
+        assert_eq!(impaired.all_offline().map(|all| all.len()), Some(2));
         assert!(impaired.healed(key(1)) && !impaired.healed(key(1)));
         assert_eq!((impaired.count(), impaired.offline_count()), (1, 1));
         assert!(impaired.all_damaged().is_empty());

@@ -7,7 +7,7 @@
 
 use super::{Answer, Call, Moment, Started, unencodable};
 use crate::node::cluster::callers::Elsewhere;
-use barnabas_api::{AnswerRoom, Client, Context as Surroundings, InPieces};
+use barnabas_api::{AnswerRoom, Client, Context as Surroundings, InPieces, OfflineReplicas};
 use barnabas_base::{BrokerId, Text, TimestampMs};
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
@@ -39,6 +39,7 @@ struct Source {
     caller: Elsewhere,
     cluster_id: Text,
     node: BrokerId,
+    offline: Option<Arc<OfflineReplicas>>,
     now: TimestampMs,
 }
 
@@ -52,6 +53,7 @@ impl Source {
             caller: call.caller.elsewhere(call.api, &call.session.node, call.who()),
             cluster_id: node.identity.cluster_id.clone(),
             node: node.identity.broker_id,
+            offline: moment.offline.clone(),
             now: node.clock.wall(),
         }
     }
@@ -65,6 +67,7 @@ impl Source {
             config: &self.config,
             cluster_id: &self.cluster_id,
             node: self.node,
+            offline: self.offline.as_deref(),
             client: &self.client,
             access: self.caller.access(),
             now: self.now,

@@ -96,6 +96,7 @@ def produce(table, port):
     row("v2: produce to no partition", given(port, "POST", f"{place}/partitions/9", {"records": [{"value": 1}]}, JSON), 404, coded("no partition"))
     for body, kind, status, code in (
         ({"records": []}, JSON, 422, 422), ({"foo": 1}, JSON, 422, 422), ({"records": [{"valur": 1}]}, JSON, 422, 422),
+        ({"records": [{"value": 1}], "topic": "t"}, JSON, 422, 422), ({"records": [{"value": 1, "partitoin": 1}]}, JSON, 422, 422),
         ({"records": "text"}, BINARY, 400, 400), ({"records": ["text"]}, BINARY, 400, 400), ({"records": [{"value": "not base64"}]}, BINARY, 400, 400),
         ({"records": [{"value": {"a": 1}}]}, BINARY, 400, 400), ("nonsense", JSON, 400, 400), ({"records": [{"value": 1}]}, TEXT, 422, 422),
         ({"records": [{"value": 1}]}, AVRO, 422, CODES["no value schema"]), ({"records": [{"key": 1}]}, AVRO, 422, CODES["no key schema"]),

@@ -156,6 +156,8 @@ def produce(table, port, base, node):
     row("produce binary", ask(port, "POST", place, {"value": {"type": "BINARY", "data": "AAEC"}}), 200, {"value.size": 3})
     row("produce a tombstone", ask(port, "POST", place, {"key": {"type": "STRING", "data": "k"}, "value": None}), 200)
     row("produce an unknown type", ask(port, "POST", place, {"value": {"type": "AVRO", "data": 1}}), 400)
+    row("produce an unknown field", ask(port, "POST", place, {**one, "partition": 1}), 400, lambda error: "'partition'" in error["message"])
+    row("produce an unknown field of a value", ask(port, "POST", place, {"value": {"type": "STRING", "data": "v", "size": 1}}), 400)
     row("produce what is no base64", ask(port, "POST", place, {"value": {"type": "BINARY", "data": "!"}}), 400)
     row("produce to no partition", ask(port, "POST", place, {**one, "partition_id": 99}), 404, None, "UNKNOWN_TOPIC_OR_PARTITION")
     row("produce to no topic", ask(port, "POST", f"{base}/topics/absent/records", one), 404, None, "UNKNOWN_TOPIC_OR_PARTITION")

@@ -94,6 +94,24 @@ impl Call {
         json!({ "related": self.at.url(self.cluster.id(), segments) })
     }
 
+    /// [`Self::fields`], of these names alone.
+    ///
+    /// # Errors
+    /// 400: the body is no JSON object, or has another field.
+    pub fn fields_of(&self, known: &[&str]) -> Result<Fields, Problem> {
+        let fields = self.fields()?;
+        fields.only(known).map(|()| fields)
+    }
+
+    /// [`Self::fields_of`] of REST v2.
+    ///
+    /// # Errors
+    /// 400: the body is no JSON object. 422: it has another field.
+    pub fn fields_of_v2(&self, known: &[&str]) -> Result<Fields, Problem> {
+        let fields = self.fields()?;
+        fields.only_v2(known).map(|()| fields)
+    }
+
     /// `metadata` of a resource: its own address, and its name.
     pub fn metadata(&self, segments: &[&str], name: &str) -> Value {
         let id = self.cluster.id();
@@ -136,6 +154,14 @@ impl Fields {
                 Err(Problem::bad(format!("unknown field '{name}'; this body takes: {known}")))
             }
         }
+    }
+
+    /// [`Self::only`] in REST v2: Confluent's proxy answers 422 there (confluentinc/kafka-rest#669).
+    ///
+    /// # Errors
+    /// There is a field of another name than these.
+    pub fn only_v2(&self, known: &[&str]) -> Result<(), Problem> {
+        self.only(known).map_err(|problem| Problem { status: StatusCode::UNPROCESSABLE_ENTITY, ..problem })
     }
 
     /// All fields, by name, each as it was written.
@@ -274,6 +300,8 @@ mod tests {
         assert!(map.only(&["n", "m"]).is_ok());
         let unknown = map.only(&["m"]).expect_err("n is none of them");
         assert_eq!(unknown.detail, "unknown field 'n'; this body takes: m");
+        let of = |problem: Problem| problem.status.as_u16();
+        assert_eq!((of(unknown), map.only_v2(&["m"]).map_err(of)), (400, Err(422)));
         assert!(Fields::read(b"[]").is_err() && Fields::read(b"").is_err());
     }
 

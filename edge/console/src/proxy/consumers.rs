@@ -106,7 +106,7 @@ fn by_topic(positions: Positions) -> BTreeMap<String, Vec<i32>> {
 pub async fn subscribe(call: &mut Call) -> Result<Answer, Problem> {
     let instance = found(call)?;
     let _use = instance.enter();
-    instance.subscribe(Subscription::read(&call.fields()?)?)?;
+    instance.subscribe(Subscription::read(&call.fields_of_v2(&["topics", "topic_pattern"])?)?)?;
     Ok(Answer::nothing())
 }
 
@@ -132,14 +132,14 @@ pub async fn assignments(call: &mut Call) -> Result<Answer, Problem> {
 pub async fn assign(call: &mut Call) -> Result<Answer, Problem> {
     let instance = found(call)?;
     let _use = instance.enter();
-    instance.assign(partitions(&call.fields()?)?)?;
+    instance.assign(partitions(&call.fields_of_v2(PARTITIONS)?)?)?;
     Ok(Answer::nothing())
 }
 
 pub async fn seek(call: &mut Call) -> Result<Answer, Problem> {
     let instance = found(call)?;
     let _use = instance.enter();
-    let offsets = offsets_of(&call.fields()?)?;
+    let offsets = offsets_of(&call.fields_of_v2(OFFSETS)?)?;
     instance
         .seek(&offsets.into_iter().map(|(partition, offset)| (partition, Position::At(offset))).collect())?;
     Ok(Answer::nothing())
@@ -156,7 +156,7 @@ pub async fn seek_to_end(call: &mut Call) -> Result<Answer, Problem> {
 fn seek_to(call: &Call, position: Position) -> Result<Answer, Problem> {
     let instance = found(call)?;
     let _use = instance.enter();
-    let wanted = partitions(&call.fields()?)?;
+    let wanted = partitions(&call.fields_of_v2(PARTITIONS)?)?;
     instance.seek(&wanted.into_iter().map(|partition| (partition, position)).collect())?;
     Ok(Answer::nothing())
 }
@@ -167,7 +167,7 @@ pub async fn offsets(call: &mut Call) -> Result<Answer, Problem> {
     let _use = instance.enter();
     let wanted = match call.body.is_empty() {
         true => instance.positions().1.into_keys().collect(),
-        false => partitions(&call.fields()?)?,
+        false => partitions(&call.fields_of_v2(PARTITIONS)?)?,
     };
     let committed = call.cluster.committed_offsets(&instance.id.group).await?;
     let row = |partition: Partition| {
@@ -182,7 +182,7 @@ pub async fn offsets(call: &mut Call) -> Result<Answer, Problem> {
 pub async fn commit(call: &mut Call) -> Result<Answer, Problem> {
     let instance = found(call)?;
     let _use = instance.enter();
-    let fields = if call.body.is_empty() { Fields::default() } else { call.fields()? };
+    let fields = if call.body.is_empty() { Fields::default() } else { call.fields_of_v2(OFFSETS)? };
     let offsets = match fields.raw("offsets") {
         None => None,
         Some(_) => Some(next_offsets(call, &fields).await?),
@@ -207,6 +207,10 @@ async fn next_offsets(call: &mut Call, fields: &Fields) -> Result<BTreeMap<Parti
     Ok(offsets.into_iter().map(|(partition, offset)| (partition, offset.saturating_add(1))).collect())
 }
 
+/// The names of bodies that list partitions, or offsets.
+const PARTITIONS: &[&str] = &["partitions"];
+const OFFSETS: &[&str] = &["offsets"];
+
 fn partition(row: &Fields) -> Result<Partition, Problem> {
     let missing = || Problem::bad("partition is missing");
     let index = row.number("partition")?.filter(|index| *index >= 0).ok_or_else(missing)?;
@@ -217,7 +221,8 @@ fn partitions(fields: &Fields) -> Result<BTreeSet<Partition>, Problem> {
     if fields.raw("partitions").is_none() {
         return Err(Problem::bad("partitions is missing"));
     }
-    fields.objects("partitions")?.iter().map(partition).collect()
+    let row = |row: &Fields| row.only_v2(&["topic", "partition"]).and_then(|()| partition(row));
+    fields.objects("partitions")?.iter().map(row).collect()
 }
 
 fn offsets_of(fields: &Fields) -> Result<BTreeMap<Partition, i64>, Problem> {
@@ -225,6 +230,7 @@ fn offsets_of(fields: &Fields) -> Result<BTreeMap<Partition, i64>, Problem> {
         return Err(Problem::bad("offsets is missing"));
     }
     let row = |row: &Fields| {
+        row.only_v2(&["topic", "partition", "offset", "metadata"])?;
         let offset: Option<i64> = row.number("offset")?.filter(|offset| *offset >= 0);
         Ok((partition(row)?, offset.ok_or_else(|| Problem::bad("offset takes a number from 0 on"))?))
     };

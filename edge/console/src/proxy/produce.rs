@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 
 /// What goes into one batch, roughly: less than the broker's default limit of a batch.
 const GROUP_BYTES_MAX: usize = 512 * 1024;
+const BODY: &[&str] = &["records", "key_schema", "key_schema_id", "value_schema", "value_schema_id"];
+/// The last two are Strimzi's.
+const RECORD: &[&str] = &["partition", "key", "value", "headers", "timestamp"];
 const NO_KEY_SCHEMA: u32 = 42_201;
 const NO_VALUE_SCHEMA: u32 = 42_202;
 
@@ -35,7 +38,7 @@ async fn produce(call: &mut Call, partition: Option<i32>) -> Result<Answer, Prob
     if let Some(index) = partition {
         topics::partition_of(&topic, index)?;
     }
-    let fields = call.fields()?;
+    let fields = call.fields_of_v2(BODY)?;
     let rows = rows(&fields)?;
     if format.needs_schemas() {
         return Err(schemas(format, &fields, &rows));
@@ -106,6 +109,7 @@ fn schemas(format: Format, fields: &Fields, rows: &[Fields]) -> Problem {
 }
 
 fn record(row: &Fields, format: Format, partition: Option<i32>) -> Result<NewRecord, Problem> {
+    row.only_v2(RECORD)?;
     let own = row.number("partition")?;
     if own.is_some_and(|own: i32| own < 0) {
         return Err(Problem::bad("partition takes a number from 0 on"));
@@ -115,6 +119,7 @@ fn record(row: &Fields, format: Format, partition: Option<i32>) -> Result<NewRec
     }
     let mut headers = Vec::new();
     for header in row.objects("headers")? {
+        header.only_v2(&["key", "value"])?;
         headers
             .push((Bytes::from(header.needed_text("key")?), embed::read(Format::Binary, &header, "value")?));
     }

@@ -112,7 +112,7 @@ pub async fn offsets(call: &mut Call) -> Result<Answer, Problem> {
 
 /// `POST /admin/topics` of Strimzi's bridge.
 pub async fn create(call: &mut Call) -> Result<Answer, Problem> {
-    let fields = call.fields()?;
+    let fields = call.fields_of(&["topic_name", "partitions_count", "replication_factor"])?;
     let topic = CreatableTopic {
         name: fields.needed_text("topic_name")?.as_str().into(),
         num_partitions: fields.number("partitions_count")?.unwrap_or(-1),

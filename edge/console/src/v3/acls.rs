@@ -47,7 +47,8 @@ pub async fn create(call: &mut Call) -> Result<Answer, Problem> {
 
 pub async fn create_batch(call: &mut Call) -> Result<Answer, Problem> {
     check_cluster(call)?;
-    let rows: Vec<Acl> = call.fields()?.objects("data")?.iter().map(read).collect::<Result<_, _>>()?;
+    let rows: Vec<Acl> =
+        call.fields_of(&["data"])?.objects("data")?.iter().map(read).collect::<Result<_, _>>()?;
     if rows.is_empty() {
         return Err(Problem::bad("data is missing, or empty"));
     }
@@ -55,7 +56,11 @@ pub async fn create_batch(call: &mut Call) -> Result<Answer, Problem> {
     Ok(Answer::created(call.at.url(call.cluster.id(), &["acls"]), None))
 }
 
+const ACL: &[&str] =
+    &["resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission"];
+
 fn read(row: &Fields) -> Result<Acl, Problem> {
+    row.only(ACL)?;
     let number = |key: &str, names: &[&str]| {
         let word = row.needed_text(key)?;
         acls::number(names, &word)

@@ -68,7 +68,7 @@ impl Named {
     }
 
     async fn set(self, call: &mut Call) -> Result<Answer, Problem> {
-        let value = Some(call.fields()?.needed_text("value")?);
+        let value = Some(call.fields_of(&["value"])?.needed_text("value")?);
         self.change(call, Operation::Set, value).await
     }
 
@@ -88,7 +88,7 @@ impl Named {
     }
 
     async fn alter(self, call: &mut Call) -> Result<Answer, Problem> {
-        let fields = call.fields()?;
+        let fields = call.fields_of(&["data", "validate_only"])?;
         let changes: Vec<Change> = fields.objects("data")?.iter().map(change).collect::<Result<_, _>>()?;
         if changes.is_empty() {
             return Err(Problem::bad("data is missing, or empty"));
@@ -140,6 +140,7 @@ impl Named {
 }
 
 fn change(row: &Fields) -> Result<Change, Problem> {
+    row.only(&["name", "value", "operation"])?;
     let word = row.text("operation")?.unwrap_or_else(|| "SET".to_owned());
     let operation = Operation::parse(&word).ok_or_else(|| {
         Problem::bad(format!(

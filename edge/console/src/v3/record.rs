@@ -26,10 +26,18 @@ pub struct Part {
     bytes: Option<Bytes>,
 }
 
+/// Confluent's proxy refuses other fields too, with 400 (confluentinc/kafka-rest#1071).
+pub const RECORD: &[&str] = &["partition_id", "headers", "key", "value", "timestamp"];
+/// Those of schemas are known, and their types refused.
+const PART: &[&str] =
+    &["type", "data", "subject", "subject_name_strategy", "schema_id", "schema_version", "schema"];
+
 /// # Errors
-/// 400: it is no JSON object, or has a type that needs a schema.
+/// 400: it is no JSON object, has a field that no record has, or a type that needs a schema.
 pub fn parse(text: &[u8]) -> Result<Parsed, Problem> {
-    of_fields(&Fields::read(text)?)
+    let fields = Fields::read(text)?;
+    fields.only(RECORD)?;
+    of_fields(&fields)
 }
 
 /// # Errors
@@ -47,6 +55,7 @@ pub fn of_fields(fields: &Fields) -> Result<Parsed, Problem> {
     };
     let mut headers = Vec::new();
     for header in fields.objects("headers")? {
+        header.only(&["name", "value"])?;
         let value = header.text("value")?.map(|text| binary("a header's value", &text)).transpose()?;
         headers.push((Bytes::from(header.needed_text("name")?), value));
     }
@@ -60,6 +69,7 @@ fn part(fields: &Fields, name: &str) -> Result<Part, Problem> {
     let Some(text) = fields.raw(name) else { return Ok(Part::default()) };
     let part = Fields::read(text.as_bytes())
         .map_err(|_| Problem::bad(format!("{name} takes an object with type and data")))?;
+    part.only(PART)?;
     let Some(data) = part.raw("data") else { return Ok(Part::default()) };
     match part.text("type")?.as_deref() {
         Some("BINARY") => {

@@ -8,7 +8,7 @@
 
 use super::{check_cluster, known_cluster, record};
 use crate::http::body::{Outgoing, next_piece};
-use crate::http::call::{Answer, Call, Place};
+use crate::http::call::{Answer, Call, Fields, Place};
 use crate::http::callers::Lease;
 use crate::http::problem::Problem;
 use crate::kafka::metadata;
@@ -248,12 +248,14 @@ pub async fn batch(call: &mut Call) -> Result<Answer, Problem> {
     check_cluster(call)?;
     let name = call.at.param("topic").to_owned();
     let topic = metadata::topic(&mut call.cluster, &name).await?;
-    let entries = call.fields()?.objects("entries")?;
+    let entries = call.fields_of(&["entries"])?.objects("entries")?;
     if entries.is_empty() || entries.len() > GROUP_RECORDS_MAX {
         return Err(Problem::bad(format!("entries takes 1 to {GROUP_RECORDS_MAX} records")));
     }
     let ids: Vec<String> = entries.iter().map(|entry| entry.needed_text("id")).collect::<Result<_, _>>()?;
-    let parsed: Vec<_> = entries.iter().map(record::of_fields).collect();
+    let known: Vec<&str> = record::RECORD.iter().chain(&["id"]).copied().collect();
+    let parse = |entry: &Fields| entry.only(&known).and_then(|()| record::of_fields(entry));
+    let parsed: Vec<_> = entries.iter().map(parse).collect();
     let records: Vec<NewRecord> = parsed.iter().flatten().map(|parsed| parsed.record.clone()).collect();
     let mut outcomes = produce::send(&mut call.cluster, &topic, &records).await.into_iter();
     let (mut successes, mut failures) = (Vec::new(), Vec::new());

@@ -82,6 +82,7 @@ fn new_topic(fields: &Fields) -> Result<CreatableTopic, Problem> {
         ..Default::default()
     };
     for row in fields.objects("replicas_assignments")? {
+        row.only(&["partition_id", "broker_ids"])?;
         let missing = || Problem::bad("replicas_assignments: partition_id is missing");
         topic.assignments.push(CreatableReplicaAssignment {
             partition_index: row.number("partition_id")?.ok_or_else(missing)?,
@@ -90,6 +91,7 @@ fn new_topic(fields: &Fields) -> Result<CreatableTopic, Problem> {
         });
     }
     for row in fields.objects("configs")? {
+        row.only(&["name", "value"])?;
         topic.configs.push(CreatableTopicConfig {
             name: row.needed_text("name")?.as_str().into(),
             value: row.text("value")?.as_deref().map(Into::into),
@@ -104,7 +106,7 @@ pub async fn enlarge(call: &mut Call) -> Result<Answer, Problem> {
     check_cluster(call)?;
     let name = call.at.param("topic").to_owned();
     let missing = || Problem::bad("partitions_count is missing");
-    let count = call.fields()?.number("partitions_count")?.ok_or_else(missing)?;
+    let count = call.fields_of(&["partitions_count"])?.number("partitions_count")?.ok_or_else(missing)?;
     let topic = metadata::topic(&mut call.cluster, &name).await?;
     Admin::new(&mut call.cluster).create_partitions(&name, count, None).await?;
     // The broker that is asked may not know of the new partitions yet.

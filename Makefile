@@ -151,7 +151,6 @@ sim: ## the quorum, the brokers with their disks, and transactions, simulated: S
 	@QUORUM_SEEDS=$(or $(SEEDS),2000) QUORUM_THREADS=4 $(CARGO) test --release --locked -p barnabas-quorum --lib sim -- --nocapture
 	@$(CARGO) run --release --locked -q -p barnabas-sim -- $(or $(SEEDS),2000)
 	@$(CARGO) run --release --locked -q -p barnabas-sim -- transactions $(or $(SEEDS),2000)
-	@$(CARGO) run --release --locked -q -p barnabas-sim -- compaction $(or $(SEEDS),2000)
 	@$(CARGO) test --release --locked -p barnabas-partition --lib fetcher::sim -- --nocapture
 	@lab/planted/run
 
@@ -211,6 +210,10 @@ mq-study: ## queues and topics: IBM's client on the MQ listener, the bridge and 
 	@$(CARGO) build --release --locked -p barnabas
 	@FULL=$(FULL) lab/bench/mq/run $(ARGS)
 
+bench-console: ## the console: first view, long lists, search beside clients that read all, tail, idle memory (5 minutes; FULL=1: 10 million records)
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/bench/console/run $(ARGS)
+
 bench-node: ## size, start and cost of one node beside Apache Kafka
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bench/node/run
@@ -223,4 +226,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster binary dist dist-test install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node bench-memory density
-.PHONY: book book-test profile telemetry dashboards attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster bench-tail sim-coverage http-test console-test doctor-test bridge-story compat-queues security-story mq-study
+.PHONY: book book-test profile telemetry dashboards attack nightly planted chaos compat-apache compat-security mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-security bench-cluster bench-tail sim-coverage http-test console-test doctor-test bridge-story compat-queues security-story mq-study bench-console

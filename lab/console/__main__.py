@@ -11,7 +11,7 @@ from pathlib import Path
 from compat import fetch
 from harness.process import spawn
 
-from . import attacks, changes, gate, proxy, repeated, routes, shapes, tail, tls
+from . import attacks, changes, gate, offline, proxy, repeated, routes, search, shapes, tail, tls
 from .ask import Table, ask
 from .nodes import Beside, OwnProcess, WithConsole, WithLogins, who
 from .schema import Described
@@ -51,6 +51,7 @@ def plain(table, directory, binary, is_quick):
     routes.groups(table, port, base, "readers")
     routes.api(table, port, "readers")
     tail.check(table, port, base)
+    search.check(table, port, base)
     changes.check(table, node)
     proxy.check(table, port)
     repeated.check(table, port)
@@ -90,6 +91,7 @@ def apache(table, directory, binary):
     routes.groups(table, port, base, "readers")
     routes.api(table, port, "readers")
     tail.check(table, port, base)
+    search.check(table, port, base)
     changes.check(table, node)
     proxy.check(table, port)
     reader.kill()
@@ -131,6 +133,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="barnabas-console.") as directory:
         binary = Path(given.binary).resolve()
         nodes = [plain(table, Path(directory), binary, given.quick), secured(table, Path(directory), binary), tls.check(table, directory, binary)]
+        offline.check(table, Path(directory), binary)
         if given.apache:
             apache(table, Path(directory), binary)
         for node in nodes:

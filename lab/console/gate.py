@@ -4,6 +4,7 @@ is missing here fails the run: the rows are compared with the tables of routes i
 import re
 from pathlib import Path
 
+from . import search
 from .ask import ask
 from .nodes import who
 
@@ -118,6 +119,7 @@ ROWS = {
     ("POST", "/api/v1/topics/{topic}/delete-records"): (T, {"all": True}),
     ("POST", "/api/v1/groups/{group}/reset-offsets"): (G, {"to": "latest"}),
     ("GET", "/api/v1/topics/{topic}/search"): (T, None, "text=x"),
+    ("GET", "/api/v1/topics/{topic}/search/stream"): (T, None, "text=x"),
     ("GET", "/api/v1/topics/{topic}/tail"): (T,),
     ("GET", "/api/v1/groups"): (EMPTY,),
     ("GET", "/api/v1/groups/{group}"): (G,),
@@ -213,6 +215,7 @@ def rights(table, node, cluster):
     ):
         table.answered(f"reader, dry run of {method} {path}", ask(port, method, f"{path}?dryRun=true", body, user=reader), 403, None, T)
     table.answered("admin writes", ask(port, "POST", f"{base}/topics/{R}/records", RECORD, user=who("admin")), 200, {"error_code": 200})
+    search.rights(table, node, R, who("admin"), who("stranger"))
     consumers(table, node, reader)
 
 

@@ -13,6 +13,7 @@
 //! | `partition_files.rs`, `partition_files/` | a partition's directory: its name, the small files beside segments |
 //! | `cleaner/` | compaction: which records of a log stay, and the segments that hold them |
 //! | `scrub.rs`, `scrub/` | reading everything again, to find damage |
+//! | `segment_reader.rs` | reading everything in order, beside the log's owner |
 //! | `journal/` | the journal that a directory's partitions share |
 //! | `checkpoints.rs`, `checkpoints/` | offset checkpoints of a directory, the mark of a clean stop |
 //! | `log_dir.rs`, `log_dir/` | a log directory as a whole: identity, placement, sweep, quarantine |
@@ -30,6 +31,7 @@ mod log_dir;
 mod partition_files;
 pub mod scrub;
 mod segment;
+mod segment_reader;
 
 pub use disk::file_pool::{FilePool, HeldFile};
 pub use disk::memory_disk::{Faults, MemoryDisk};
@@ -53,3 +55,4 @@ pub use partition_files::producer_snapshot::ProducerEntry;
 pub use segment::DelayedDelete;
 pub use segment::batch::{AppendBytes, BatchHeader};
 pub use segment::transaction_index::AbortedTransaction;
+pub use segment_reader::SegmentReader;

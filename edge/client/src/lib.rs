@@ -25,7 +25,7 @@ pub use admin::{Admin, NewTopic};
 pub use cluster::{Cluster, ClusterConfig, Committed, Coordinated, LastTrouble};
 pub use connection::{Connection, Dial, Progress};
 pub use consumer::share::{Acknowledge, ShareConfig, ShareConsumer, Shared};
-pub use consumer::unpack::{Fault, Unpacked, unpack};
+pub use consumer::unpack::{AbortedTransactions, Fault, Unpacked, unpack};
 pub use consumer::{Consumer, ConsumerConfig, FetchedBatch, Received, StartAt};
 pub use error::{ClientError, check};
 pub use group::{Group, GroupConfig};

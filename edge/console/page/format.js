@@ -1,5 +1,7 @@
 // Numbers, sizes, times and bytes as text. Nothing here makes HTML: what comes out is drawn as text nodes.
 
+import { DECODERS } from "./decode.js";
+
 const whole = new Intl.NumberFormat("en");
 
 /** @param {number|bigint|null|undefined} number */
@@ -68,8 +70,20 @@ export function indented(source) {
   return out;
 }
 
+/** As one of the decoders says; where it cannot, the reason and hex. @param {Uint8Array} data @param {string} mode */
+function decoded(data, mode) {
+  const { name, decode } = DECODERS[mode];
+  try {
+    const text = decode(data);
+    return { kind: name, text: /^[{[]/.test(text) ? indented(text) : text };
+  } catch (error) {
+    return { kind: "hex", text: `no ${name}: ${error.message}\n${hex(data)}` };
+  }
+}
+
 /** How bytes are shown: `auto` picks JSON, then text, then hex. @param {Uint8Array} data @param {string} mode */
 export function shown(data, mode) {
+  if (Object.hasOwn(DECODERS, mode)) return decoded(data, mode);
   if (mode === "hex") return { kind: "hex", text: hex(data) };
   const plain = text(data);
   if (plain === null) return { kind: "hex", text: hex(data) };

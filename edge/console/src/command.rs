@@ -79,7 +79,8 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     if let Some(url) = &advertised {
         listener::check_advertised(url).map_err(|error| format!("--advertised-url: {error}"))?;
     }
-    let settings = Settings { hosts, advertised, cluster, mechanisms, is_read_only, tls, standing: None };
+    let settings =
+        Settings { hosts, advertised, cluster, mechanisms, is_read_only, tls, standing: None, logs: None };
     let console = listener::start(listener, settings)?;
     // Where standard output is closed, the line has no reader.
     let _ = writeln!(std::io::stdout(), "The console is at {} (Ctrl-C stops it)", console.url());

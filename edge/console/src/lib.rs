@@ -12,19 +12,22 @@
 //! | `proxy` | Confluent's REST API v2, and what Strimzi's bridge has beyond it |
 //! | `page` | the console's page |
 //! | `kafka` | the requests that the routes send |
+//! | `logs` | the logs of the node that the console is in, as that node lends them |
 //! | `command` | `barnabas console` |
 //!
 //! Invariants:
 //! 1. A request for data or a change goes to the broker as its caller: the broker's authorizer decides, and what it
 //!    refuses is refused here with Kafka's error name.
 //! 2. Everything is bounded: connections, heads, bodies, times, connections to brokers.
-//! 3. It runs on a thread of its own, never on a worker.
+//! 3. It runs on a thread of its own, never on a worker; a search has one more, of low priority.
+//! 4. What it reads of a log beside the protocol, it reads for a caller whom the broker lets fetch from that partition.
 
 mod api;
 mod command;
 mod http;
 mod kafka;
 mod listener;
+mod logs;
 mod page;
 mod probes;
 mod proxy;
@@ -32,6 +35,7 @@ mod v3;
 
 pub use command::{cluster, command, run};
 pub use listener::{BindError, CONNECTIONS_MAX, Console, Settings, bind, check_advertised, start};
+pub use logs::{OwnLog, OwnLogs};
 pub use probes::{Check, Standing};
 
 /// The keys of the node's settings.

@@ -18,6 +18,7 @@ use crate::http::idempotency::{self, Changes};
 use crate::http::problem::{Dialect, Problem};
 use crate::http::routes::{self, Found, Handler, Route, Run};
 use crate::http::slow::Timed;
+use crate::logs::OwnLogs;
 use crate::page;
 use crate::probes::{Probes, Standing};
 use crate::proxy::instances::Instances;
@@ -69,6 +70,8 @@ pub struct Settings {
     pub tls: Option<Arc<ServerTls>>,
     /// What the node says of itself, where the console is in one.
     pub standing: Option<Standing>,
+    /// The node's logs, where the console is in one.
+    pub logs: Option<Arc<dyn OwnLogs>>,
 }
 
 impl std::fmt::Debug for Settings {
@@ -128,6 +131,7 @@ struct Shared {
     changes: Arc<Changes>,
     advertised: Option<String>,
     probes: Probes,
+    logs: Option<Arc<dyn OwnLogs>>,
     tls: Option<Arc<ServerTls>>,
 }
 
@@ -178,6 +182,7 @@ pub fn start(listener: std::net::TcpListener, settings: Settings) -> std::io::Re
         advertised: settings.advertised.as_deref().map(|url| url.trim_end_matches('/').to_owned()),
         callers: Arc::new(Callers::new(settings.cluster, settings.mechanisms)),
         probes: Probes::new(settings.standing),
+        logs: settings.logs,
         tls: settings.tls,
     });
     let scheme = shared.scheme();
@@ -372,6 +377,7 @@ async fn routed(
     match route.run {
         Run::Records => v3::records::stream(cluster, at, body).await,
         Run::Tail => api::tail::stream(cluster, at, &request.headers).await,
+        Run::Search => api::search::stream::stream(cluster, at, shared.logs.clone()).await,
         Run::Whole(handler) => {
             let body = match body {
                 Some(body) => body::read(body).await?,

@@ -30,6 +30,7 @@ const FILES: &[(&str, &[u8])] = files![
     "base.js",
     "api.js",
     "change.js",
+    "decode.js",
     "format.js",
     "views/overview.js",
     "views/topics.js",

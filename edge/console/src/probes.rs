@@ -21,6 +21,14 @@ pub struct Check {
     pub name: &'static str,
     /// What lacks.
     pub trouble: Option<String>,
+    /// What an operator should know although the node gets traffic.
+    pub warning: Option<String>,
+}
+
+impl Check {
+    pub fn new(name: &'static str, trouble: Option<String>) -> Self {
+        Self { name, trouble, warning: None }
+    }
 }
 
 /// What a node says of itself. A console beside a cluster has none.
@@ -47,10 +55,10 @@ impl Probes {
     pub async fn answer(&self, path: &str, query: &str, callers: &Callers) -> Option<(StatusCode, String)> {
         let is_verbose = query.split('&').any(|word| word == "verbose" || word.starts_with("verbose="));
         let checks = match path {
-            "/livez" | "/healthz" | "/healthy" => vec![Check { name: "listener", trouble: None }],
+            "/livez" | "/healthz" | "/healthy" => vec![Check::new("listener", None)],
             "/readyz" | "/ready" => self.ready(callers).await,
             "/startupz" if self.has_started.load(Ordering::Relaxed) => {
-                vec![Check { name: "start", trouble: None }]
+                vec![Check::new("start", None)]
             }
             "/startupz" => self.ready(callers).await,
             _ => return None,
@@ -68,7 +76,7 @@ impl Probes {
 
     async fn ready(&self, callers: &Callers) -> Vec<Check> {
         let mut checks = self.standing.as_ref().map(|standing| standing()).unwrap_or_default();
-        checks.push(Check { name: "broker", trouble: reach(callers).await.err() });
+        checks.push(Check::new("broker", reach(callers).await.err()));
         if checks.iter().all(|check| check.trouble.is_none()) {
             self.has_started.store(true, Ordering::Relaxed);
         }
@@ -104,10 +112,12 @@ async fn reach(callers: &Callers) -> Result<(), String> {
 }
 
 fn line(check: &Check) -> String {
-    match &check.trouble {
-        None => format!("[+] {}\n", check.name),
-        Some(trouble) => format!("[-] {}: {}\n", check.name, trouble.replace('\n', " ")),
-    }
+    let (mark, words) = match (&check.trouble, &check.warning) {
+        (None, None) => return format!("[+] {}\n", check.name),
+        (Some(trouble), _) => ('-', trouble),
+        (None, Some(warning)) => ('!', warning),
+    };
+    format!("[{mark}] {}: {}\n", check.name, words.replace('\n', " "))
 }
 
 #[cfg(test)]
@@ -125,7 +135,7 @@ mod tests {
     #[tokio::test]
     async fn node_that_recovers_lives_and_is_not_ready() {
         let standing: Standing =
-            Arc::new(|| vec![Check { name: "registered", trouble: Some("the node recovers".to_owned()) }]);
+            Arc::new(|| vec![Check::new("registered", Some("the node recovers".to_owned()))]);
         let (probes, callers) = (Probes::new(Some(standing)), callers());
         let (status, text) = probes.answer("/livez", "", &callers).await.expect("a probe");
         assert_eq!((status.as_u16(), text.as_str()), (200, "ok\n"));
@@ -134,6 +144,10 @@ mod tests {
             assert_eq!(status.as_u16(), 503);
             assert!(text.contains("[-] registered: the node recovers\n[-] broker: "), "{text}");
         }
+        let mut offline = Check::new("replicas", None);
+        assert_eq!(line(&offline), "[+] replicas\n");
+        offline.warning = Some("t-0 cannot\nbe opened".to_owned());
+        assert_eq!(line(&offline), "[!] replicas: t-0 cannot be opened\n");
         assert_eq!(probes.answer("/other", "", &callers).await, None);
     }
 }

@@ -96,6 +96,23 @@ async function byMouse(page) {
     await page.waitForFunction(() => location.hash.includes("as=hex"));
     await page.waitForFunction(() => document.querySelector("details pre")?.textContent.startsWith("000000  7b"));
   });
+  await task("MessagePack, and what is none", async () => {
+    await visit(page, "#/topics/orders/records?from=oldest&partition=0&as=msgpack");
+    await page.locator("summary >> text=no MessagePack").first().waitFor();
+    await visit(page, "#/topics/orders/records?from=oldest&partition=0&as=base64");
+    return (await text(page, "table")).includes("AAECAwT/gIA=");
+  });
+  await task("a search by a field of JSON", async () => {
+    await visit(page, "#/topics/orders/records?from=oldest");
+    await page.fill("main input[type=text]", "order = 17");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("[role=status] >> text=1 found");
+    return page.url().includes("json=order") && page.url().includes("value=17");
+  });
+  await task("an expression that is none is explained", async () => {
+    await visit(page, "#/topics/orders/records?from=oldest&regex=(");
+    await page.waitForSelector("[role=alert] >> text=regex");
+  });
   await task("a search finds, and says what it scanned", async () => {
     await visit(page, "#/topics/orders/records?from=oldest");
     await page.fill("main input[type=search]", "plain te");

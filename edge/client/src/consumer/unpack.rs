@@ -89,28 +89,32 @@ impl Unpacked {
 }
 
 /// Which producers' records are to be skipped from where on: the fetch answer's own list.
-struct AbortedTransactions {
+#[derive(Debug)]
+pub struct AbortedTransactions {
     /// (first offset, producer id), in the order of the offsets.
     coming: VecDeque<(i64, i64)>,
     open: Vec<i64>,
 }
 
 impl AbortedTransactions {
-    fn new(data: &PartitionData) -> Self {
+    /// Of one partition's answer, whose batches are then asked about in their order.
+    pub fn new(data: &PartitionData) -> Self {
         let listed = data.aborted_transactions.iter().flatten();
         let mut coming: Vec<_> = listed.map(|aborted| (aborted.first_offset, aborted.producer_id)).collect();
         coming.sort_unstable();
         Self { coming: coming.into(), open: Vec::new() }
     }
 
-    fn holds(&mut self, producer: i64, offset: i64) -> bool {
+    /// Whether a batch of transactions of `producer` at `offset` was aborted.
+    pub fn holds(&mut self, producer: i64, offset: i64) -> bool {
         while let Some((_, begun)) = self.coming.pop_front_if(|entry| entry.0 <= offset) {
             self.open.push(begun);
         }
         self.open.contains(&producer)
     }
 
-    fn marker(&mut self, producer: i64) {
+    /// A transaction of `producer` ends.
+    pub fn marker(&mut self, producer: i64) {
         self.open.retain(|open| *open != producer);
     }
 }

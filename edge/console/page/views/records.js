@@ -1,6 +1,7 @@
 // Records of a topic, from where the URL says. A record's bytes are drawn as text, never as HTML.
 
 import { Component, Load, Table, html, link } from "../base.js";
+import { DECODERS } from "../decode.js";
 import { bytes, count, shown, size, time } from "../format.js";
 import { Search, Tail } from "./tail.js";
 
@@ -35,6 +36,18 @@ const columns = (mode) => [
   { name: "Marks", cell: about },
 ];
 
+/** @param {URLSearchParams} query */
+const searches = (query) => Boolean(query.get("text") || query.get("regex") || query.get("json"));
+
+/** @type {Record<string, string>} */
+const SIGNS = { "=": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge" };
+
+/** The test of a field as it is typed. @param {URLSearchParams} query */
+function field(query) {
+  const sign = Object.keys(SIGNS).find((sign) => SIGNS[sign] === query.get("op"));
+  return sign ? `${query.get("json")} ${sign} ${query.get("value") ?? ""}` : (query.get("json") ?? "");
+}
+
 /** From which text of the form an instant is meant: local time, as the input gives it. */
 const instant = (text) => String(new Date(text).getTime() || "");
 
@@ -48,14 +61,15 @@ export class Records extends Component {
     const { query } = this.props;
     const isTail = query.get("tail") === "1";
     // A search reads forwards, and begins at the oldest record.
-    const from = query.get("from") ?? (query.get("text") ? "oldest" : "newest");
+    const isSearch = searches(query);
+    const from = query.get("from") ?? (isSearch ? "oldest" : "newest");
     const pick = (name) => (event) => this.go({ [name]: event.target.value });
     const option = (value, name) => html`<option value=${value}>${name}</option>`;
     return html`<div class="tools">
       <button onClick=${() => this.go({ tail: isTail ? "" : "1" })} aria-pressed=${isTail}>Live tail</button>
-      <label>Contains<input type="search" maxlength="256" value=${query.get("text") ?? ""} onChange=${(event) => this.contains(event.target.value)} /></label>
+      <label>Contains<input type="search" maxlength="256" value=${query.get("text") ?? query.get("regex") ?? ""} onChange=${(event) => this.contains(event.target.value, this.match())} /></label>
       ${!isTail && html`<label>From<select value=${from} onChange=${pick("from")}>
-        ${!query.get("text") && option("newest", "newest")}${option("oldest", "oldest")}${option("offset", "offset")}${option("time", "time")}
+        ${!isSearch && option("newest", "newest")}${option("oldest", "oldest")}${option("offset", "offset")}${option("time", "time")}
       </select></label>`}
       ${!isTail && from === "offset" && html`<label>Offset<input type="number" min="0" value=${query.get("offset") ?? "0"} onChange=${pick("offset")} /></label>`}
       ${!isTail && from === "time" && html`<label>Time<input type="datetime-local" step="1" onChange=${(event) => this.go({ time: instant(event.target.value) })} /></label>`}
@@ -63,14 +77,46 @@ export class Records extends Component {
       <label>At most<select value=${query.get("limit") ?? "50"} onChange=${pick("limit")}>${["50", "100", "250", "500"].map((value) => option(value, value))}</select></label>
       <label>Show as<select value=${query.get("as") ?? "auto"} onChange=${pick("as")}>
         ${option("auto", "automatic")}${option("text", "text")}${option("json", "JSON")}${option("hex", "hex")}
+        ${Object.entries(DECODERS).map(([mode, { name }]) => option(mode, name))}
       </select></label>
+      <label>Match<select value=${this.match()} onChange=${(event) => this.contains(query.get("text") ?? query.get("regex") ?? "", event.target.value)}>
+        ${option("text", "text")}${option("case", "text of either case")}${option("regex", "expression (RE2)")}
+      </select></label>
+      <label>In<select value=${query.get("in") ?? ""} onChange=${pick("in")}>
+        ${option("", "key, value, headers")}${option("key", "key")}${option("value", "value")}${option("headers", "headers")}
+      </select></label>
+      <label>JSON field<input type="text" maxlength="256" placeholder="customer.id = 7" value=${field(query)} onChange=${(event) => this.field(event.target.value)} /></label>
     </div>`;
   }
 
-  /** @param {string} text */
-  contains(text) {
+  match() {
+    const { query } = this.props;
+    if (query.get("regex")) return "regex";
+    return query.get("ignore_case") === "true" ? "case" : "text";
+  }
+
+  /** A search reads forwards. */
+  oldest(isOn) {
     const isNewest = (this.props.query.get("from") ?? "newest") === "newest";
-    this.go({ text, ...(text && isNewest ? { from: "oldest" } : {}) });
+    return isOn && isNewest ? { from: "oldest" } : {};
+  }
+
+  /** @param {string} words @param {string} match */
+  contains(words, match) {
+    const isRegex = match === "regex";
+    this.go({
+      text: isRegex ? "" : words,
+      regex: isRegex ? words : "",
+      ignore_case: match === "case" ? "true" : "",
+      ...(words ? this.oldest(true) : { in: "" }),
+    });
+  }
+
+  /** @param {string} words `path`, or `path = value` */
+  field(words) {
+    const found = words.trim().match(/^(\S+?)\s*(!=|<=|>=|=|<|>)\s*(.*)$/s);
+    const [, json, sign, value] = found ?? [null, words.trim(), "", ""];
+    this.go({ json: json ?? "", op: SIGNS[sign ?? ""] ?? "", value: value ?? "", ...this.oldest(Boolean(json)) });
   }
 
   /** The URL's own words, without how it is shown. */
@@ -79,15 +125,16 @@ export class Records extends Component {
     const asked = new URLSearchParams(query);
     const place = `/topics/${encodeURIComponent(topic)}`;
     asked.delete("as");
+    if (!asked.get("text") && !asked.get("regex")) asked.delete("in");
     if (query.get("tail") === "1") {
       for (const name of ["tail", "from", "offset", "time", "limit"]) asked.delete(name);
       return `${place}/tail?${asked}`;
     }
     if (asked.get("from") === "offset" && !asked.get("offset")) asked.set("offset", "0");
     if (asked.get("from") === "time" && !asked.get("time")) asked.set("time", String(Date.now() - 900_000));
-    if (!asked.get("text")) return `${place}/records?${asked}`;
+    if (!searches(asked)) return `${place}/records?${asked}`;
     if ((asked.get("from") ?? "newest") === "newest") asked.set("from", "oldest");
-    return `${place}/search?${asked}`;
+    return `${place}/search/stream?${asked}`;
   }
 
   /** One partition can be read on from where this page ends. */
@@ -114,7 +161,10 @@ export class Records extends Component {
       const why = `/topics/${encodeURIComponent(topic)}/records?limit=1&partition=${query.get("partition") ?? ""}`;
       return html`<${Tail} path=${this.path()} why=${why} columns=${rows} />`;
     }
-    if (query.get("text")) return html`<${Search} path=${this.path()} wanted=${Number(query.get("limit") ?? 50)} columns=${rows} />`;
+    if (searches(query)) {
+      const path = this.path();
+      return html`<${Search} path=${path} why=${path.replace("/search/stream?", "/search?")} columns=${rows} />`;
+    }
     return html`<${Load} path=${this.path()} draw=${(data, again) => this.draw(data, again)} />`;
   }
 

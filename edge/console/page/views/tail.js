@@ -103,17 +103,30 @@ export class Tail extends Component {
   }
 }
 
-/** Asks on until `wanted` records are found or all is read. */
+/** How a search read a partition, in words. @param {any[]} partitions */
+function ways(partitions) {
+  const of = (/** @type {string} */ word) => partitions.filter((row) => row.by.includes(word));
+  const fetched = [...new Set(of("fetch").map((row) => row.leader))].sort((one, other) => one - other);
+  return [
+    of("segments").length && `${count(of("segments").length)} partitions read from this node's segments`,
+    fetched.length && `fetched from ${fetched.length === 1 ? "broker" : "brokers"} ${fetched.join(", ")}`,
+  ];
+}
+
+const WHY = { all: "", limit: "ended at the limit", time: "ended after its time", stopped: "stopped" };
+
+/** A search through whole partitions: what it finds while it goes on, and what it has not scanned. */
 export class Search extends Component {
-  state = { rows: [], records: 0, bytes: 0, partitions: [], left: 0, next: null, error: null, isBusy: true };
-  run = 0;
+  state = { rows: [], figures: null, before: { records: 0, bytes: 0 }, end: null, error: null, isBusy: true };
+  /** @type {EventSource | null} */
+  source = null;
 
   componentDidMount() {
     this.start();
   }
 
   componentWillUnmount() {
-    this.run = -1;
+    this.close();
   }
 
   componentDidUpdate(/** @type {any} */ before) {
@@ -121,58 +134,84 @@ export class Search extends Component {
   }
 
   start() {
-    this.setState({ rows: [], records: 0, bytes: 0, partitions: [], left: 0, next: null, error: null });
-    this.goOn(null, this.props.wanted);
+    this.close();
+    this.setState({ rows: [], figures: null, before: { records: 0, bytes: 0 }, end: null, error: null });
+    this.open(null);
+  }
+
+  /** @param {string | null} cursor where the search before ended */
+  open(cursor) {
+    const source = new EventSource(`/api/v1${this.props.path}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""}`);
+    this.source = source;
+    this.setState({ isBusy: true, error: null, end: null });
+    source.addEventListener("progress", (event) => this.setState({ figures: read(event.data) }));
+    source.addEventListener("records", (event) => this.setState({ rows: [...this.state.rows, ...read(event.data).data].slice(0, KEPT) }));
+    source.addEventListener("end", (event) => {
+      const end = read(event.data);
+      this.close();
+      this.setState({ end, figures: end, isBusy: false });
+    });
+    source.addEventListener("problem", (event) => {
+      this.close();
+      this.setState({ error: new Problem(read(event.data)), isBusy: false });
+    });
+    source.onerror = () => {
+      // A search that was cut does not begin again by itself.
+      this.close();
+      this.explain();
+    };
+  }
+
+  close() {
+    this.source?.close();
+    this.source = null;
   }
 
   stop() {
-    this.run += 1;
-    this.setState({ isBusy: false });
+    this.close();
+    this.setState({ isBusy: false, end: { why: "stopped", partitions: [], gaps: [], gaps_left_out: 0, next: null } });
   }
 
-  /** @param {string | null} from @param {number} wanted how many records more */
-  async goOn(from, wanted) {
-    const mine = (this.run += 1);
-    let cursor = from;
-    let found = 0;
-    this.setState({ isBusy: true, error: null });
+  goOn() {
+    const { end, figures, before } = this.state;
+    const { records, bytes } = figures.scanned;
+    this.setState({ before: { records: before.records + Number(records), bytes: before.bytes + Number(bytes) } });
+    this.open(end.next);
+  }
+
+  /** Asks for a part of it: the answer says what is wrong. */
+  async explain() {
     try {
-      do {
-        const more = cursor ? `&cursor=${encodeURIComponent(cursor)}` : "";
-        const told = await ask(`${this.props.path}${more}`);
-        if (mine !== this.run) return;
-        found += told.data.length;
-        cursor = told.next;
-        this.setState({
-          rows: [...this.state.rows, ...told.data].slice(0, KEPT),
-          records: this.state.records + Number(told.scanned.records),
-          bytes: this.state.bytes + Number(told.scanned.bytes),
-          partitions: told.partitions,
-          left: told.not_scanned,
-          next: told.next,
-        });
-      } while (cursor && found < wanted && this.state.rows.length < KEPT);
+      await ask(this.props.why);
+      this.setState({ error: new Problem({ title: "Ended", detail: "The search has ended. Too many may run: try again." }), isBusy: false });
     } catch (error) {
-      if (mine === this.run) this.setState({ error });
+      this.setState({ error, isBusy: false });
     }
-    if (mine === this.run) this.setState({ isBusy: false });
   }
 
   render() {
-    const { rows, records, bytes, partitions, left, next, error, isBusy } = this.state;
+    const { rows, figures, before, end, error, isBusy } = this.state;
     const isFull = rows.length >= KEPT;
+    const scanned = figures?.scanned ?? { records: 0, bytes: 0 };
+    const done = BigInt(figures?.offsets.done ?? 0);
+    const all = BigInt(figures?.offsets.of ?? 0);
     const words = [
       `${count(rows.length)} found`,
-      `${count(records)} records (${size(bytes)}) scanned`,
-      left ? `${count(left)} offsets not scanned` : "all scanned",
+      `${count(before.records + Number(scanned.records))} records (${size(before.bytes + Number(scanned.bytes))}) scanned`,
+      figures && (all > done ? `${count(all - done)} of ${count(all)} offsets not scanned` : "all scanned"),
+      end && WHY[end.why],
+      ...(end ? ways(end.partitions) : []),
     ];
-    const troubles = partitions.filter((row) => row.trouble);
+    const troubles = (end?.partitions ?? []).filter((row) => row.trouble);
     return html`<div aria-busy=${isBusy}>
       ${error && html`<${Trouble} error=${error} />`}
       ${troubles.map((row) => html`<div class="notice note">Partition ${row.partition} is not scanned from offset ${String(row.next)} on: ${row.trouble}</div>`)}
-      <p class="quiet"><span role="status">${words.join(" · ")}</span>
+      ${(end?.gaps ?? []).map((gap) => html`<div class="notice note">Partition ${gap.partition} is not scanned from offset ${String(gap.from)} to ${String(gap.to)}: ${gap.why}</div>`)}
+      ${isBusy && all > 0n && html`<progress max="1000" value=${Number((done * 1000n) / all)} aria-label="scanned"></progress>`}
+      <p class="quiet"><span role="status">${words.filter(Boolean).join(" · ")}</span>
         ${isBusy && html` <button onClick=${() => this.stop()}>Stop</button>`}
-        ${!isBusy && next && !isFull && html` <button onClick=${() => this.goOn(next, this.props.wanted)}>Search on</button>`}</p>
+        ${!isBusy && end?.next && !isFull && html` <button onClick=${() => this.goOn()}>Search on</button>`}
+        ${!isBusy && end?.why === "stopped" && html` <button onClick=${() => this.start()}>Search again</button>`}</p>
       ${isFull && html`<p class="warn">The first ${count(KEPT)} are shown. Begin further on, or look for a longer text.</p>`}
       <${Table} caption="Records" rows=${rows} columns=${this.props.columns} empty=${isBusy ? "Searching …" : "Nothing was found."} />
     </div>`;

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `overview` | `/overview`, `/quorum` |
 //! | `topics` | `/topics`, `/topics/{}` |
-//! | `records`, `search`, `tail` | `/topics/{}/records`, `/topics/{}/search`, `/topics/{}/tail` |
+//! | `records`, `tail` | `/topics/{}/records`, `/topics/{}/tail` |
+//! | `search` | `/topics/{}/search`, `/topics/{}/search/stream` |
 //! | `places` | where records are read from |
 //! | `groups` | `/groups`, `/groups/{}` |
 //! | `changes` | POST, PATCH and DELETE |
@@ -20,7 +21,7 @@ mod openapi;
 mod overview;
 mod places;
 mod records;
-mod search;
+pub mod search;
 pub mod tail;
 mod topics;
 
@@ -50,8 +51,15 @@ pub const ROUTES: &[Route] = routes! {
 };
 
 /// Answered for as long as the client reads.
-pub const STREAMS: &[Route] =
-    &[Route { method: "GET", pattern: "/api/v1/topics/{topic}/tail", run: Run::Tail, doc: &tail::TAIL }];
+pub const STREAMS: &[Route] = &[
+    Route { method: "GET", pattern: "/api/v1/topics/{topic}/tail", run: Run::Tail, doc: &tail::TAIL },
+    Route {
+        method: "GET",
+        pattern: "/api/v1/topics/{topic}/search/stream",
+        run: Run::Search,
+        doc: &search::stream::STREAM,
+    },
+];
 
 /// Every table of routes, in the order in which they are looked in.
 pub fn tables() -> [&'static [Route]; 5] {

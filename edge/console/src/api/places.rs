@@ -3,14 +3,14 @@
 //! | query | meaning |
 //! |---|---|
 //! | `from` | `newest` (the last `limit` of each partition), `oldest`, `offset`, `time` |
-//! | `partition` | one partition; absent: all |
+//! | `partition` | one partition, or several with commas between; absent: all |
 //! | `offset`, `time` | for `from=offset`, and for `from=time` in milliseconds since 1970 |
 //! | `limit` | at most so many records, 1 to 500; 50 where absent |
 
 use crate::http::call::Place;
 use crate::http::problem::Problem;
 use crate::http::shape::Param;
-use crate::http::shape::Shape::{Int, OneOf};
+use crate::http::shape::Shape::{Int, OneOf, Text};
 use crate::kafka::{Partition, offsets};
 use barnabas_base::ErrorCode;
 use barnabas_client::Cluster;
@@ -26,7 +26,8 @@ pub const FROM: Param =
     Param { name: "from", shape: OneOf(&["newest", "oldest", "offset", "time"]), about: "Where to begin" };
 pub const OFFSET: Param = Param { name: "offset", shape: Int, about: "With from=offset" };
 pub const TIME: Param = Param { name: "time", shape: Int, about: "With from=time: milliseconds since 1970" };
-pub const PARTITION: Param = Param { name: "partition", shape: Int, about: "One partition; absent: all" };
+pub const PARTITION: Param =
+    Param { name: "partition", shape: Text, about: "Partitions, with commas between; absent: all" };
 pub const LIMITED: Param = Param { name: "limit", shape: Int, about: "At most so many records, 1 to 500" };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,13 +42,8 @@ impl From {
     /// # Errors
     /// Another word; the offset or the time is missing.
     pub fn read(at: &Place, absent: Self) -> Result<Self, Problem> {
-        let number = |name: &str| {
-            let word = at.query(name).ok_or_else(|| Problem::bad(format!("{name} is missing")))?;
-            word.parse::<i64>()
-                .ok()
-                .filter(|number| *number >= 0)
-                .ok_or_else(|| Problem::bad(format!("{name} takes a number, not '{}'", word.escape_debug())))
-        };
+        let missing = |name: &str| Problem::bad(format!("{name} is missing"));
+        let number = |name: &str| number(at, name)?.ok_or_else(|| missing(name));
         match at.query("from") {
             None => Ok(absent),
             Some("newest") => Ok(Self::Newest),
@@ -57,6 +53,18 @@ impl From {
             Some(_) => Err(Problem::bad("from takes newest, oldest, offset or time")),
         }
     }
+}
+
+/// A number of the query, from 0 on; `None`: it has none of this name.
+///
+/// # Errors
+/// It is another word.
+pub fn number(at: &Place, name: &str) -> Result<Option<i64>, Problem> {
+    let read = |word: &str| {
+        let number = word.parse::<i64>().ok().filter(|number| *number >= 0);
+        number.ok_or_else(|| Problem::bad(format!("{name} takes a number, not '{}'", word.escape_debug())))
+    };
+    at.query(name).map(read).transpose()
 }
 
 /// # Errors
@@ -70,22 +78,40 @@ pub fn limit(at: &Place) -> Result<usize, Problem> {
 /// # Errors
 /// The topic has no such partition; it has too many to be read at once.
 pub fn wanted(at: &Place, topic: &MetadataResponseTopic) -> Result<BTreeSet<Partition>, Problem> {
+    wanted_of(at, topic, PARTITIONS_MAX)
+}
+
+/// [`wanted`], at most so many.
+///
+/// # Errors
+/// As [`wanted`].
+pub fn wanted_of(
+    at: &Place,
+    topic: &MetadataResponseTopic,
+    count_max: usize,
+) -> Result<BTreeSet<Partition>, Problem> {
     let name = topic.name.as_deref().unwrap_or_default();
     let all: BTreeSet<Partition> =
         topic.partitions.iter().map(|row| (name.to_owned(), row.partition_index)).collect();
-    match at.query("partition") {
-        Some(word) => {
-            let one = word.parse().ok().map(|index: i32| (name.to_owned(), index));
-            let one = one.filter(|one| all.contains(one));
-            let missing = || Problem::not_found(format!("{name} has no partition '{}'", word.escape_debug()));
-            Ok(BTreeSet::from([one.ok_or_else(missing)?]))
+    let wanted = match at.query("partition") {
+        Some(words) => {
+            let one = |word: &str| {
+                let one = word.parse().ok().map(|index: i32| (name.to_owned(), index));
+                let missing =
+                    || Problem::not_found(format!("{name} has no partition '{}'", word.escape_debug()));
+                one.filter(|one| all.contains(one)).ok_or_else(missing)
+            };
+            words.split(',').map(one).collect::<Result<_, _>>()?
         }
-        None if all.len() > PARTITIONS_MAX => Err(Problem::bad(format!(
-            "{name} has {} partitions, and one answer reads {PARTITIONS_MAX} at most: name one by partition=",
-            all.len()
-        ))),
-        None => Ok(all),
+        None => all,
+    };
+    if wanted.len() > count_max {
+        return Err(Problem::bad(format!(
+            "{} partitions of {name}, and one answer reads {count_max} at most: name some by partition=",
+            wanted.len()
+        )));
     }
+    Ok(wanted)
 }
 
 /// The offsets from which to which each partition is read, or its error.

@@ -7,23 +7,27 @@
 //! | a request | [`BYTES_MAX`] of records' keys, values and headers, [`WITHIN`], `limit` records that are found |
 //! | requests at a time | [`SEARCHES_MAX`]; more are 429 |
 //!
-//! The search runs here, not on the leaders: it reads what a consumer would read.
+//! It reads what a consumer would read, piece by piece. `stream` searches whole partitions, the node's own beside the
+//! log.
+
+pub mod stream;
 
 use super::places::{self, From, LIMITED, OFFSET, PARTITION, PARTITIONS_MAX, TIME};
 use super::records::{RECORD, document};
-use crate::http::call::{Answer, Call};
+use crate::http::call::{Answer, Call, Place};
 use crate::http::problem::Problem;
 use crate::http::shape::Shape::{Int, List, Object, OneOf, Text};
 use crate::http::shape::{Doc, Param, Shape, TEXT_OR_NULL};
-use crate::kafka::metadata;
 use crate::kafka::records::fetch::{self, Page, Shown, Want};
-use crate::kafka::records::needle::{Needle, REGEX, TEXT};
+use crate::kafka::records::needle::{IGNORE_CASE, JSON, Needle, OPERATION, PARTS, REGEX, TEXT, VALUE};
+use crate::kafka::{metadata, offsets};
 use barnabas_client::Cluster;
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::StatusCode;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
@@ -40,21 +44,33 @@ const FROM: Param = Param {
     shape: OneOf(&["oldest", "offset", "time"]),
     about: "Where to begin; absent: oldest",
 };
+const TO_OFFSET: Param =
+    Param { name: "to_offset", shape: Int, about: "Where to end: the first offset that is not searched" };
+const TO_TIME: Param = Param {
+    name: "to_time",
+    shape: Int,
+    about: "Where to end: at the first record of that time or later, in milliseconds since 1970",
+};
+const CURSOR: Param =
+    Param { name: "cursor", shape: Text, about: "`next` of the answer before, of the same search" };
 pub const SEARCH: Doc = Doc::get(
     "Records that contain a text or match an expression, in a bounded part of the topic",
     &[
         TEXT,
         REGEX,
+        IGNORE_CASE,
+        PARTS,
+        JSON,
+        OPERATION,
+        VALUE,
         FROM,
         OFFSET,
         TIME,
+        TO_OFFSET,
+        TO_TIME,
         PARTITION,
         LIMITED,
-        Param {
-            name: "cursor",
-            shape: Text,
-            about: "`next` of the answer before, with the same text or regex",
-        },
+        CURSOR,
     ],
     Object(&[
         ("data", List(&RECORD)),
@@ -91,7 +107,7 @@ impl Reach {
 }
 
 pub async fn search(call: &mut Call) -> Result<Answer, Problem> {
-    let missing = || Problem::bad("a search takes text or regex");
+    let missing = || Problem::bad("a search takes text, regex or json");
     let needle = Needle::of_query(&call.at)?.ok_or_else(missing)?;
     let limit = places::limit(&call.at)?;
     let Ok(_place) = SEARCHES.try_acquire() else {
@@ -102,7 +118,7 @@ pub async fn search(call: &mut Call) -> Result<Answer, Problem> {
     let mut topic = metadata::topic(&mut call.cluster, &name).await?;
     let mut reaches = match call.at.query("cursor") {
         Some(cursor) => read(cursor)?,
-        None => begin(call, &topic).await?,
+        None => begin(&mut call.cluster, &call.at, &topic, PARTITIONS_MAX).await?,
     };
     let mut found = Found { limit, ..Default::default() };
     let until = Instant::now() + WITHIN;
@@ -128,7 +144,7 @@ pub async fn search(call: &mut Call) -> Result<Answer, Problem> {
         "partitions": reaches.iter().map(partition).collect::<Vec<_>>(),
         "scanned": { "records": found.seen_records, "bytes": found.seen_bytes },
         "not_scanned": reaches.iter().map(Reach::left).sum::<i64>(),
-        "next": reaches.iter().any(Reach::is_open).then(|| write(&reaches)),
+        "next": next(&reaches),
     })))
 }
 
@@ -148,17 +164,34 @@ impl Found {
     }
 }
 
-async fn begin(call: &mut Call, topic: &MetadataResponseTopic) -> Result<Vec<Reach>, Problem> {
-    let from = From::read(&call.at, From::Oldest)?;
+async fn begin(
+    cluster: &mut Cluster,
+    at: &Place,
+    topic: &MetadataResponseTopic,
+    partitions_max: usize,
+) -> Result<Vec<Reach>, Problem> {
+    let from = From::read(at, From::Oldest)?;
     if from == From::Newest {
         return Err(Problem::bad("a search begins at oldest, offset or time"));
     }
-    let wanted = places::wanted(&call.at, topic)?;
-    let spans = places::spans(&mut call.cluster, &wanted, from, 0).await?;
+    let to_offset = places::number(at, "to_offset")?;
+    let to_time = places::number(at, "to_time")?;
+    let wanted = places::wanted_of(at, topic, partitions_max)?;
+    let spans = places::spans(cluster, &wanted, from, 0).await?;
+    let ends = match to_time {
+        Some(time) => offsets::list(cluster, &wanted, time).await?,
+        None => BTreeMap::new(),
+    };
     let mut reaches = Vec::new();
-    for ((_, partition), span) in spans {
+    for (of, span) in spans {
         let trouble = span.err().map(|code| code.name().to_owned());
-        reaches.push(Reach { trouble, ..Reach::new(partition, span.unwrap_or_default()) });
+        let (next, mut end) = span.unwrap_or_default();
+        // −1: nothing is that new.
+        let at_time = ends.get(&of).copied().and_then(Result::ok).filter(|offset| *offset >= 0);
+        for bound in [to_offset, at_time].into_iter().flatten() {
+            end = end.min(bound);
+        }
+        reaches.push(Reach { trouble, ..Reach::new(of.1, (next, end.max(next))) });
     }
     Ok(reaches)
 }
@@ -210,6 +243,34 @@ async fn step(
     found.bytes += page.bytes;
     found.records.extend(page.records);
     Ok(true)
+}
+
+/// The cursor of what is left; `None`: nothing is, or it is in more partitions than a cursor names.
+fn next(reaches: &[Reach]) -> Option<String> {
+    let open: Vec<Reach> = reaches.iter().filter(|reach| reach.left() > 0).cloned().collect();
+    (open.iter().any(Reach::is_open) && open.len() <= PARTITIONS_MAX).then(|| write(&open))
+}
+
+/// Some of many, and how many more there were.
+#[derive(Debug)]
+struct Gaps<T> {
+    kept: Vec<T>,
+    max: usize,
+    left_out: u64,
+}
+
+impl<T> Gaps<T> {
+    fn new(max: usize) -> Self {
+        Self { kept: Vec::new(), max, left_out: 0 }
+    }
+
+    fn push(&mut self, one: T) {
+        if self.kept.len() < self.max {
+            self.kept.push(one);
+        } else {
+            self.left_out += 1;
+        }
+    }
 }
 
 fn write(reaches: &[Reach]) -> String {

@@ -20,6 +20,8 @@ pub enum Run {
     Records,
     /// Events out, for as long as the client reads.
     Tail,
+    /// Events out, until all is searched.
+    Search,
 }
 
 impl std::fmt::Debug for Run {
@@ -28,6 +30,7 @@ impl std::fmt::Debug for Run {
             Self::Whole(_) => "Whole",
             Self::Records => "Records",
             Self::Tail => "Tail",
+            Self::Search => "Search",
         })
     }
 }

@@ -7,6 +7,7 @@ pub mod amqp;
 pub mod console;
 pub mod handshakes;
 pub mod mq;
+mod own_logs;
 pub mod peer_addresses;
 
 use super::Failure;

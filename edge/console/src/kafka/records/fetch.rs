@@ -11,14 +11,14 @@ use barnabas_wire::messages::FetchRequest;
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 pub use barnabas_wire::messages::fetch_response::PartitionData;
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
-use barnabas_wire::records::{Batch, ControlType, Entry, RecordRef, TimestampType, entries};
+use barnabas_wire::records::{Batch, BatchHeader, ControlType, Entry, RecordRef, TimestampType, entries};
 use bytes::Bytes;
 
 /// Of one partition's answer. A larger batch comes whole.
 const PARTITION_BYTES_MAX: i32 = 512 * 1024;
 const FETCHES_MAX: usize = 32;
 /// Of an inflated batch.
-const INFLATED_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub const INFLATED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Of a key, a value or a header; the rest is left out.
 pub const SHOWN_BYTES_MAX: usize = 16 * 1024;
 const HEADERS_MAX: usize = 50;
@@ -61,7 +61,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         let of = |part: &Option<Part>| part.as_ref().map_or(0, |part| part.bytes.len());
         let headers = self.headers.iter().map(|(key, value)| key.bytes.len() + of(value));
         of(&self.key) + of(&self.value) + headers.sum::<usize>()
@@ -259,24 +259,30 @@ fn take(page: &mut Page, batch: &Batch, from: i64, want: &Want<'_>) -> Result<()
         if want.needle.is_some_and(|needle| is_control || !needle.is_in_record(&record)) {
             continue;
         }
-        let headers = record.headers().take(HEADERS_MAX);
-        let shown = Shown {
-            partition: want.partition,
-            offset: record.offset.get(),
-            timestamp_ms: record.timestamp.0,
-            is_append_time: header.attributes.timestamp_type() == TimestampType::LogAppendTime,
-            key: record.key.map(Part::of),
-            value: record.value.map(Part::of),
-            headers: headers.map(|(key, value)| (Part::of(key), value.map(Part::of))).collect(),
-            producer_id: header.producer_id.get(),
-            is_transactional: header.attributes.is_transactional(),
-            control: is_control.then(|| control(record.key.unwrap_or_default())),
-            codec: header.attributes.codec().map_or("unknown", |codec| codec.name()),
-        };
+        let shown = shown(want.partition, &header, &record);
         page.bytes += shown.bytes();
         page.records.push(shown);
     }
     Ok(())
+}
+
+/// A record with all that its batch says of it.
+pub fn shown(partition: i32, header: &BatchHeader, record: &RecordRef<'_>) -> Shown {
+    let headers = record.headers().take(HEADERS_MAX);
+    let is_control = header.attributes.is_control();
+    Shown {
+        partition,
+        offset: record.offset.get(),
+        timestamp_ms: record.timestamp.0,
+        is_append_time: header.attributes.timestamp_type() == TimestampType::LogAppendTime,
+        key: record.key.map(Part::of),
+        value: record.value.map(Part::of),
+        headers: headers.map(|(key, value)| (Part::of(key), value.map(Part::of))).collect(),
+        producer_id: header.producer_id.get(),
+        is_transactional: header.attributes.is_transactional(),
+        control: is_control.then(|| control(record.key.unwrap_or_default())),
+        codec: header.attributes.codec().map_or("unknown", |codec| codec.name()),
+    }
 }
 
 fn weight(record: &RecordRef<'_>) -> u64 {

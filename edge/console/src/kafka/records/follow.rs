@@ -173,7 +173,7 @@ mod tests {
     use barnabas_wire::records::{BatchBuilder, BatchOptions};
 
     fn following(next: i64, needle: Option<&str>) -> Following {
-        let needle = needle.map(|text| Needle::read(text).expect("sound"));
+        let needle = needle.map(|text| Needle::text(text, false).expect("sound"));
         Following { topic: MetadataResponseTopic::default(), next: BTreeMap::from([(0, next)]), needle }
     }
 

@@ -1,29 +1,35 @@
 //! The console inside a node (`console.listener`): edge/console on a listener and a thread of its own, which reaches
 //! this node through one of its own Kafka listeners, as any client does.
 //!
-//! Beside: amqp.rs, which reaches the node in the same way.
+//! Beside: amqp.rs, which reaches the node in the same way; own_logs.rs, which lends it the node's logs.
 //!
 //! It starts before the logs are recovered, so that `/livez` answers meanwhile; `/readyz` says what lacks.
 
 use crate::node::Node;
 use crate::server::Failure;
-use barnabas_base::BrokerEpoch;
+use crate::server::listeners::own_logs::NodeLogs;
+use barnabas_base::{BrokerEpoch, PartitionIndex, TopicId};
 use barnabas_config::sasl::SaslListener;
 use barnabas_config::{ConfigError, Listener, SecurityProtocol, insecure};
 use barnabas_console::{
     ADVERTISED, ADVERTISED_EXAMPLE, Check, Console, EXAMPLE, HOSTS, KEY, READ_ONLY, Settings, Standing,
 };
+use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_tls::ServerTls;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+/// Offline replicas that the readiness probe names; it counts the others.
+const OFFLINE_NAMED_MAX: usize = 10;
+
 /// A console that runs until this is dropped.
 #[derive(Debug)]
 pub struct OwnConsole {
     console: Console,
     standing: Arc<Known>,
+    logs: Arc<NodeLogs>,
 }
 
 /// What is known of the node so far.
@@ -62,6 +68,7 @@ impl OwnConsole {
                 .map_err(|why| ConfigError::value(ADVERTISED, why.to_string(), ADVERTISED_EXAMPLE))?;
         }
         let standing = Arc::new(Known::default());
+        let logs = Arc::new(NodeLogs::default());
         let settings = Settings {
             hosts: config.value(HOSTS).unwrap_or_default().split(',').map(str::to_owned).collect(),
             advertised,
@@ -70,10 +77,11 @@ impl OwnConsole {
             is_read_only: config.value(READ_ONLY) == Some("true"),
             tls,
             standing: Some(checks(standing.clone())),
+            logs: Some(logs.clone()),
         };
         let socket = barnabas_console::bind(address).map_err(|error| refused(error.to_string()))?;
         check_open(config, KEY, &socket, listener.protocol.has_sasl())?;
-        Ok(Some(Self { console: barnabas_console::start(socket, settings)?, standing }))
+        Ok(Some(Self { console: barnabas_console::start(socket, settings)?, standing, logs }))
     }
 
     pub fn url(&self) -> String {
@@ -84,6 +92,7 @@ impl OwnConsole {
     pub fn recovers(&self, node: &Arc<Node>) {
         // Set once: a process has one node.
         let _ = self.standing.node.set(node.clone());
+        let _ = self.logs.node.set(node.clone());
     }
 
     /// Clients are let in.
@@ -154,17 +163,33 @@ fn checks(known: Arc<Known>) -> Standing {
         let broker = image.cluster.broker(node.identity.broker_id);
         let is_registered = node.identity.broker_epoch() != BrokerEpoch::NONE;
         let is_unfenced = broker.is_some_and(|broker| !broker.fenced);
-        let check =
-            |name, is_well: bool, words: &str| Check { name, trouble: (!is_well).then(|| words.to_owned()) };
+        let check = |name, is_well: bool, words: &str| Check::new(name, (!is_well).then(|| words.to_owned()));
         vec![
             check("recovered", known.serves.load(Ordering::Acquire), "the node recovers its logs"),
             check("registered", is_registered, "the controller has not registered this broker"),
             check("unfenced", is_unfenced, "the controller has fenced this broker"),
             check("stays", !node.shutdown.is_wanted(), "the node stops"),
+            Check { warning: offline(node, &image), ..Check::new("replicas", None) },
         ]
     })
 }
 
 fn lacks(name: &'static str, words: &str) -> Check {
-    Check { name, trouble: Some(words.to_owned()) }
+    Check::new(name, Some(words.to_owned()))
+}
+
+/// Replicas of this node that serve nothing. The node gets traffic all the same: the others serve.
+fn offline(node: &Node, image: &Image) -> Option<String> {
+    let all = node.log_dirs.impaired.all_offline()?;
+    let name = |(topic, partition): &(TopicId, PartitionIndex)| {
+        let topic = image.topics.by_id(*topic)?;
+        Some(format!("{}-{partition}", topic.name))
+    };
+    let named: Vec<String> = all.iter().filter_map(name).take(OFFLINE_NAMED_MAX).collect();
+    let more = if all.len() > named.len() { ", \u{2026}" } else { "" };
+    Some(format!(
+        "{} replicas are offline, since their logs cannot be opened ({}{more}); the node's log says what to do",
+        all.len(),
+        named.join(", ")
+    ))
 }

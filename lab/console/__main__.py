@@ -91,7 +91,7 @@ def apache(table, directory, binary):
     routes.groups(table, port, base, "readers")
     routes.api(table, port, "readers")
     tail.check(table, port, base)
-    search.check(table, port, base)
+    search.check(table, port, base, is_own=False)
     changes.check(table, node)
     proxy.check(table, port)
     reader.kill()

@@ -44,7 +44,8 @@ class Search:
         self.connection.close()
 
 
-def check(table, port, base):
+def check(table, port, base, is_own=True):
+    """`is_own`: the console is in a node."""
     ask(port, "POST", f"{base}/topics", {"topic_name": TOPIC, "partitions_count": 3})
     text = lambda data: {"type": "STRING", "data": data}
     rows = [
@@ -85,6 +86,8 @@ def check(table, port, base):
     row("up to a time", {"text": "a", "to_time": "1"}, [])
     row("committed records", {"text": "hostile", "isolation": "read_committed"}, [(2, 0)])
     row("markup is data", {"text": "<script>"}, [(2, 0)])
+    if is_own:
+        ways_of(table, port, base)
     one = Search(port, {"regex": ".", "limit": 2}).read()
     table.row("search stream: a limit ends it, and says what is left", one.end["why"] == "limit" and one.end["found"] == 2 and one.end["not_scanned"] > 0 and one.end["next"], one.end)
     rest = Search(port, {"regex": ".", "limit": 500, "cursor": one.end["next"]}).read()
@@ -102,6 +105,19 @@ def check(table, port, base):
     while Search(port, {"text": "alpha"}).read().answer.status != 200 and time.monotonic() - began < 10:
         time.sleep(0.1)
     row("searches that were closed hold no place", {"text": "alpha"}, [(0, 1)])
+
+
+def ways_of(table, port, base):
+    """A large append is written into the segment at once: it is found there, and what comes behind it in the journal by Fetch."""
+    topic = "large"
+    ask(port, "POST", f"{base}/topics", {"topic_name": topic, "partitions_count": 1})
+    for data in ("x" * 900_000 + "needle", "a needle in the journal"):
+        sent = ask(port, "POST", f"{base}/topics/{topic}/records", {"value": {"type": "STRING", "data": data}})
+        assert sent.json["error_code"] == 200, sent.body[:300]
+    one = Search(port, {"text": "needle"}, topic).read()
+    part = one.end["partitions"][0]
+    is_right = one.offsets == [(0, 0), (0, 1)] and part["segment_bytes"] > 900_000 and part["next"] == part["end"] == 2
+    table.row("search stream: segments are read where they lie", is_right, one.end)
 
 
 def rights(table, node, topic, admin, stranger):

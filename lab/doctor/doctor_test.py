@@ -18,12 +18,13 @@ from pathlib import Path
 import alone
 import apache
 from compat.cli import find_binary
-from faults import DESCRIPTORS, DOWN, LEADERS, PLACEMENT, TOGETHER
+from faults import DESCRIPTORS, DOWN, LEADERS, PLACEMENT, TOGETHER, TRAFFIC
 from rig import Load, Rig, trio
 
 # The machine belongs to other programs as well, and the bars are about the doctor: what it says of processors and disk is shown, not judged.
-OF_THE_MACHINE = ("O1", "D1", "D9", "D14")
-THRESHOLDS = ("W11=2",)
+OF_THE_MACHINE = ("O1", "O2", "O3", "O4", "O5", "O7", "O8", "D1", "D2", "D3", "D4", "D5", "D6", "D9", "D10", "D14", "N1", "N2", "N3", "N4")
+# The looks are two seconds apart, so that the limits of minutes are lower.
+THRESHOLDS = ("W11=2", "G1=2", "G5=5")
 WITHIN_S = 60
 
 
@@ -93,6 +94,8 @@ class Test:
 
     def mend(self, rig, fault, finding):
         try:
+            if fault.first:
+                fault.first(rig, fault)
             for command in finding["commands"]:
                 rig.shell(command, fault.replacements)
             if fault.mend:
@@ -140,7 +143,7 @@ def on_three(test, directory, binary, minutes):
     time.sleep(3)
     try:
         test.healthy(rig, minutes * 60)
-        for makers in (TOGETHER, DESCRIPTORS, LEADERS, PLACEMENT, DOWN):
+        for makers in (TOGETHER, TRAFFIC, DESCRIPTORS, LEADERS, PLACEMENT, DOWN):
             test.round(rig, makers)
         # A leader that came back leads again after the election of preferred leaders.
         rig.tool("leader-election", "--election-type", "preferred", "--all-topic-partitions")

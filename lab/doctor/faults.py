@@ -2,6 +2,7 @@
 
 import resource
 import socket
+import struct
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Callable
 
 from harness.ask import ask
-from records import open_transaction, write
+from records import dated_batch, open_transaction, produce, write
 from rig import Repeated
 
 DAY_S = 86_400
@@ -26,6 +27,8 @@ class Fault:
     step: str = ""
     # What stands for a word that only the operator knows.
     replacements: dict = field(default_factory=dict)
+    # What is done before the printed commands run.
+    first: Callable = None
     # Processes of this fault, which `mend` or the end stops.
     running: list = field(default_factory=list)
 
@@ -223,6 +226,128 @@ def end_transaction(rig, fault):
     open_transaction(rig.ports, "payments", "paid")
 
 
+def batches(rig, fault, name, batch, per_s, node=1, acks=-1):
+    """One batch again and again, at the node that leads the partition; refused ones too."""
+    port = rig.nodes[node].port
+    fault.running.append(Repeated(per_s, lambda: produce(port, name, batch, acks=acks, client=fault.id)))
+
+
+def now_ms():
+    return int(time.time() * 1000)
+
+
+def heavy(rig, fault):
+    """Two megabytes a second into one of eight partitions: records that shrink, without a producer id, most with one key."""
+    placed("heavy", ",".join(["1:2:3", *["2:3:1"] * 7]), "--config", "retention.bytes=8000000")(rig, fault)
+    keys = [b"same"] * 150 + [str(number).encode() for number in range(50)]
+    batches(rig, fault, "heavy", dated_batch(b"x" * 2000, now_ms(), keys), 6)
+
+
+def weak_acks(rig, fault):
+    placed("hasty", "3:1:2")(rig, fault)
+    producer(rig, fault, "hasty", "hasty", 200, "acks=1", "linger.ms=20")
+
+
+def all_acks(rig, fault):
+    fault.stop()
+    producer(rig, fault, "hasty", "hasty", 200, "acks=all", "linger.ms=20")
+
+
+def keyless(rig, fault):
+    placed("keyed", "1:2:3", "--config", "cleanup.policy=compact")(rig, fault)
+    batches(rig, fault, "keyed", dated_batch(b"x", now_ms()), 20)
+
+
+def old_fetches(rig, fault):
+    port = rig.nodes[2].port
+    # Fetch of version 4, of no partition.
+    body = struct.pack(">iiiibi", -1, 0, 0, 1024, 0, 0)
+    fault.running.append(Repeated(2, lambda: ask(port, 1, 4, body, client="antique")))
+
+
+def tiny_fetches(rig, fault):
+    placed("drops", "3:1:2")(rig, fault)
+    producer(rig, fault, "drops", "drops", 500, "linger.ms=0", "batch.size=1")
+    consumer(rig, fault, "drops", "sippers")
+
+
+def larger_fetches(rig, fault):
+    fault.running.pop().terminate()
+    consumer(rig, fault, "drops", "sippers", "--command-property", "fetch.min.bytes=65536")
+
+
+def many_producers(rig, fault):
+    port = rig.nodes[2].port
+    body = struct.pack(">hi", -1, 60_000)
+    fault.running.append(Repeated(20, lambda: ask(port, 22, 1, body, client="forgetful")))
+
+
+def restless_members(rig, fault):
+    topic("restless")(rig, fault)
+    modern = ("--command-property", "group.protocol=consumer")
+    consumer(rig, fault, "restless", "restless", *modern)
+    words = ("console-consumer", "--topic", "restless", "--group", "restless", "--timeout-ms", "500", *modern)
+    # It ends with an error, since no record comes.
+    fault.running.append(Repeated(5, lambda: rig.background(*words).wait()))
+
+
+def slow_group(rig, fault):
+    topic("fast")(rig, fault)
+    configured("clients", "slowly", "consumer_byte_rate=3000")(rig, fault)
+    producer(rig, fault, "fast", "fast", 300, "linger.ms=20")
+    consumer(rig, fault, "fast", "slowly", "--command-property", "client.id=slowly", "--command-property", "fetch.max.bytes=4000",
+             "--command-property", "auto.commit.interval.ms=200")
+
+
+def faster_group(rig, fault):
+    rig.tool("configs", "--alter", "--entity-type", "clients", "--entity-name", "slowly", "--delete-config", "consumer_byte_rate")
+    fault.running.pop().terminate()
+    consumer(rig, fault, "fast", "slowly")
+
+
+def poison(rig, fault):
+    """A reader of committed records stays before an open transaction in one partition and reads the other one."""
+    placed("mixed", "1:2:3,1:2:3")(rig, fault)
+    number, epoch = open_transaction(rig.ports, "held", "mixed")
+    batch = dated_batch(b"x", now_ms() - 600_000, producer=(number, epoch))
+    code = produce(rig.nodes[1].port, "mixed", batch, transactional_id="held")
+    if code != 0:
+        raise RuntimeError(f"the transaction's batch: error {code}")
+    port = rig.nodes[1].port
+    fault.running.append(Repeated(10, lambda: produce(port, "mixed", dated_batch(b"x", now_ms()), partition=1)))
+    consumer(rig, fault, "mixed", "choosy", "--isolation-level", "read_committed", "--command-property", "auto.commit.interval.ms=200")
+
+
+def end_poison(rig, fault):
+    rig.tool("transactions", "forceTerminateTransaction", "--transactionalId", "held")
+
+
+def rejecting(rig, fault):
+    placed("shared", "1:2:3")(rig, fault)
+    rig.tool("configs", "--alter", "--entity-type", "groups", "--entity-name", "rejecters", "--add-config", "share.auto.offset.reset=earliest")
+    producer(rig, fault, "shared", "shared", 50, "linger.ms=20")
+    words = ("console-share-consumer", "--topic", "shared", "--group", "rejecters", "--reject", "--formatter-property", "print.value=false")
+    fault.running.append(rig.background(*words))
+
+
+def far_reader(rig, fault):
+    placed("far", "1:2:3")(rig, fault)
+    consumer(rig, fault, "far", "afar", "--command-property", "client.rack=b", "--command-property", "group.protocol=consumer")
+
+
+def near_reader(rig, fault):
+    fault.stop()
+    consumer(rig, fault, "far", "afar", "--command-property", "client.rack=a", "--command-property", "group.protocol=consumer")
+
+
+def without(name):
+    return lambda rig, fault: (fault.stop(), rig.tool("topics", "--delete", "--topic", name))
+
+
+def stopped(rig, fault):
+    fault.stop()
+
+
 PASSWORD = {"PASSWORD": "p4ssw0rd"}
 
 # Together on one cluster: each is found by its id and its subject.
@@ -253,6 +378,25 @@ TOGETHER = [
     lambda: Fault("N7", "node 1", lambda rig, fault: None, lambda rig, fault: None, "the client of W9 stopped"),
     lambda: Fault("W12", "node", loud, lambda rig, fault: fault.stop(), "the client stopped"),
     lambda: Fault("W14", "node 2", nameless, lambda rig, fault: fault.stop(), "the client stopped"),
+]
+# What clients send and how groups read, after the clients of the first round have ended.
+TRAFFIC = [
+    lambda: Fault("T5", "topic heavy", heavy, stopped, "the client stopped"),
+    lambda: Fault("T6", "topic heavy", lambda rig, fault: None, stopped, "the client of T5 stopped"),
+    lambda: Fault("W2", "topic heavy", lambda rig, fault: None),
+    lambda: Fault("W4", "topic heavy", lambda rig, fault: None, stopped, "the client of T5 stopped"),
+    lambda: Fault("T7", "topic vast", topic("vast", partitions=120), without("vast"), "another topic with fewer partitions"),
+    lambda: Fault("T12", "topic dusty", topic("dusty", "--config", "cleanup.policy=compact", "--config", f"min.compaction.lag.ms={60 * DAY_S * 1000}")),
+    lambda: Fault("W3", "node 3", weak_acks, all_acks, "acks=all"),
+    lambda: Fault("W5", "node 2", old_fetches, stopped, "the client stopped"),
+    lambda: Fault("W7", "node 3", tiny_fetches, larger_fetches, "fetch.min.bytes=65536"),
+    lambda: Fault("W10", "node 1", keyless, stopped, "the client stopped"),
+    lambda: Fault("W15", "node 2", many_producers, stopped, "the client stopped"),
+    lambda: Fault("G1", "node", restless_members, stopped, "the members stopped"),
+    lambda: Fault("G5", "group slowly", slow_group, faster_group, "the group's quota removed"),
+    lambda: Fault("G7", "group choosy", poison, end_poison, "the members stopped, the printed command, and the transaction ended", first=stopped),
+    lambda: Fault("G11", "node", rejecting, stopped, "the members stopped"),
+    lambda: Fault("N9", "group afar", far_reader, near_reader, "members in the leaders' rack"),
 ]
 # Alone: the clients of the others would take the last descriptors, and no tool would reach the node.
 DESCRIPTORS = [

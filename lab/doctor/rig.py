@@ -98,7 +98,8 @@ class Load:
     """What a healthy cluster does: a producer with batches worth the name, and a group that keeps up."""
 
     def __init__(self, rig, records_per_s=1000):
-        rig.tool("topics", "--create", "--topic", "orders", "--partitions", "6", "--replication-factor", "3")
+        # With an end: what it would keep for seven days is more than some disks have (D7, D8).
+        rig.tool("topics", "--create", "--topic", "orders", "--partitions", "6", "--replication-factor", "3", "--config", "retention.bytes=1000000")
         self.processes = [
             rig.background("producer-perf-test", "--topic", "orders", "--num-records", "100000000", "--record-size", "200", "--throughput", str(records_per_s),
                            "--command-property", "linger.ms=50", "--command-property", "client.id=load"),

@@ -10,6 +10,7 @@
 //! | `values` | may these values be, each and together |
 //! | `explain` | what becomes of a key here |
 //! | `endpoint` | what does `NAME://host:port` say |
+//! | `otlp` | where are metrics sent as OTLP |
 //! | `sasl` | how does each listener authenticate, and what does this node log in with |
 //! | `insecure` | may its listeners be open, and which settings protect nothing |
 //! | `machine` | what may each part open, and which values does the machine not hold |
@@ -26,6 +27,7 @@ mod explain;
 pub mod insecure;
 pub mod machine;
 mod node_config;
+pub mod otlp;
 pub mod sasl;
 pub mod security_init;
 mod settings;

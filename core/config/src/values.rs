@@ -1,5 +1,6 @@
 //! Every value that is set, against its key and against the others: at a start, and before a directory is formatted.
 
+use crate::otlp::OtlpSettings;
 use crate::settings::{ConfigError, Settings};
 
 use barnabas_base::Text;
@@ -20,6 +21,7 @@ pub fn check(settings: &Settings) -> Result<(BrokerConfig, Vec<String>), String>
         lines.join("\nbarnabas: ")
     })?;
     let config = BrokerConfig::new(given);
+    OtlpSettings::read(&|key| config.value(key).map(str::to_owned)).map_err(|refusal| refusal.to_string())?;
     let (bearable, refused): (Vec<_>, Vec<_>) =
         contradictions(&config).into_iter().partition(|contradiction| contradiction.is_bearable);
     let line = |one: Contradiction| ConfigError::value(one.key, one.problem, one.example).to_string();

@@ -4,11 +4,14 @@
 //! "not seen". Every value is plain data; edge/doctor fills it in.
 
 mod figures;
+mod machine;
 mod pages;
+mod sample;
 
+pub use figures::{Client, DirFigures, Figures, Histogram, Shared};
+pub use machine::{Holder, Interface, Machine};
 pub use pages::figures_between;
-
-pub use figures::{Client, DirFigures, Figures, Histogram};
+pub use sample::RecordSample;
 
 use std::collections::BTreeMap;
 
@@ -44,6 +47,8 @@ pub struct Facts {
     pub scram: Seen<Vec<Scram>>,
     /// Open transactions alone.
     pub transactions: Seen<Vec<Transaction>>,
+    /// Of the topics that took the most records between the looks, those of them that could be read.
+    pub samples: Seen<Vec<Seen<RecordSample>>>,
 }
 
 /// A broker.
@@ -170,6 +175,8 @@ pub struct Member {
     pub id: String,
     pub client_id: String,
     pub host: String,
+    /// `client.rack`, which groups of the consumer protocol show.
+    pub rack: Option<String>,
     pub assigned: Vec<(String, i32)>,
 }
 

@@ -19,8 +19,9 @@ mod standing;
 
 pub use facts::{
     Acl, Client, Committed, Config, Configs, Controller, Dir, DirFigures, Facts, Features, Figures, Group,
-    GroupKind, Histogram, Member, Node, Offsets, Partition, Quorum, Quota, Replica, Room, Scram, Seen,
-    Source, Topic, Transaction, Unseen, Voter, figures_between,
+    GroupKind, Histogram, Holder, Interface, Machine, Member, Node, Offsets, Partition, Quorum, Quota,
+    RecordSample, Replica, Room, Scram, Seen, Shared, Source, Topic, Transaction, Unseen, Voter,
+    figures_between,
 };
 pub use report::{Finding, Gap, Report, Severity};
 pub use rules::{KEYS_OF_A_NODE, Limit, Limits, OF_A_NODE, RULES, Rule, UnknownLimit, find};

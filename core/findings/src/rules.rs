@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `rules/cluster.rs` | C: quorum, leaders, placement, features, settings |
 //! | `rules/replicas.rs` | C, T: replicas, racks and minimum of topics |
-//! | `rules/topics.rs` | T: what a topic's settings and records say |
-//! | `rules/groups.rs` | G: consumer groups |
-//! | `rules/clients.rs` | W: what clients do |
-//! | `rules/nodes.rs` | O, D, N: the machine, disks and network of a node |
+//! | `rules/topics.rs`, `rules/topics/` | T, D: what a topic's settings, records and growth say |
+//! | `rules/groups.rs`, `rules/groups/` | G, N: groups |
+//! | `rules/clients.rs`, `rules/clients/` | W: what clients do |
+//! | `rules/nodes.rs`, `rules/nodes/` | O, D, N: the machine, disks and network of a node |
 //! | `rules/reach.rs` | C, N: who answers, and who does not |
 //! | `rules/security.rs` | S: who may do what, and how they prove it |
 
@@ -91,37 +91,72 @@ pub const RULES: &[Rule] = &[
     reach::NO_LEADER,
     reach::SILENT,
     nodes::CPU,
+    nodes::QUOTA,
+    nodes::WORKERS,
     nodes::REQUEST_MEMORY,
+    nodes::SWAPPED,
     nodes::DESCRIPTORS,
+    nodes::CLOCK,
+    nodes::TIME,
     nodes::SYNC,
+    nodes::SATURATED,
+    nodes::SMALL_ROUNDS,
+    nodes::WRITE_CACHE,
+    nodes::SCHEDULER,
+    nodes::FILE_SYSTEM,
+    topics::FULL_ON_A_DATE,
+    topics::NEVER_FITS,
     nodes::ROOM,
+    nodes::INODES,
     nodes::SHARED_DEVICE,
     nodes::OFFLINE_DIR,
     nodes::UNCLEANABLE,
     nodes::SLOWEST_DISK,
+    nodes::MTU,
+    nodes::RETRANSMITS,
+    nodes::INTERFACE,
+    nodes::LISTEN_DROPS,
     reach::UNREACHABLE,
     nodes::CHURN,
     nodes::CONNECTIONS,
+    groups::ACROSS_RACKS,
     replicas::SINGLE,
     replicas::MINIMUM,
     topics::UNCLEAN_ALLOWED,
     topics::UNUSED,
+    topics::HOT_PARTITION,
+    topics::HOT_KEY,
+    topics::IDLE_PARTITIONS,
     topics::LARGE_RECORDS,
     topics::TINY_SEGMENTS,
     topics::FUTURE,
+    topics::NEVER_COMPACTED,
     topics::FOR_EVER,
     clients::SMALL_BATCHES,
+    clients::NOT_COMPRESSED,
+    clients::WEAK_ACKS,
+    clients::NOT_IDEMPOTENT,
+    clients::OLD_CLIENTS,
+    clients::TINY_FETCHES,
     clients::COMMITS,
     clients::METADATA,
+    clients::REFUSED,
     clients::OLD_TRANSACTION,
     clients::QUOTA,
+    clients::DOES_NOT_READ,
     clients::NAMELESS,
+    clients::NEW_PRODUCERS,
+    groups::REBALANCES,
     groups::STUCK,
     groups::LOSING,
+    groups::FALLING_BEHIND,
     groups::IDLE_MEMBERS,
+    groups::POISON,
     groups::OUT_OF_RANGE,
     groups::EAGER,
+    groups::SHARE_GROUPS,
     security::OPEN,
+    security::DENIED,
     security::CERTIFICATES,
     security::WEAK_SCRAM,
     security::FAILED_LOGINS,
@@ -129,8 +164,9 @@ pub const RULES: &[Rule] = &[
 
 /// Rules whose facts a node has by itself: its metrics page and its settings.
 pub const OF_A_NODE: &[&str] = &[
-    "C7", "C8", "O1", "O4", "O6", "D1", "D9", "D11", "D12", "D13", "N7", "N8", "W1", "W8", "W9", "W12",
-    "W14", "S1", "S3", "S5",
+    "C7", "C8", "O1", "O2", "O3", "O4", "O5", "O6", "O8", "D1", "D2", "D3", "D4", "D5", "D6", "D9", "D10",
+    "D11", "D12", "D13", "N2", "N3", "N4", "N7", "N8", "W1", "W3", "W5", "W7", "W8", "W9", "W10", "W12",
+    "W13", "W14", "W15", "G1", "G11", "S1", "S2", "S3", "S5",
 ];
 
 /// What these rules read of a node's settings.
@@ -140,6 +176,7 @@ pub const KEYS_OF_A_NODE: &[&str] = &[
     "listener.security.protocol.map",
     "listeners",
     "max.connections",
+    "min.insync.replicas",
 ];
 
 /// The rule of this id, in any case of its letters.

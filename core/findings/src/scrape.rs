@@ -45,6 +45,11 @@ impl Scrape {
         self.samples(name).iter().filter(|sample| sample.has(labels)).map(|sample| sample.value).sum()
     }
 
+    /// Whether there is a sample with these labels.
+    pub fn has(&self, name: &str, labels: &[(&str, &str)]) -> bool {
+        self.samples(name).iter().any(|sample| sample.has(labels))
+    }
+
     /// The values of a label, each once, in the page's order.
     pub fn values(&self, name: &str, label: &str) -> Vec<String> {
         let mut values: Vec<String> = Vec::new();

@@ -7,7 +7,7 @@
 //! | `subscriptions.rs` | which metrics does a client push, how often, under which subscription id |
 //! | `clients.rs` | is this request in time, and which error does it get; which clients are known |
 //! | `payload.rs` | is a push small enough, and OTLP |
-//! | `otlp.rs` | which points are in these bytes |
+//! | `otlp.rs` | which points are in these bytes; which bytes are the node's own metrics, for a collector |
 //! | `series.rs` | which series do the points of all clients make |
 //!
 //! Pure: times, random ids and images are arguments. It does not know connections, the encoding of requests

@@ -15,10 +15,12 @@
 //! cost no more than their reading. The depth is fixed by the format: what nests without end, arrays and maps as
 //! attributes, is skipped unread.
 
+mod export;
 mod protobuf;
 
 use smallvec::SmallVec;
 
+pub use export::{Export, export, rejected};
 pub use protobuf::Malformed;
 use protobuf::{Field, fields, text};
 

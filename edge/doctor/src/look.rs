@@ -11,6 +11,7 @@
 //! | `look/nodes.rs` | brokers, settings, features, log directories |
 //! | `look/figures.rs` | metrics pages |
 //! | `look/topics.rs` | topics, their settings and offsets |
+//! | `look/samples.rs` | batches that topics took between the looks |
 //! | `look/groups.rs` | groups, what they have committed, how old what they have not read is |
 //! | `look/quorum.rs` | the metadata quorum |
 //! | `look/controllers.rs` | controllers, where the quorum has no leader |
@@ -24,6 +25,7 @@ mod groups;
 mod nodes;
 mod pending;
 mod quorum;
+mod samples;
 mod topics;
 
 pub use pending::Pending;
@@ -73,6 +75,7 @@ pub async fn look(cluster: Cluster, looking: &Looking) -> Result<Facts, ClientEr
     let now_ms = now_ms();
     let topics = topics::topics(&mut asker, &metadata, &metadata_later, &ends).await;
     let groups = groups::describe(&mut asker, &listed, &committed, &committed_later, &topics).await;
+    let samples = samples::samples(&mut asker, &topics).await;
     let mut beside = asker.fork();
     let (reassigning, (told, controllers)) =
         tokio::join!(cluster::reassigning(&mut beside), quorum_and_controllers(&asker, &nodes));
@@ -91,6 +94,7 @@ pub async fn look(cluster: Cluster, looking: &Looking) -> Result<Facts, ClientEr
         acls: cluster::acls(&mut asker).await,
         scram: cluster::scram(&mut asker).await,
         transactions: cluster::transactions(&mut asker, &alive).await,
+        samples: Ok(samples),
     })
 }
 

@@ -78,8 +78,20 @@ pub struct Meter {
     pub share_locks_ended: Counter,
     /// Writes that this node's share coordinators were asked for.
     pub share_state_writes: Counter,
+    /// Resources that a request asked for and its principal may not have.
+    pub denied: Counter,
+    pub otlp: Otlp,
     pub logins: Logins,
     pub audit: Audit,
+}
+
+/// What became of pushes of metrics.
+#[derive(Debug, Default)]
+pub struct Otlp {
+    pub taken: Counter,
+    pub failed: Counter,
+    /// Points that the receiver says it rejected.
+    pub points_rejected: Counter,
 }
 
 /// What became of events for the audit log.

@@ -191,6 +191,8 @@ pub struct WorkerCells {
     pub batch_bytes: Histogram,
     /// Records' bytes that consumers were given, for each request.
     pub fetched: Histogram,
+    /// Partitions of Produce requests that ask for less than `acks=all`.
+    pub produces_weak: Cell,
     pub segments_deleted: Cell,
     /// What of all topics no histogram above counts.
     pub topics: TopicCells,
@@ -232,6 +234,7 @@ impl Default for WorkerCells {
             batch_records: count(),
             batch_bytes: count(),
             fetched: count(),
+            produces_weak: Cell::default(),
             segments_deleted: Cell::default(),
             topics: TopicCells::default(),
             groups: Cell::default(),
@@ -372,6 +375,11 @@ impl Recorder {
     /// A Produce request names a partition of this topic.
     pub fn produced(&self, topic: TopicId) {
         self.topic(topic, |cells| cells.produces.add(1));
+    }
+
+    /// A Produce request with so many partitions asks for less than `acks=all`.
+    pub fn produced_weakly(&self, partitions: u64) {
+        self.cells.produces_weak.add(partitions);
     }
 
     /// A batch of a Produce request was refused.

@@ -31,6 +31,8 @@ pub enum Method<'a> {
     Get,
     /// With its body, a form.
     Post(&'a str),
+    /// With its body; the headers say what it is.
+    PostBytes(&'a [u8]),
 }
 
 #[derive(Debug)]
@@ -52,7 +54,7 @@ pub fn send(
     let until = barnabas_clock::now() + TOTAL;
     let socket = connect(url, limits.connect)?;
     let socket = Timed { socket, read: limits.read, until };
-    let head = Zeroizing::new(head(url, method, headers));
+    let head = Zeroizing::new(request(url, method, headers));
     match tls {
         Some(tls) if url.has_tls => exchange(tls.over(&url.host, socket)?, &head, limits.body_bytes_max),
         None if url.has_tls => Err(io::Error::other("bug: https without TLS")),
@@ -71,10 +73,11 @@ fn connect(url: &HttpUrl, within: Duration) -> io::Result<TcpStream> {
     Err(last)
 }
 
-fn head(url: &HttpUrl, method: &Method<'_>, headers: &[(&str, &str)]) -> String {
+fn request(url: &HttpUrl, method: &Method<'_>, headers: &[(&str, &str)]) -> Vec<u8> {
     let (word, body) = match method {
-        Method::Get => ("GET", ""),
-        Method::Post(body) => ("POST", *body),
+        Method::Get => ("GET", &[][..]),
+        Method::Post(body) => ("POST", body.as_bytes()),
+        Method::PostBytes(body) => ("POST", *body),
     };
     let host = if url.host.contains(':') { format!("[{}]", url.host) } else { url.host.clone() };
     let mut head = format!(
@@ -85,14 +88,15 @@ fn head(url: &HttpUrl, method: &Method<'_>, headers: &[(&str, &str)]) -> String 
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     if matches!(method, Method::Post(_)) {
-        head.push_str(&format!(
-            "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n",
-            body.len()
-        ));
+        head.push_str("Content-Type: application/x-www-form-urlencoded\r\n");
+    }
+    if !matches!(method, Method::Get) {
+        head.push_str(&format!("Content-Length: {}\r\n", body.len()));
     }
     head.push_str("\r\n");
-    head.push_str(body);
-    head
+    let mut request = head.into_bytes();
+    request.extend_from_slice(body);
+    request
 }
 
 /// A socket whose every read and write ends in time.
@@ -133,8 +137,8 @@ impl Write for Timed {
     }
 }
 
-fn exchange(mut stream: impl Read + Write, head: &str, body_bytes_max: usize) -> io::Result<Answer> {
-    stream.write_all(head.as_bytes())?;
+fn exchange(mut stream: impl Read + Write, request: &[u8], body_bytes_max: usize) -> io::Result<Answer> {
+    stream.write_all(request)?;
     stream.flush()?;
     read_answer(&mut BufReader::new(stream), body_bytes_max)
 }

@@ -15,7 +15,7 @@
 //! 2. whatever strangers send, an issuer is asked early once in ten seconds
 //! 3. each answer is bounded in bytes and in time; redirects are not followed
 
-mod http;
+pub mod http;
 mod issuer_keys;
 mod signatures;
 mod tokens;

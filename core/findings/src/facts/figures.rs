@@ -1,7 +1,10 @@
 //! A node's own figures: its metrics page, as gauges now and as differences between the two looks.
 
+use super::Seen;
+use super::machine::{Holder, Machine};
+
 /// Of one node. Fields without `_total` are gauges or the increase between the two looks.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Figures {
     /// Between the node's two pages.
     pub seconds: f64,
@@ -33,14 +36,47 @@ pub struct Figures {
     pub clients: Vec<Client>,
     /// Where a certificate is used and whose it is, and when it expires in seconds since 1970.
     pub certificates: Vec<(String, f64)>,
+    /// Partitions of Produce requests: all, those with acks=0 or 1, those whose batch was refused.
+    pub produced: f64,
+    pub produced_weakly: Seen<f64>,
+    pub produce_refused: f64,
+    /// Seconds of all Produce requests together, and those of them that they waited for the journal and its sync.
+    pub produce_seconds: f64,
+    pub produce_sync_seconds: f64,
+    /// Requests by API and version.
+    pub versions: Vec<(String, i32, f64)>,
+    /// Bytes of records in answers to consumers' Fetch requests.
+    pub fetch_bytes: Histogram,
+    /// Resources that a request asked for and its principal may not have.
+    pub denied: Seen<f64>,
+    /// Of all groups that this node coordinates.
+    pub rebalances: f64,
+    pub shared: Shared,
+    pub machine: Machine,
 }
 
-#[derive(Debug, Clone, Default)]
+/// What became of records that share groups were given.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Shared {
+    /// Accepted, released, rejected and renewed ones.
+    pub acknowledged: f64,
+    pub rejected: f64,
+    pub lock_timeouts: f64,
+}
+
+#[derive(Debug, Clone)]
 pub struct DirFigures {
     pub path: String,
     pub refuses_producers: bool,
     /// Seconds of the journal's synced writes.
     pub journal_writes: Histogram,
+    /// Bytes of the journal's rounds together.
+    pub journal_bytes: f64,
+    pub holder: Seen<Holder>,
+    /// Seconds in which its block device had requests.
+    pub busy_seconds: Seen<f64>,
+    /// Free ones and all; `Ok(None)`: its file system has no table of them.
+    pub inodes: Seen<Option<(f64, f64)>>,
 }
 
 /// Requests of one client id between the two looks: `Produce`, `Fetch` and `other`.
@@ -48,6 +84,9 @@ pub struct DirFigures {
 pub struct Client {
     pub id: String,
     pub requests: Vec<(String, f64)>,
+    /// Seconds of its requests together without those of waiting, and those of them that the socket took.
+    pub busy_seconds: f64,
+    pub write_seconds: f64,
 }
 
 impl Client {

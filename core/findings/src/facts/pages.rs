@@ -1,6 +1,7 @@
 //! Facts of one node by two of its metrics pages, for `barnabas doctor` and for the node's own checks.
 
-use super::{Client, Dir, DirFigures, Facts, Figures, Histogram, Node, Room, Seen, Unseen};
+use super::machine::Pages;
+use super::{Client, Dir, DirFigures, Facts, Figures, Histogram, Node, Room, Seen, Shared, Unseen};
 use crate::scrape::{Sample, Scrape};
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ pub fn figures_between(node: i32, before: &Scrape, after: &Scrape) -> Seen<Figur
     if after.sum("barnabas_uptime_seconds", &[]) < before.sum("barnabas_uptime_seconds", &[]) {
         return Err(Unseen(format!("node {node} was started again between the two looks")));
     }
-    Ok(figures(before, after))
+    Ok(figures(&Pages { node, before, after }))
 }
 
 impl Facts {
@@ -54,6 +55,7 @@ impl Facts {
             acls: Err(unseen()),
             scram: Err(unseen()),
             transactions: Err(unseen()),
+            samples: Err(unseen()),
         }
     }
 }
@@ -77,25 +79,22 @@ fn dirs(page: &Scrape) -> Vec<Dir> {
     page.values(OFFLINE, "logDirectory").into_iter().map(dir).collect()
 }
 
-fn figures(before: &Scrape, after: &Scrape) -> Figures {
+fn figures(pages: &Pages<'_>) -> Figures {
+    let Pages { before, after, .. } = *pages;
     let now = |name: &str| after.sum(name, &[]);
     let of =
         |name: &str, labels: &[(&str, &str)]| (after.sum(name, labels) - before.sum(name, labels)).max(0.0);
     let rise = |name: &str| of(name, &[]);
     let directories = after.values("barnabas_log_directory_total_bytes", "log_directory");
-    let dir = |path: String| {
-        let labels = [("log_directory", path.as_str())];
-        DirFigures {
-            refuses_producers: after.sum("barnabas_log_directory_refuses_producers", &labels) > 0.0,
-            journal_writes: histogram("barnabas_journal_write_seconds", &labels, before, after),
-            path: path.clone(),
-        }
-    };
     let certificates = after.samples("barnabas_certificate_not_after_seconds").iter();
     let certificate = |sample: &Sample| {
         let (used_by, subject) = (sample.label("used_by"), sample.label("subject"));
         (format!("{used_by} ({subject})"), sample.value)
     };
+    let produce =
+        |phase: &str| of("barnabas_request_phase_seconds_sum", &[("request", "Produce"), ("phase", phase)]);
+    // Also of each topic: the sample without a label is their sum.
+    let of_topics = |name: &str| of(name, &[("topic", "")]);
     Figures {
         seconds: rise("barnabas_uptime_seconds"),
         cpu_seconds: rise("barnabas_thread_cpu_seconds_total"),
@@ -118,10 +117,62 @@ fn figures(before: &Scrape, after: &Scrape) -> Figures {
         uncleanable_partitions: now("kafka_log_logcleanermanager_uncleanable_partitions_count"),
         damage_found_total: now("barnabas_damage_found_total"),
         offline_replicas: now("kafka_server_replicamanager_offlinereplicacount"),
-        dirs: directories.into_iter().map(dir).collect(),
+        dirs: directories.into_iter().map(|path| dir_figures(pages, path)).collect(),
         clients: clients(before, after),
         certificates: certificates.map(certificate).collect(),
+        produced: of_topics("kafka_server_brokertopicmetrics_totalproducerequests_total"),
+        produced_weakly: pages.rise("barnabas_produce_partitions_weak_acks_total", &[]),
+        produce_refused: of_topics("kafka_server_brokertopicmetrics_failedproducerequests_total"),
+        produce_seconds: of("barnabas_request_seconds_sum", &[("request", "Produce")]),
+        produce_sync_seconds: produce("journal_wait") + produce("sync"),
+        versions: versions(before, after),
+        fetch_bytes: histogram("barnabas_fetch_bytes", &[], before, after),
+        denied: pages.rise("barnabas_authorizations_denied_total", &[]),
+        rebalances: REBALANCES.iter().map(|name| rise(name)).sum(),
+        shared: shared(&of),
+        machine: pages.machine(),
     }
+}
+
+const REBALANCES: [&str; 4] = [
+    "kafka_server_group_coordinator_metrics_group_completed_rebalance_count",
+    "kafka_server_group_coordinator_metrics_consumer_group_rebalance_count",
+    "kafka_server_group_coordinator_metrics_share_group_rebalance_count",
+    "kafka_server_group_coordinator_metrics_streams_group_rebalance_count",
+];
+
+fn shared(of: &dyn Fn(&str, &[(&str, &str)]) -> f64) -> Shared {
+    const ACKNOWLEDGED: &str = "kafka_server_sharegroupmetrics_recordacknowledgements_total";
+    Shared {
+        acknowledged: of(ACKNOWLEDGED, &[]),
+        rejected: of(ACKNOWLEDGED, &[("ackType", "Reject")]),
+        lock_timeouts: of("kafka_server_sharepartitionmetrics_acquisitionlocktimeout_total", &[]),
+    }
+}
+
+fn dir_figures(pages: &Pages<'_>, path: String) -> DirFigures {
+    let labels = [("log_directory", path.as_str())];
+    let (before, after) = (pages.before, pages.after);
+    const ROUNDS: &str = "barnabas_journal_round_bytes_sum";
+    DirFigures {
+        refuses_producers: after.sum("barnabas_log_directory_refuses_producers", &labels) > 0.0,
+        journal_writes: histogram("barnabas_journal_write_seconds", &labels, before, after),
+        journal_bytes: (after.sum(ROUNDS, &labels) - before.sum(ROUNDS, &labels)).max(0.0),
+        holder: pages.holder(&path),
+        busy_seconds: pages.rise("barnabas_log_directory_device_busy_seconds_total", &labels),
+        inodes: pages.inodes(&path),
+        path: path.clone(),
+    }
+}
+
+fn versions(before: &Scrape, after: &Scrape) -> Vec<(String, i32, f64)> {
+    const NAME: &str = "kafka_network_requestmetrics_requests_total";
+    let version = |sample: &Sample| {
+        let (api, version) = (sample.label("request"), sample.label("version"));
+        let old = before.sum(NAME, &[("request", api), ("version", version)]);
+        Some((api.to_owned(), version.parse().ok()?, (sample.value - old).max(0.0)))
+    };
+    after.samples(NAME).iter().filter_map(version).collect()
 }
 
 fn histogram(name: &str, labels: &[(&str, &str)], before: &Scrape, after: &Scrape) -> Histogram {
@@ -140,13 +191,21 @@ fn apis(before: &Scrape, after: &Scrape) -> Vec<(String, f64)> {
 
 fn clients(before: &Scrape, after: &Scrape) -> Vec<Client> {
     const NAME: &str = "barnabas_client_requests_total";
-    let mut clients: BTreeMap<&str, Vec<(String, f64)>> = BTreeMap::new();
+    const PHASES: &str = "barnabas_client_phase_seconds_total";
+    let mut clients: BTreeMap<&str, Client> = BTreeMap::new();
     for sample in after.samples(NAME) {
         let (id, request) = (sample.label("client_id"), sample.label("request"));
         let old = before.sum(NAME, &[("client_id", id), ("request", request)]);
-        clients.entry(id).or_default().push((request.to_owned(), (sample.value - old).max(0.0)));
+        let client = clients.entry(id).or_insert_with(|| Client { id: id.to_owned(), ..Client::default() });
+        client.requests.push((request.to_owned(), (sample.value - old).max(0.0)));
     }
-    clients.into_iter().map(|(id, requests)| Client { id: id.to_owned(), requests }).collect()
+    for (id, client) in &mut clients {
+        let of = |labels: &[(&str, &str)]| (after.sum(PHASES, labels) - before.sum(PHASES, labels)).max(0.0);
+        let of_phase = |phase: &str| of(&[("client_id", id), ("phase", phase)]);
+        client.write_seconds = of_phase("write");
+        client.busy_seconds = of(&[("client_id", id)]) - of_phase("wait");
+    }
+    clients.into_values().collect()
 }
 
 #[cfg(test)]
@@ -165,7 +224,8 @@ mod tests {
                  barnabas_journal_write_seconds_bucket{{log_directory=\"/d\",le=\"+Inf\"}} {all}\n"
             ))
         };
-        let figures = figures(&page(100, 3, 5, 7), &page(110, 23, 6, 17));
+        let (before, after) = (page(100, 3, 5, 7), page(110, 23, 6, 17));
+        let figures = figures(&Pages { node: 1, before: &before, after: &after });
         assert_eq!((figures.seconds, figures.open_fds), (10.0, 80.0));
         assert_eq!(figures.clients[0].of("other"), 20.0);
         assert_eq!(figures.dirs[0].journal_writes, Histogram(vec![(0.01, 1.0), (f64::INFINITY, 10.0)]));

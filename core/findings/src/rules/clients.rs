@@ -1,5 +1,12 @@
 //! W: what clients do to the nodes.
 
+mod wire;
+
+pub use wire::{
+    DOES_NOT_READ, NEW_PRODUCERS, NOT_COMPRESSED, NOT_IDEMPOTENT, OLD_CLIENTS, REFUSED, TINY_FETCHES,
+    WEAK_ACKS,
+};
+
 use super::words::{count, quoted, several, span, tool};
 use super::{Rule, limit};
 use crate::facts::{Facts, Figures, Node};

@@ -1,8 +1,12 @@
 //! G: consumer groups that stand still, lose records, or have members without work.
 
+mod pace;
+
+pub use pace::{ACROSS_RACKS, FALLING_BEHIND, POISON, REBALANCES, SHARE_GROUPS};
+
 use super::words::{alter_topic, count, percent, quoted, several, span, tool};
 use super::{Rule, limit};
-use crate::facts::{Committed, Facts, Group, GroupKind, Offsets, Topic, number, text};
+use crate::facts::{Committed, Facts, Group, GroupKind, Member, Offsets, Topic, number, text};
 use crate::report::{Report, Severity};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +15,7 @@ pub const STUCK: Rule = Rule {
     name: "A group that stands still",
     severity: Severity::Warning,
     evidence: "OffsetFetch at both looks, the timestamp of the first unread record",
-    threshold: "members, an unread record older than {} s, and no commit between the looks",
+    threshold: "members, an unread record older than {} s, and no commit between the looks for any partition of its member",
     limit: limit(300.0),
     advice: "A member that polls and does not commit hangs in its work, or fails on the same record again and again. Look at the named member's log, and start it again.",
     command: "",
@@ -22,17 +26,22 @@ pub const STUCK: Rule = Rule {
                 return;
             }
             let (mut stuck, mut oldest, mut owners) = (Vec::new(), 0.0_f64, BTreeSet::new());
-            for row in report.seen(&group.committed).into_iter().flatten() {
+            let Some(rows) = report.seen(&group.committed) else { return };
+            for row in rows {
                 let Some(Some(unread_ms)) = report.seen(&row.oldest_unread_ms) else { continue };
                 let age_ms = (facts.now_ms - unread_ms) as f64;
                 if age_ms <= limit * 1000.0 || row.offset != row.offset_before {
                     continue;
                 }
+                let mut owns =
+                    members.iter().filter(|m| m.assigned.contains(&(row.topic.clone(), row.partition)));
+                // A member that goes on with other partitions is G7's.
+                if owns.clone().any(|member| moves(member, rows)) {
+                    continue;
+                }
                 oldest = oldest.max(age_ms);
                 stuck.push(format!("{}-{}", row.topic, row.partition));
-                let owns =
-                    members.iter().filter(|m| m.assigned.contains(&(row.topic.clone(), row.partition)));
-                owners.extend(owns.map(|member| format!("{} at {}", member.client_id, member.host)));
+                owners.extend(owns.by_ref().map(|member| format!("{} at {}", member.client_id, member.host)));
             }
             if !stuck.is_empty() {
                 let owners = if owners.is_empty() {
@@ -51,6 +60,12 @@ pub const STUCK: Rule = Rule {
         });
     },
 };
+
+/// Whether a member committed for any of its partitions between the looks.
+fn moves(member: &Member, rows: &[Committed]) -> bool {
+    let is_its = |row: &Committed| member.assigned.contains(&(row.topic.clone(), row.partition));
+    rows.iter().any(|row| row.offset > row.offset_before && row.offset_before >= 0 && is_its(row))
+}
 
 pub const LOSING: Rule = Rule {
     id: "G4",

@@ -1,5 +1,11 @@
 //! O, D, N: processors, memory, descriptors, disks and network of each node.
 
+mod disks;
+mod machine;
+
+pub use disks::{FILE_SYSTEM, INODES, SATURATED, SCHEDULER, SMALL_ROUNDS, WRITE_CACHE};
+pub use machine::{CLOCK, INTERFACE, LISTEN_DROPS, MTU, QUOTA, RETRANSMITS, SWAPPED, TIME, WORKERS};
+
 use super::words::{bytes, count, percent, several, span, tool};
 use super::{Rule, limit};
 use crate::facts::{Dir, Facts, Figures, Node, Topic, number};
@@ -36,12 +42,12 @@ pub const CPU: Rule = Rule {
 
 pub const REQUEST_MEMORY: Rule = Rule {
     id: "O4",
-    name: "Request memory used up",
+    name: "Memory used up",
     severity: Severity::Warning,
-    evidence: "metrics: barnabas_request_memory_bytes and its limit",
-    threshold: "more than {} % used",
+    evidence: "metrics: barnabas_request_memory_bytes and its limit, the cgroup's memory limit and what the kernel killed there",
+    threshold: "more than {} % of the request memory used; it and what else the node holds more than that of the cgroup's limit; any kill",
     limit: limit(90.0),
-    advice: "At the limit sockets are not read, and every client waits. Raise queued.max.request.bytes, or find the client that does not read its answers.",
+    advice: "At the limit sockets are not read, and every client waits. Raise queued.max.request.bytes, or find the client that does not read its answers. Where request memory may grow past the cgroup's limit, the kernel kills the node: lower queued.max.request.bytes or raise the limit.",
     command: "",
     judge: |facts, limit, report| {
         by_figures(facts, report, |node, figures, report| {
@@ -51,9 +57,34 @@ pub const REQUEST_MEMORY: Rule = Rule {
                 let sentence = format!("requests hold {} of {} ({share})", bytes(used), bytes(most));
                 report.find(subject(node), sentence, Vec::new());
             }
+            cgroup_memory(node, figures, limit, report);
         });
     },
 };
+
+/// Whether the cgroup's limit is enough for all the request memory, and whether it has been enough.
+fn cgroup_memory(node: &Node, figures: &Figures, limit: f64, report: &mut Report) {
+    let machine = &figures.machine;
+    if let Some(Some(most)) = report.seen(&machine.memory_limit).copied() {
+        // What requests hold now is resident already.
+        let rest = (machine.resident_bytes - figures.request_memory).max(0.0);
+        let wanted = rest + figures.request_memory_limit;
+        if wanted / most * 100.0 > limit {
+            let sentence = format!(
+                "it holds {} and may hold {} more for requests: {} of its cgroup's {}",
+                bytes(rest),
+                bytes(figures.request_memory_limit),
+                percent(wanted / most),
+                bytes(most)
+            );
+            report.find(subject(node), sentence, Vec::new());
+        }
+    }
+    if let Some(kills) = report.seen(&machine.oom_kills_total).copied().filter(|kills| *kills > 0.0) {
+        let sentence = format!("the kernel has killed {kills:.0} processes of its cgroup for want of memory");
+        report.find(subject(node), sentence, Vec::new());
+    }
+}
 
 pub const DESCRIPTORS: Rule = Rule {
     id: "O6",

@@ -138,6 +138,30 @@ pub const WEAK_SCRAM: Rule = Rule {
     },
 };
 
+pub const DENIED: Rule = Rule {
+    id: "S2",
+    name: "Requests that ACLs deny",
+    severity: Severity::Warning,
+    evidence: "metrics: barnabas_authorizations_denied_total",
+    threshold: "more than {} a minute and node",
+    limit: limit(10.0),
+    advice: "A client without the ACL that it needs, which asks again and again, or one that tries doors. The audit log names principal, operation and resource: give it the ACL, or stop it.",
+    command: "barnabas acls … --add --allow-principal PRINCIPAL --operation OPERATION --topic NAME",
+    judge: |facts, limit, report| {
+        for node in facts.alive() {
+            let Some(figures) = report.seen(&node.figures).filter(|figures| figures.seconds > 0.0) else {
+                continue;
+            };
+            let Some(denied) = report.seen(&figures.denied).copied() else { continue };
+            let rate = denied / figures.seconds * 60.0;
+            if rate > limit {
+                let sentence = format!("{rate:.0} requests a minute ask for what their principal may not do");
+                report.find(format!("node {}", node.id), sentence, Vec::new());
+            }
+        }
+    },
+};
+
 pub const FAILED_LOGINS: Rule = Rule {
     id: "S5",
     name: "Logins that fail",

@@ -53,6 +53,7 @@ fn missing_facts_are_gaps_of_their_rules() {
     facts.acls = Err(missing());
     facts.scram = Err(missing());
     facts.transactions = Err(missing());
+    facts.samples = Err(missing());
     for node in &mut facts.nodes {
         node.figures = Err(missing());
         node.configs = Err(missing());

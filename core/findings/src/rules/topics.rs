@@ -1,5 +1,11 @@
 //! T: what a topic's settings and its records say.
 
+mod growth;
+mod spread;
+
+pub use growth::{FULL_ON_A_DATE, NEVER_FITS};
+pub use spread::{HOT_KEY, HOT_PARTITION, IDLE_PARTITIONS, NEVER_COMPACTED, compressed, samples, topic_rate};
+
 use std::collections::BTreeMap;
 
 use super::words::{alter_topic, bytes, span, tool};

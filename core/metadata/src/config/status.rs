@@ -246,6 +246,9 @@ const BROKER: &[(&str, Status)] = &[
     ("offsets.topic.compression.codec", Ignored("the coordinator does not compress its records")),
     ("offsets.topic.replication.factor", Emulated("never more replicas than there are brokers")),
     ("org.apache.kafka.sasl.oauthbearer.*", Applied),
+    ("otlp.endpoint", Applied),
+    ("otlp.headers", Applied),
+    ("otlp.interval.ms", Applied),
     (
         "principal.builder.class",
         Refused(

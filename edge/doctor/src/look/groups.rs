@@ -184,6 +184,7 @@ fn classic_member(member: &classic::DescribedGroupMember) -> Seen<Member> {
         id: member.member_id.to_string(),
         client_id: member.client_id.to_string(),
         host: member.client_host.to_string(),
+        rack: None,
         assigned: assignment(&member.member_assignment).map_err(unreadable)?,
     })
 }
@@ -226,6 +227,7 @@ fn modern_member(member: &modern::Member) -> Member {
         id: member.member_id.to_string(),
         client_id: member.client_id.to_string(),
         host: member.client_host.to_string(),
+        rack: member.rack_id.as_ref().map(ToString::to_string).filter(|rack| !rack.is_empty()),
         assigned: assigned.collect(),
     }
 }

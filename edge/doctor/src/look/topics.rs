@@ -23,10 +23,13 @@ const TOPIC: i8 = 2;
 /// What the rules read.
 const KEYS: &[&str] = &[
     "cleanup.policy",
+    "delete.retention.ms",
     "follower.replication.throttled.replicas",
     "leader.replication.throttled.replicas",
     "max.message.bytes",
     "message.timestamp.type",
+    "min.cleanable.dirty.ratio",
+    "min.compaction.lag.ms",
     "min.insync.replicas",
     "retention.bytes",
     "retention.ms",

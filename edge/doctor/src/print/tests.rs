@@ -23,6 +23,7 @@ fn facts() -> Facts {
         acls: Err(missing()),
         scram: Err(missing()),
         transactions: Err(missing()),
+        samples: Err(missing()),
     }
 }
 

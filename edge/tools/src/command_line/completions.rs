@@ -54,7 +54,7 @@ pub fn completions(program: Command, matches: &ArgMatches) -> Result<(), ToolErr
         let script = script(shell, program, "barnabas");
         return std::io::Write::write_all(&mut std::io::stdout(), &script).map_err(ToolError::Output);
     };
-    let directory = Path::new(directory);
+    let directory = existing(directory)?;
     let of_kafka = |command: &Command| format!("kafka-{}.sh", command.get_name());
     let tools =
         linked().map(|tool| tool.command(tool.name)).chain(program.find_subcommand("storage").cloned());
@@ -75,7 +75,7 @@ pub fn completions(program: Command, matches: &ArgMatches) -> Result<(), ToolErr
 /// # Errors
 /// The directory takes nothing.
 pub fn man_pages(program: Command, matches: &ArgMatches) -> Result<(), ToolError> {
-    let directory = Path::new(text(matches, "directory").unwrap_or_default());
+    let directory = existing(text(matches, "directory").unwrap_or_default())?;
     let mut waiting = vec![("barnabas".to_owned(), with_flags(program).disable_help_subcommand(true))];
     let mut count = 0;
     while let Some((called, command)) = waiting.pop() {
@@ -112,6 +112,16 @@ fn file_name(shell: Shell, called: &str) -> String {
         Shell::Fish => format!("{called}.fish"),
         _ => called.to_owned(),
     }
+}
+
+/// The directory that files are written to. It is not created: a mistyped one would be.
+fn existing(directory: &str) -> Result<&Path, ToolError> {
+    let path = Path::new(directory);
+    if path.is_dir() {
+        return Ok(path);
+    }
+    let why = if path.exists() { "it is no directory" } else { "there is no such directory" };
+    Err(ToolError::Usage(format!("{directory}: {why}. Create it first, for example: mkdir -p {directory}")))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
@@ -171,9 +181,19 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_missing_is_named() {
+    fn directory_that_is_missing_is_named_with_its_remedy() {
+        let missing = "/nonexistent/pages: there is no such directory. Create it first, for example: mkdir -p /nonexistent/pages";
         let matches = man_pages_command().get_matches_from(["man-pages", "/nonexistent/pages"]);
         let refused = man_pages(program(), &matches).expect_err("there is no such directory");
-        assert!(refused.to_string().contains("/nonexistent/pages/barnabas.1"), "{refused}");
+        assert!(refused.to_string().contains(missing), "{refused}");
+        let words = ["completions", "bash", "/nonexistent/pages"];
+        let matches = completions_command().get_matches_from(words);
+        let refused = completions(program(), &matches).expect_err("there is no such directory");
+        assert!(refused.to_string().contains(missing), "{refused}");
+        let file = directory("file").join("a");
+        std::fs::write(&file, "").expect("written");
+        let matches = man_pages_command().get_matches_from(["man-pages", file.to_str().expect("text")]);
+        let refused = man_pages(program(), &matches).expect_err("it is a file");
+        assert!(refused.to_string().contains("it is no directory"), "{refused}");
     }
 }

@@ -81,7 +81,9 @@ pub(super) const TABLES: &[OfKafka] = &[
             ("unsafe", Yes),
             ("dry-run", Yes),
         ],
-        notes: "Actions: `describe`, `upgrade`, `downgrade`, `disable`, `version-mapping`, `feature-dependencies`.",
+        notes: "Actions: `describe`, `upgrade`, `downgrade`, `disable`, `version-mapping`, `feature-dependencies`.\n\n\
+                `downgrade --release-version 4.3` asks for the level of every feature in that release, as Kafka's tool does, `kraft.version=1` among them. With static voters (`controller.quorum.voters`) that\n\
+                level is 0, and the controller refuses all of it: `Can't downgrade to a newer version.`, as Kafka's does. Name the features instead: `downgrade --feature metadata.version=LEVEL`.",
     },
     OfKafka {
         tool: "jmx",

@@ -4,18 +4,19 @@ use barnabas_findings::Standing;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The findings that stand, for the metrics page, and the way to end the thread.
+/// The findings that stand, for the metrics page, and the way to end the threads.
 #[derive(Debug, Default)]
 pub struct Doctor {
     standing: Mutex<Standing>,
-    stop: Mutex<Option<SyncSender<()>>>,
+    /// Of each thread that reads pages: the doctor's own, and the one that pushes them (server/exporter/otlp.rs).
+    stops: Mutex<Vec<SyncSender<()>>>,
 }
 
 impl Doctor {
-    /// What ends when the thread is to end.
+    /// What ends when a thread is to end.
     pub fn begin(&self) -> Receiver<()> {
         let (stop, stopped) = sync_channel(0);
-        *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = Some(stop);
+        self.stops.lock().unwrap_or_else(PoisonError::into_inner).push(stop);
         stopped
     }
 
@@ -23,8 +24,8 @@ impl Doctor {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the thread end.
+    /// Lets the threads end.
     pub fn stop(&self) {
-        *self.stop.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.stops.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

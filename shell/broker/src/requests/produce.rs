@@ -54,7 +54,7 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
             true => parts.iter().chain(&elsewhere).filter_map(Kept::of).collect(),
             false => Vec::new(),
         };
-    parts.iter().chain(&elsewhere).for_each(|part| call.session.recorder.produced(part.topic.id));
+    count(&call, wanted, parts.iter().chain(&elsewhere));
     let refused = elsewhere.iter().filter_map(numbered).collect();
     let elsewhere: Vec<Slot> = elsewhere.iter().map(|part| part.slot).collect();
     for part in parts {
@@ -102,6 +102,19 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
         drop(rebuilt);
         answer(pending.respond())
     })
+}
+
+/// Counts the partitions of a request.
+fn count<'a>(call: &Call, wanted: Wanted, parts: impl Iterator<Item = &'a Part>) {
+    let recorder = &call.session.recorder;
+    let mut partitions = 0;
+    for part in parts {
+        recorder.produced(part.topic.id);
+        partitions += 1;
+    }
+    if wanted != Wanted::All {
+        recorder.produced_weakly(partitions);
+    }
 }
 
 /// Before a transaction begins on a partition its coordinator is asked, while the connection's next request waits, so

@@ -6,12 +6,14 @@
 //! | `exporter/collect/` | which values do the metrics have now |
 //! | `exporter/doctor.rs` | what do two pages show to be wrong |
 //! | `exporter/lag.rs` | how far behind are groups |
+//! | `exporter/otlp.rs` | who gets the metrics without asking |
 //!
 //! requests/cluster/metrics_in_band.rs gives the same page through the Kafka protocol, for `barnabas hotspots`.
 
 pub mod collect;
 pub mod doctor;
 pub mod lag;
+pub mod otlp;
 
 use crate::node::Node;
 use barnabas_metrics::reader;

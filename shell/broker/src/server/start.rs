@@ -213,6 +213,7 @@ fn run(
         metrics: exporter::start(node.clone())?,
         doctor: exporter::doctor::start(node.clone())?,
     };
+    exporter::otlp::start(node.clone())?;
     audit_topic::start(&node)?;
     let lifecycle = Lifecycle::default();
     if let Some(registration) = member.broker {

@@ -69,6 +69,7 @@ mod moves_and_kills;
 mod mq;
 mod oauth;
 mod offline_replicas;
+mod otlp;
 mod own_doctor;
 mod perf_tools;
 mod ports;

@@ -3,9 +3,12 @@
 mod clients;
 mod cluster;
 mod groups;
+mod machine;
 mod nodes;
+mod pace;
 mod reach;
 mod topics;
+mod traffic;
 
 use crate::facts::Facts;
 
@@ -18,8 +21,10 @@ pub struct Case {
 }
 
 pub fn all() -> Vec<Case> {
-    [cluster::CASES, topics::CASES, groups::CASES, clients::CASES, nodes::CASES, reach::CASES]
+    let older = [cluster::CASES, topics::CASES, groups::CASES, clients::CASES, nodes::CASES, reach::CASES];
+    older
         .into_iter()
+        .chain([machine::CASES, traffic::CASES, pace::CASES])
         .flatten()
         .map(|case| Case { ..*case })
         .collect()

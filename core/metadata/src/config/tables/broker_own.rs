@@ -5,7 +5,7 @@
 //! Bounds that depend on the machine (its memory, the size of a file system) are checked at the start:
 //! shell/broker/src/upkeep/in_force.rs.
 
-use crate::config::key::{ConfigKey, Valid, long, string};
+use crate::config::key::{ConfigKey, Valid, long, password, string};
 
 #[rustfmt::skip]
 pub(crate) const KEYS: &[ConfigKey] = &[
@@ -261,6 +261,17 @@ pub(crate) const KEYS: &[ConfigKey] = &[
               `file:` included, separated by commas. Unset: the value of \
               `-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=…` in the environment variable KAFKA_OPTS, where Kafka \
               has this as a property of the JVM."),
+    string("otlp.endpoint", "").null().valid(Valid::NonEmpty)
+        .doc("Where the node pushes its metrics as OTLP over HTTP (protobuf, gzip), such as http://127.0.0.1:4318 of an \
+              OpenTelemetry collector. Without a path it is `/v1/metrics`. https trusts `ssl.truststore.*`, or what the \
+              system trusts. Names, labels and values are those of the metrics page. A push that fails is not repeated: \
+              counts are since the start of the node, so that the next one has all. Unset: none (docs/MONITORING.md)."),
+    password("otlp.headers", "").null().valid(Valid::NonEmpty)
+        .doc("Headers of each push: `name=value` pairs with commas between, for a collector that wants a key. A comma in a \
+              value is written %2C. The values are never shown."),
+    long("otlp.interval.ms", "60000").between(1000, 86_400_000).unit("milliseconds")
+        .doc("How often metrics are pushed to `otlp.endpoint`. It costs a metrics page in each interval. While pushes fail, \
+              the pause doubles, up to ten intervals or five minutes, whichever is less."),
     long("producer.ids.max", "1000000").between(1_000, 1_000_000_000).unit("producers")
         .doc("The most idempotent producers that all partitions of the node remember together; about 250 bytes of \
               memory each. Above it, the partitions with the most producers forget those that have been silent \

@@ -121,6 +121,9 @@ impl Caller {
     ) {
         let (Some(known), Some(standard)) = (&self.known, node.cluster.authority.standard()) else { return };
         if standard.is_loaded() || standard.enforces {
+            if standard.enforces {
+                node.workers.meter.denied.one();
+            }
             log(standard, known, api, asked, verdict);
             note(node, api, asked, standard.enforces, who);
         }

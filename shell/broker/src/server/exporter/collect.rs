@@ -6,6 +6,7 @@
 
 mod cluster;
 mod groups;
+mod machine;
 mod partitions;
 mod quorum;
 mod requests;
@@ -210,6 +211,7 @@ impl Collector {
         requests::workers(page, node, detail.is_fine);
         storage::directories(page, node, detail.is_fine);
         storage::process(page, node);
+        machine::write(page, node);
         if now.at.since(self.newer.at) >= WINDOW.as_nanos() as u64 {
             self.older = std::mem::replace(&mut self.newer, now);
         }

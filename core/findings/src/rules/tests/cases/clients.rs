@@ -6,7 +6,7 @@ use crate::rules::tests::build::{NOW_MS, configs_of, figures_of};
 
 fn requests(facts: &mut Facts, id: &str, kind: &str, number: f64) {
     let requests = vec![(kind.to_owned(), number)];
-    figures_of(facts, 0).clients.push(Client { id: id.to_owned(), requests });
+    figures_of(facts, 0).clients.push(Client { id: id.to_owned(), requests, ..Client::default() });
 }
 
 fn throttle(facts: &mut Facts) {

@@ -2,11 +2,10 @@
 
 use super::Case;
 use crate::facts::{Dir, DirFigures, Histogram, Room};
-use crate::rules::tests::build::{figures_of, partition};
+use crate::rules::tests::build::{dir, figures_of, partition};
 
 fn slow(path: &str, seconds: f64) -> Vec<DirFigures> {
-    let journal_writes = Histogram(vec![(seconds, 500.0), (f64::INFINITY, 500.0)]);
-    vec![DirFigures { path: path.to_owned(), refuses_producers: false, journal_writes }]
+    vec![dir(path, Histogram(vec![(seconds, 500.0), (f64::INFINITY, 500.0)]))]
 }
 
 pub const CASES: &[Case] = &[
@@ -18,8 +17,16 @@ pub const CASES: &[Case] = &[
     },
     Case {
         id: "O4",
-        plant: |facts| figures_of(facts, 0).request_memory = 95.0,
-        sentences: &["node 1: requests hold 95 B of 100 B (95 %)"],
+        plant: |facts| {
+            figures_of(facts, 0).request_memory = 95.0;
+            let machine = &mut figures_of(facts, 1).machine;
+            (machine.memory_limit, machine.oom_kills_total) = (Ok(Some(1e6)), Ok(2.0));
+        },
+        sentences: &[
+            "node 1: requests hold 95 B of 100 B (95 %)",
+            "node 2: it holds 977 KiB and may hold 100 B more for requests: 100 % of its cgroup's 977 KiB",
+            "node 2: the kernel has killed 2 processes of its cgroup for want of memory",
+        ],
         commands: &[],
     },
     Case {
@@ -48,7 +55,7 @@ pub const CASES: &[Case] = &[
             figures_of(facts, 1).dirs[0].refuses_producers = true;
         },
         sentences: &[
-            "node 2: /data has 500 B free of 1000 B (50 %); producers are refused; largest topics: orders 977 KiB",
+            "node 2: /data has 466 GiB free of 931 GiB (50 %); producers are refused; largest topics: orders 977 KiB",
             "node 1: /data has 98 KiB free of 977 KiB (10 %); largest topics: orders 977 KiB",
         ],
         commands: &[],

@@ -110,6 +110,7 @@ fn logins(page: &mut Page, node: &Node) {
     page.count("barnabas_certificates_refused_revoked_total", &[], refused_by_lists());
     page.count("barnabas_expired_connections_killed_total", &[], logins.expired.get());
     page.count("barnabas_revoked_connections_killed_total", &[], logins.revoked.get());
+    page.count("barnabas_authorizations_denied_total", &[], node.workers.meter.denied.get());
     let audit = &node.workers.meter.audit;
     page.count("barnabas_audit_events_total", &[], audit.taken.get());
     page.count("barnabas_audit_events_dropped_total", &[], audit.dropped.get());
@@ -119,6 +120,10 @@ fn logins(page: &mut Page, node: &Node) {
     let (dropped, failed) = logging::file_losses();
     page.count("barnabas_log_lines_dropped_total", &[], dropped);
     page.count("barnabas_log_write_failures_total", &[], failed);
+    let otlp = &node.workers.meter.otlp;
+    page.count("barnabas_otlp_pushes_total", &[("result", "taken")], otlp.taken.get());
+    page.count("barnabas_otlp_pushes_total", &[("result", "failed")], otlp.failed.get());
+    page.count("barnabas_otlp_points_rejected_total", &[], otlp.points_rejected.get());
     let standing = node.doctor.standing();
     for finding in standing.findings() {
         let labels =

@@ -47,6 +47,8 @@ pub fn write(page: &mut Page, node: &Node, has_topics: bool) {
     {
         page.count(&format!("kafka_server_brokertopicmetrics_replicationbytes{way}_total"), &[], bytes);
     }
+    let weak = cells().map(|cells| cells.produces_weak.get()).sum();
+    page.count("barnabas_produce_partitions_weak_acks_total", &[], weak);
     page.count("barnabas_topics_unlisted", &[], unlisted);
 }
 

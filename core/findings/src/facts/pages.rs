@@ -129,7 +129,7 @@ fn figures(pages: &Pages<'_>) -> Figures {
         fetch_bytes: histogram("barnabas_fetch_bytes", &[], before, after),
         denied: pages.rise("barnabas_authorizations_denied_total", &[]),
         rebalances: REBALANCES.iter().map(|name| rise(name)).sum(),
-        shared: shared(&of),
+        shared: shared(of),
         machine: pages.machine(),
     }
 }
@@ -141,7 +141,7 @@ const REBALANCES: [&str; 4] = [
     "kafka_server_group_coordinator_metrics_streams_group_rebalance_count",
 ];
 
-fn shared(of: &dyn Fn(&str, &[(&str, &str)]) -> f64) -> Shared {
+fn shared(of: impl Fn(&str, &[(&str, &str)]) -> f64) -> Shared {
     const ACKNOWLEDGED: &str = "kafka_server_sharegroupmetrics_recordacknowledgements_total";
     Shared {
         acknowledged: of(ACKNOWLEDGED, &[]),

@@ -36,6 +36,7 @@ impl Process {
             config: &config,
             cluster_id: CLUSTER,
             node: self.id,
+            offline: None,
             client: &client,
             access: Access::OPEN,
             now,

@@ -34,7 +34,7 @@ def batches(directory):
         at = 0
         while at < len(data):
             base, length, epoch, magic = struct.unpack_from(">qiib", data, at)
-            if length <= 49 or at + 12 + length > len(data):
+            if length < 49 or at + 12 + length > len(data):
                 # Preallocated or torn tails have no place in a directory that was stopped or recovered.
                 raise ValueError(f"{path}: no batch at byte {at} of {len(data)}")
             if magic != 2:

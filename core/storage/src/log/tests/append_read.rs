@@ -8,8 +8,12 @@ fn nothing_is_on_disk_before_the_first_append() {
     let mut bench = Bench::new(LogConfig::default());
     assert!(!bench.log.is_on_disk());
     assert_eq!(bench.log.take_dirty().map(|dirty| dirty.files.len()), None);
+    // The directory is this program's from its first start on.
     let names: Vec<_> = bench.files.disk().list(Path::new(ROOT)).unwrap();
-    assert_eq!(names.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), [".lock"]);
+    assert_eq!(
+        names.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(),
+        [".lock", "barnabas-checkpoints"]
+    );
     let read = bench.log.read(&mut bench.files, Offset(0), 100, Offset(0), true).unwrap();
     assert!(read.records.is_empty());
     bench.fill(1, 10);

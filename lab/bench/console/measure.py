@@ -109,7 +109,7 @@ def lists(directory, binary):
 
     def topic(at):
         made = ask(port, "POST", "/api/v1/topics", {"name": f"topic-{at:05}", "partitions": PARTITIONS, "replication_factor": 1})
-        assert made.status == 201, made.body
+        assert made.status in (200, 201), made.body
 
     def group(at):
         made = ask(port, "POST", f"/api/v1/groups/group-{at:05}/reset-offsets", {"to": "earliest", "topic": "topic-00000", "partition": 0})

@@ -74,8 +74,8 @@ def reassign(rig, rows):
 
 
 def other_leaders(rig, fault):
-    placed("led", ",".join(["1:2:3"] * 12))(rig, fault)
-    reassign(rig, [("led", partition, [2, 1, 3]) for partition in range(12)])
+    placed("led", ",".join(["1:2:3"] * 40))(rig, fault)
+    reassign(rig, [("led", partition, [2, 1, 3]) for partition in range(40)])
 
 
 def single_internal(rig, fault):
@@ -284,9 +284,10 @@ def many_producers(rig, fault):
 
 def restless_members(rig, fault):
     topic("restless")(rig, fault)
-    modern = ("--command-property", "group.protocol=consumer")
-    consumer(rig, fault, "restless", "restless", *modern)
-    words = ("console-consumer", "--topic", "restless", "--group", "restless", "--timeout-ms", "500", *modern)
+    # Members that end before they have joined are gone soon.
+    soon = ("--command-property", "session.timeout.ms=6000", "--command-property", "max.poll.interval.ms=6000")
+    consumer(rig, fault, "restless", "restless", *soon)
+    words = ("console-consumer", "--topic", "restless", "--group", "restless", "--timeout-ms", "500", *soon)
     # It ends with an error, since no record comes.
     fault.running.append(Repeated(5, lambda: rig.background(*words).wait()))
 
@@ -328,16 +329,6 @@ def rejecting(rig, fault):
     producer(rig, fault, "shared", "shared", 50, "linger.ms=20")
     words = ("console-share-consumer", "--topic", "shared", "--group", "rejecters", "--reject", "--formatter-property", "print.value=false")
     fault.running.append(rig.background(*words))
-
-
-def far_reader(rig, fault):
-    placed("far", "1:2:3")(rig, fault)
-    consumer(rig, fault, "far", "afar", "--command-property", "client.rack=b", "--command-property", "group.protocol=consumer")
-
-
-def near_reader(rig, fault):
-    fault.stop()
-    consumer(rig, fault, "far", "afar", "--command-property", "client.rack=a", "--command-property", "group.protocol=consumer")
 
 
 def without(name):
@@ -396,7 +387,6 @@ TRAFFIC = [
     lambda: Fault("G5", "group slowly", slow_group, faster_group, "the group's quota removed"),
     lambda: Fault("G7", "group choosy", poison, end_poison, "the members stopped, the printed command, and the transaction ended", first=stopped),
     lambda: Fault("G11", "node", rejecting, stopped, "the members stopped"),
-    lambda: Fault("N9", "group afar", far_reader, near_reader, "members in the leaders' rack"),
 ]
 # Alone: the clients of the others would take the last descriptors, and no tool would reach the node.
 DESCRIPTORS = [

@@ -68,7 +68,7 @@ fn entry(rule: &Rule) -> String {
 /// What lab/doctor does not plant.
 const UNPLANTED: &[&str] = &[
     "C1", "C7", "C8", "C14", "C15", "O1", "O2", "O3", "O4", "O5", "O7", "O8", "D1", "D2", "D3", "D4", "D5",
-    "D6", "D12", "D13", "D14", "N1", "N2", "N3", "N4", "W13", "S3", "S5",
+    "D6", "D12", "D13", "D14", "N1", "N2", "N3", "N4", "N9", "W13", "S3", "S5",
 ];
 
 fn page() -> String {

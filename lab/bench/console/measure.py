@@ -112,8 +112,8 @@ def lists(directory, binary):
         assert made.status in (200, 201), made.body
 
     def group(at):
-        made = ask(port, "POST", f"/api/v1/groups/group-{at:05}/reset-offsets", {"to": "earliest", "topic": "topic-00000", "partition": 0})
-        assert made.status == 200, made.body
+        words = ("--reset-offsets", "--group", f"group-{at:05}", "--topic", "topic-00000:0", "--to-earliest", "--execute")
+        subprocess.run([binary, "consumer-groups", "--bootstrap-server", f"127.0.0.1:{node.port}", *words], check=True, stdout=subprocess.DEVNULL)
 
     parallel(topic, TOPICS)
     parallel(group, GROUPS)

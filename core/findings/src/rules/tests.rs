@@ -23,6 +23,17 @@ fn healthy_cluster_has_no_finding_and_no_gap() {
 }
 
 #[test]
+fn internal_topic_may_keep_everything() {
+    let mut facts = healthy();
+    let plant = cases::all().into_iter().find(|case| case.id == "T13").expect("a case").plant;
+    plant(&mut facts);
+    assert_eq!(findings(&facts, "T13").len(), 1);
+    let topics = facts.topics.as_mut().expect("topics");
+    topics.iter_mut().for_each(|topic| topic.is_internal = true);
+    assert_eq!(findings(&facts, "T13"), []);
+}
+
+#[test]
 fn every_rule_has_a_case_that_it_finds() {
     let cases = cases::all();
     let known: BTreeSet<&str> = cases.iter().map(|case| case.id).collect();

@@ -168,7 +168,9 @@ pub const FOR_EVER: Rule = Rule {
         each(facts, report, |topic, configs, report| {
             let is_endless = |key: &str| number(configs, key).is_some_and(|value| value < 0.0);
             let is_compacted = text(configs, "cleanup.policy").is_some_and(|policy| policy != "delete");
-            if is_endless("retention.ms") && is_endless("retention.bytes") && !is_compacted {
+            // `__share_group_state` keeps what its coordinator does not delete.
+            let is_endless = is_endless("retention.ms") && is_endless("retention.bytes");
+            if is_endless && !is_compacted && !topic.is_internal {
                 let sentence = "retention.ms and retention.bytes are -1: nothing is ever deleted".to_owned();
                 let line = alter_topic(facts, &topic.name, "--add-config retention.ms=604800000");
                 report.find(subject(topic), sentence, vec![line]);

@@ -177,11 +177,12 @@ fn take<'a>(family: &mut Family<'a>, mut sample: Sample<'a>) {
     let at = sample.labels.iter().position(|(label, _)| *label == part);
     let bound = at.map(|at| sample.labels.remove(at).1);
     // The samples of a point stand together, but a summary's sum and count may come after another point's.
-    if !family.points.iter().any(|point| point.labels == sample.labels) {
-        family.points.push(Point { labels: sample.labels.clone(), ..Point::default() });
+    let known = family.points.iter().rposition(|point| point.labels == sample.labels);
+    let at = known.unwrap_or(family.points.len());
+    if known.is_none() {
+        family.points.push(Point { labels: sample.labels, ..Point::default() });
     }
-    let mut known = family.points.iter_mut().rev();
-    let Some(point) = known.find(|point| point.labels == sample.labels) else { return };
+    let point = &mut family.points[at];
     match (bound.and_then(|bound| bound.parse().ok()), sample.name.strip_prefix(family.name)) {
         (Some(bound), _) => point.parts.push((bound, sample.value)),
         (None, Some("_sum")) => point.sum = sample.value,

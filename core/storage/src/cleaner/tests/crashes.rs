@@ -82,6 +82,8 @@ fn planted_mistakes_of_a_cleaning_are_noticed() {
 fn fail(at: u64, faults: Faults) -> Result<(), String> {
     let mut random = Random(at);
     let mut rig = Rig::new();
+    // The first segment has something that no later one has.
+    rig.put("first", Some(b"stays"));
     for _ in 0..60 {
         rig.write(&mut random).unwrap();
     }
@@ -92,6 +94,8 @@ fn fail(at: u64, faults: Faults) -> Result<(), String> {
         assert!(matches!(error, CleanError::Storage(StorageError::Disk(_))), "{error}");
     }
     let end = rig.log.end();
+    // Readers look for each file by its name.
+    rig.close_files();
     for from in (0..end.get()).map(Offset) {
         // Some of it may have no name now.
         let _ = rig.log.read(&mut rig.files, from, 1, end, true);

@@ -271,7 +271,7 @@ impl Rig {
     /// A new process on the same disk.
     pub fn reopen(&mut self) -> Result<(), StorageError> {
         self.disk.kill();
-        self.files = FilePool::new(Arc::new(self.disk.clone()), 8);
+        self.close_files();
         self.dir = LogDir::open(Arc::new(self.disk.clone()), Path::new("/data"))?;
         self.dir.begin()?;
         let from = self.dir.open_from(&place().topic_partition);
@@ -471,6 +471,10 @@ impl Rig {
         batch[17..21].copy_from_slice(&crc.to_be_bytes());
         let now = self.time();
         self.log.append(&mut self.files, &[AppendBytes::Whole(batch.into())], now).unwrap();
+    }
+
+    pub fn close_files(&mut self) {
+        self.files = FilePool::new(Arc::new(self.disk.clone()), 8);
     }
 
     pub fn roll(&mut self) {

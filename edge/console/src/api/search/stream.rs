@@ -99,6 +99,8 @@ struct Part {
     /// The broker has let the caller fetch from it.
     is_allowed: bool,
     log: Option<Box<dyn OwnLog>>,
+    /// Where the leader's records end for this search, as its last answer said. A segment has more.
+    shown_end: i64,
     leader: i32,
     segment_bytes: u64,
     fetched_bytes: u64,
@@ -208,11 +210,43 @@ impl Part {
             from,
             is_allowed: false,
             log: None,
+            shown_end: 0,
             leader: -1,
             segment_bytes: 0,
             fetched_bytes: 0,
             tries: 0,
         }
+    }
+
+    fn sought<'a>(&self, needle: &'a Needle, count: usize) -> Sought<'a> {
+        let Reach { partition, end: until, .. } = self.reach;
+        Sought { partition, until, needle, count, bytes_max: EVENT_BYTES }
+    }
+
+    /// A piece of a segment, as far as the leader shows records. The log is read on, unless the broker has to be asked
+    /// for the rest.
+    fn read_segment(
+        &mut self,
+        mut log: Box<dyn OwnLog>,
+        sought: Sought<'_>,
+        is_committed: bool,
+    ) -> Option<Scanned> {
+        let mut scanned = Scanned::from(self.reach.next);
+        // A cursor may name any end.
+        let until = sought.until.min(self.shown_end);
+        if scanned.next >= until {
+            return None;
+        }
+        let piece = log.read(scanned.next, PIECE_BYTES);
+        self.segment_bytes += piece.len() as u64;
+        if piece.is_empty() {
+            return None;
+        }
+        scan(piece, &mut scanned, &Sought { until, ..sought }, Source::Segment { is_committed });
+        if !scanned.is_brokers && scanned.next < until {
+            self.log = Some(log);
+        }
+        Some(scanned)
     }
 
     fn document(&self) -> Value {
@@ -305,30 +339,15 @@ impl Search {
     }
 
     fn sought<'a>(&self, at: usize, needle: &'a Needle) -> Sought<'a> {
-        Sought {
-            partition: self.parts[at].reach.partition,
-            until: self.parts[at].reach.end,
-            needle,
-            count: self.limit - self.found,
-            bytes_max: EVENT_BYTES,
-        }
+        self.parts[at].sought(needle, self.limit - self.found)
     }
 
-    /// A piece of a segment. The log is read on, unless the broker has to be asked for the rest.
-    fn read_segment(&mut self, at: usize, mut log: Box<dyn OwnLog>) {
+    fn read_segment(&mut self, at: usize, log: Box<dyn OwnLog>) {
         let needle = self.needle.clone();
         let sought = self.sought(at, &needle);
-        let mut scanned = Scanned::from(self.parts[at].reach.next);
-        let piece = log.read(scanned.next, PIECE_BYTES);
-        self.parts[at].segment_bytes += piece.len() as u64;
-        if piece.is_empty() {
-            return;
+        if let Some(scanned) = self.parts[at].read_segment(log, sought, self.is_committed) {
+            self.take(at, scanned);
         }
-        scan(piece, &mut scanned, &sought, Source::Segment { is_committed: self.is_committed });
-        if !scanned.is_brokers {
-            self.parts[at].log = Some(log);
-        }
-        self.take(at, scanned);
     }
 
     /// # Errors
@@ -373,9 +392,10 @@ impl Search {
     /// # Errors
     /// As [`Self::turn`].
     async fn allow(&mut self, at: usize) -> Result<(), ClientError> {
-        let Some(_told) = self.fetch(at, 1).await? else { return Ok(()) };
+        let Some(told) = self.fetch(at, 1).await? else { return Ok(()) };
         self.allowed_at = Instant::now();
         let part = &mut self.parts[at];
+        part.shown_end = if self.is_committed { told.last_stable_offset } else { told.high_watermark };
         if !part.is_allowed {
             part.is_allowed = true;
             part.log = self.logs.as_ref().and_then(|logs| logs.open(&self.name, part.reach.partition));
@@ -479,5 +499,46 @@ impl Search {
         // JSON has no line break outside of texts, and those are escaped.
         let event = format!("event: {event}\ndata: {data}\n\n");
         self.events.send(event.into()).await.map_err(|_| Gone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barnabas_base::{Offset, TimestampMs};
+    use barnabas_wire::records::{BatchBuilder, BatchOptions};
+
+    /// Five batches of one record each.
+    #[derive(Debug)]
+    struct Five;
+
+    impl OwnLog for Five {
+        fn read(&mut self, from: i64, _bytes: usize) -> Bytes {
+            let batch = |offset| {
+                let mut builder = BatchBuilder::new(BatchOptions {
+                    base_offset: Offset(offset),
+                    ..BatchOptions::default()
+                });
+                builder.push(TimestampMs(1), None, Some(b"text"), &[]);
+                builder.build().expect("built")
+            };
+            (from..5).flat_map(batch).collect()
+        }
+    }
+
+    #[test]
+    fn segment_is_searched_as_far_as_the_leader_shows_it() {
+        let needle = Needle::text("text", false).expect("sound");
+        let found = |next, end, shown_end| {
+            let mut part = Part { shown_end, ..Part::new(Reach::new(0, (next, end))) };
+            let sought = part.sought(&needle, 100);
+            let scanned = part.read_segment(Box::new(Five), sought, false);
+            (scanned.map(|scanned| (scanned.found.len(), scanned.next)), part.log.is_some())
+        };
+        assert_eq!(found(0, 5, 5), (Some((5, 5)), false));
+        assert_eq!(found(1, 3, 5), (Some((2, 3)), false));
+        assert_eq!(found(0, i64::MAX, 2), (Some((2, 2)), false), "the broker has the last word of the rest");
+        assert_eq!(found(2, i64::MAX, 2), (None, false));
+        assert_eq!(found(0, 9, 9), (Some((5, 5)), true), "more may be written back meanwhile");
     }
 }

@@ -395,7 +395,7 @@ DESCRIPTORS = [
 # Later, one after the other: they move replicas and leaders of the others.
 LEADERS = [lambda: Fault("C3", "cluster", other_leaders)]
 PLACEMENT = [
-    lambda: Fault("C4", "cluster", placed("skewed", ",".join(["1:3"] * 60), "--config", "min.insync.replicas=1")),
+    lambda: Fault("C4", "cluster", placed("skewed", ",".join(["1:3"] * 100), "--config", "min.insync.replicas=1")),
 ]
 DOWN = [
     lambda: Fault("C6", "node 3", kill_three, start_three, "the node started again"),

@@ -2,7 +2,7 @@
 
 use crate::harness::quorum::{
     create, describe_quorum, eventually, format, metadata, prepared, quorum_leader, random_uuid, topics,
-    until,
+    until, within_patience,
 };
 use crate::harness::{Client, TestNode, free_port};
 use barnabas_wire::messages::{DescribeClusterRequest, ResponseBody, UnregisterBrokerRequest};
@@ -83,12 +83,16 @@ impl Cluster {
     /// Waits until the nodes in `asked` see exactly these brokers.
     fn await_brokers(&self, asked: &[i32], brokers: &[i32]) {
         for &node in asked {
-            eventually(&format!("node {node} sees brokers {brokers:?}"), || {
-                let mut seen: Vec<i32> =
-                    metadata(&mut self.client(node)).brokers.iter().map(|broker| broker.node_id).collect();
+            let mut seen = Vec::new();
+            let is_so = || {
+                seen = metadata(&mut self.client(node)).brokers.iter().map(|broker| broker.node_id).collect();
                 seen.sort_unstable();
                 seen == brokers
-            });
+            };
+            if !within_patience(is_so) {
+                let logs: String = self.nodes.values().map(TestNode::log).collect();
+                panic!("node {node} sees brokers {seen:?}, not {brokers:?}:\n{logs}");
+            }
         }
     }
 

@@ -16,6 +16,18 @@ pub fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    until(what, || is_so().then_some(()));
+pub fn eventually(what: &str, is_so: impl FnMut() -> bool) {
+    assert!(within_patience(is_so), "not within {PATIENCE:?}: {what}");
+}
+
+/// Whether it became so in time. For tests that say what they saw instead.
+pub fn within_patience(mut is_so: impl FnMut() -> bool) -> bool {
+    let started = Instant::now();
+    while !is_so() {
+        if started.elapsed() > PATIENCE {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    true
 }

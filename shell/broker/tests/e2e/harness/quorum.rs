@@ -1,6 +1,6 @@
 //! Several nodes in processes of their own that are one cluster: formatted, started, asked.
 
-pub use super::patience::{eventually, until};
+pub use super::patience::{eventually, until, within_patience};
 use super::{Client, TestNode, binary, free_port};
 use barnabas_wire::messages::create_topics_request::CreatableTopic;
 use barnabas_wire::messages::describe_quorum_request::{PartitionData, TopicData};

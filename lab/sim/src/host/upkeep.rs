@@ -231,6 +231,7 @@ impl ReplicaHost {
 
     /// Reads the segments of a log as the scrub does. Returns the first offset that is damaged.
     pub fn scrub(&mut self, key: ReplicaKey) -> Option<Offset> {
+        let has_no_holes = self.has_no_holes(key);
         let Self { replicas, disk, dir: checkpoints, .. } = self;
         let log = &mut replicas.get_mut(&key)?.replica.log;
         let shared: Arc<dyn Disk> = Arc::new(disk.clone());
@@ -238,7 +239,7 @@ impl ReplicaHost {
         let checkpointed = checkpoints.recovery_point(&log.place().topic_partition);
         let epochs = KnownEpochs::read(disk, &dir, checkpointed).ok()?;
         for listed in segments(disk, &dir).ok()? {
-            let walk = SegmentScrub::open(&shared, &dir, listed, log.recovery_point(), true).ok()?;
+            let walk = SegmentScrub::open(&shared, &dir, listed, log.recovery_point(), has_no_holes).ok()?;
             let Some(mut walk) = walk.map(|walk| walk.with_epochs(epochs.clone())) else { continue };
             loop {
                 match walk.step(64 << 10).ok()? {

@@ -25,8 +25,7 @@ pub(super) fn check(
     if let Some(client) = clients.find(|client| !client.is_answered() && !may_wait(client)) {
         return Err(format!("{client:?} has no answer"));
     }
-    // Compaction may have taken what was damaged; every log is read below.
-    let is_damaged = |broker: &&Broker| !broker.damaged.is_empty() && !is_compacted;
+    let is_damaged = |broker: &&Broker| !broker.damaged.is_empty();
     if let Some(broker) = view.brokers.iter().find(is_damaged) {
         return Err(format!("{} has damage in {:?}", broker.id, broker.damaged));
     }

@@ -104,7 +104,8 @@ pub(in crate::invariants) fn check(
             if record.offset < start || is_there(record.offset) {
                 continue;
             }
-            may_go(batch, &record, (known, &newest), asked)?;
+            let fate = known.fates.get(&batch.base).copied().or_else(|| fate_in(log, batch));
+            may_go(batch, &record, (fate, &newest), asked)?;
         }
         if matches!(batch.contents, Contents::Marker { .. }) && !is_there(batch.base) {
             marker_may_go(batch, known, &found, asked)?;
@@ -121,13 +122,24 @@ pub(in crate::invariants) fn check(
     same_view(&newest, &known.newest(judged(), start), asked)
 }
 
+/// By a marker that was not shown yet. The last stable offset passes its transaction where a start has loaded it, as
+/// Kafka's, and no other decision can follow.
+fn fate_in(log: &Readable, batch: &Batch) -> Option<bool> {
+    let mut behind = log.batches.iter().filter(|marker| {
+        batch.is_transactional() && marker.producer == batch.producer && marker.base > batch.base
+    });
+    behind.find_map(|marker| match marker.contents {
+        Contents::Marker { commit, .. } => Some(commit),
+        _ => None,
+    })
+}
+
 fn may_go(
     batch: &Batch,
     record: &KeyedRecord,
-    (known, newest): (&Known<'_>, &Newest),
+    (fate, newest): (Option<bool>, &Newest),
     asked: &Asked<'_>,
 ) -> Result<(), Violation> {
-    let fate = known.fates.get(&batch.base).copied();
     let has_newer = newest.get(&record.key).is_some_and(|newest| newest.offset > record.offset);
     let is_decided = !batch.is_transactional() || fate.is_some();
     let is_forgotten = record.is_tombstone && asked.may_be_gone(batch.base);

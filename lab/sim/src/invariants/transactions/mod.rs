@@ -158,8 +158,11 @@ impl Ledger {
     /// A reader of committed records was sent all of a log. What is not decided is not looked at: after a start the
     /// last stable offset may pass a transaction whose end lies above the high watermark, as Kafka's.
     pub fn read(&self, key: ReplicaKey, read: &[(Batch, bool)]) -> Result<(), Violation> {
-        let is_decided = |batch: &Batch| match batch.contents {
-            Contents::Value(value) => self.fates.contains_key(&value),
+        let is_decided = |batch: &Batch| match &batch.contents {
+            Contents::Value(value) => self.fates.contains_key(value),
+            Contents::Records { records, in_transaction: true } => {
+                records.iter().filter_map(offset_of).all(|(_, value)| self.fates.contains_key(&value))
+            }
             _ => true,
         };
         let decided: Vec<_> = read.iter().filter(|(batch, _)| is_decided(batch)).cloned().collect();

@@ -88,8 +88,9 @@ doctor-test: ## barnabas doctor: a healthy cluster under load has no finding; pl
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/doctor/run --minutes $(or $(MINUTES),10) $(ARGS)
 
-compat-security: ## logins, tokens, ACLs (API × operation × resource × pattern × permission) and their tools, beside Apache Kafka (ARGS="--only logins")
+compat-security: ## logins, tokens, ACLs (API × operation × resource × pattern × permission; random ones) and their tools, beside Apache Kafka (ARGS="--only logins")
 	@$(CARGO) build --release --locked -p barnabas -p barnabas-issuer
+	@$(CARGO) build --release --locked -p barnabas-security --example verdicts
 	@lab/compat/security/run $(ARGS)
 
 compat-apache: ## Apache Kafka's published tests on clusters of ours, beside Apache's own (ARGS="--only JoinGroup*"; all of them: about an hour)

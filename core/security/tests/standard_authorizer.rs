@@ -41,6 +41,27 @@ fn patterns_match_their_names_only() {
     );
 }
 
+/// Kafka 4.3.1 and 4.4.0 do not answer the first two, and do not apply the wildcard to the next two:
+/// docs/OTHERS-BUGS.md.
+#[test]
+fn names_before_and_after_the_wildcard_are_decided() {
+    check(
+        "ALLOW User:bob * READ GROUP LITERAL #x
+         ALLOW User:bob * READ GROUP PREFIXED #yy
+         DENY User:bob * WRITE GROUP LITERAL *
+         ALLOW User:bob * DESCRIBE GROUP LITERAL *
+         ALLOW User:* * ALTER GROUP LITERAL *",
+        &[
+            ("User:bob 1.1.1.1 READ GROUP #o", NotAllowed),
+            ("User:bob 1.1.1.1 READ GROUP #y", NotAllowed),
+            ("User:bob 1.1.1.1 WRITE GROUP *x", Denied),
+            ("User:bob 1.1.1.1 DESCRIBE GROUP **", Allowed),
+            ("User:* 1.1.1.1 ALTER GROUP g", Allowed),
+            ("User:* 1.1.1.1 READ GROUP #x", NotAllowed),
+        ],
+    );
+}
+
 #[test]
 fn resource_with_acls_for_others_is_not_allowed() {
     for pattern in ["LITERAL foo", "PREFIXED f", "LITERAL *"] {

@@ -1,5 +1,6 @@
 """Logins, ACLs and their tools, the same on Barnabas and on Apache Kafka: what must be refused is refused alike, and what is allowed is allowed.
 
+    authorizer  random ACLs and questions: our authorizer and Apache's class, without servers around them (verdicts.py)
     matrix   API × operation × resource × pattern × permission, request by request (matrix.py)
     logins   mechanism × client × right password, wrong password, unknown user; over TLS, and by certificate alone (logins.py, tls.py)
     oauth    OAUTHBEARER: right, expired, foreign tokens × client, and re-authentication (oauth.py)
@@ -22,11 +23,11 @@ from pathlib import Path
 from compat import fetch
 from compat.cli import find_binary, in_scratch
 
-from . import apaches, kerberos, logins, matrix, oauth, stores, tokens, tools
+from . import apaches, kerberos, logins, matrix, oauth, stores, tokens, tools, verdicts
 from .nodes import GuardedApache, GuardedBarnabas
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("matrix", "logins", "oauth", "kerberos", "stores", "tokens", "tools")
+PARTS = ("authorizer", "matrix", "logins", "oauth", "kerberos", "stores", "tokens", "tools")
 
 
 def arguments(words):
@@ -34,6 +35,7 @@ def arguments(words):
     parser.add_argument("--only", choices=PARTS, help="one part")
     parser.add_argument("--questions", help="of the matrix: questions whose API or label has this in it")
     parser.add_argument("--quick", action="store_true", help="fewer users, clients and questions")
+    parser.add_argument("--long", action="store_true", help="of the authorizer: more than a million decisions")
     parser.add_argument("--peers", default="barnabas,kafka", help="barnabas, kafka, or both: a part with one peer prints what it answers")
     parser.add_argument("--binary", help="the barnabas program")
     return parser.parse_args(words)
@@ -74,6 +76,21 @@ def at_once(play, servers):
     """What each server answered: they are asked at the same time."""
     with ThreadPoolExecutor(len(servers)) as pool:
         return list(pool.map(play, servers))
+
+
+# Seeds of 5,000 decisions, by release of Apache Kafka.
+SEEDS, LONG_SEEDS = {"4.3.1": 8, "4.4.0": 3}, {"4.3.1": 200, "4.4.0": 60}
+
+
+def play_authorizer(peers, options):
+    if peers.names != ["barnabas", "kafka"]:
+        return 0, 0, 0
+    program, why, done = verdicts.ours(find_binary(options.binary)), explained("authorizer"), [0, 0, 0]
+    for version, seeds in (LONG_SEEDS if options.long else SEEDS).items():
+        played = verdicts.judged(version, program, peers.scratch, range(seeds), why)
+        done = [one + other for one, other in zip(done, played)]
+    noticed = verdicts.is_mistake_noticed("4.3.1", program, peers.scratch, why)
+    return done[0] + noticed, done[1], done[2] + (not noticed)
 
 
 def play_matrix(peers, options):
@@ -189,13 +206,17 @@ def play_tools(peers, options):
     return done
 
 
+PLAYS = {"authorizer": play_authorizer, "matrix": play_matrix, "logins": play_logins, "oauth": play_oauth, "kerberos": play_kerberos, "stores": play_stores,
+         "tokens": play_tokens, "tools": play_tools}
+
+
 def run(options, scratch):
     begun = time.monotonic()
     peers = Peers(options, scratch)
     total = [0, 0, 0]
-    for part, play in (("matrix", play_matrix), ("logins", play_logins), ("oauth", play_oauth), ("kerberos", play_kerberos), ("stores", play_stores), ("tokens", play_tokens), ("tools", play_tools)):
+    for part in PARTS:
         if options.only in (None, part):
-            done = play(peers, options)
+            done = PLAYS[part](peers, options)
             total = [one + other for one, other in zip(total, done)]
             print(f"\n{part}: {done[0]} answers the same, {done[1]} differ for a known reason, {done[2]} differ", flush=True)
     same, excused, wrong = total

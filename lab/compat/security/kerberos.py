@@ -62,7 +62,7 @@ class Kdc:
         profile = directory / "kdc.conf"
         profile.write_text(
             f"[kdcdefaults]\n kdc_listen = {HOST}:{self.port}\n kdc_tcp_listen = {HOST}:{self.port}\n[realms]\n {REALM} = {{\n  database_name = {directory}/principal\n"
-            f"  key_stash_file = {directory}/stash\n  max_life = 1h\n  supported_enctypes = {' '.join(f'{name}:normal' for name in ENCTYPES)}\n }}\n{plugins}"
+            f"  key_stash_file = {directory}/stash\n  max_life = 1h\n  max_renewable_life = 2h\n  supported_enctypes = {' '.join(f'{name}:normal' for name in ENCTYPES)}\n }}\n{plugins}"
             f"[logging]\n kdc = FILE:{directory}/kdc.log\n")
         self.env = {**os.environ, "KRB5_CONFIG": str(self.conf), "KRB5_KDC_PROFILE": str(profile), "LD_LIBRARY_PATH": str(libraries),
                     "SASL_PATH": str(libraries / "sasl2"), "PATH": f"{root}/usr/sbin:{root}/usr/bin:{os.environ['PATH']}"}
@@ -85,6 +85,12 @@ class Kdc:
         path = self.directory / f"{principal.replace('/', '-')}.keytab"
         self._run("kadmin.local", "-q", f"addprinc -randkey {principal}")
         self._run("kadmin.local", "-q", f"ktadd -norandkey -k {path} {principal}")
+        return path
+
+    def cache(self, principal, name, *flags):
+        """The file of a ticket cache, as kinit writes it."""
+        path = self.directory / f"{name}.cache"
+        self._run("kinit", *flags, "-c", f"FILE:{path}", "-k", "-t", str(self.keytabs[principal]), principal)
         return path
 
     def renew(self, principal):
@@ -156,13 +162,16 @@ def module(kdc, principal):
 
 
 def _our_tool(binary, server, kdc, attempt):
-    """What `barnabas console-producer` makes of an attempt: `ok`, or the last line that it prints."""
-    file = kdc.directory / "tool.properties"
-    principal = attempt.user.split("@")[0]
-    file.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name={attempt.ca}\nsasl.jaas.config={module(kdc, principal)}\n"
+    return _produced(binary, server, kdc, module(kdc, attempt.user.split("@")[0]), attempt.ca)
+
+
+def _produced(binary, server, kdc, jaas, service="kafka", **env):
+    """What `barnabas console-producer` makes of a login module: `ok`, or the last line that it prints."""
+    file = kdc.directory / f"tool-{server.port}.properties"
+    file.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name={service}\nsasl.jaas.config={jaas}\n"
                     "max.block.ms=8000\ndelivery.timeout.ms=8000\nrequest.timeout.ms=4000\n")
     done = subprocess.run([str(binary), "console-producer", "--bootstrap-server", f"localhost:{server.sasl_port}", "--topic", "logins", "--command-config", str(file)],
-                          input="one\n", capture_output=True, text=True, timeout=60, env={**os.environ, "KRB5_CONFIG": str(kdc.conf)})
+                          input="one\n", capture_output=True, text=True, timeout=60, env={**os.environ, "KRB5_CONFIG": str(kdc.conf), **env})
     printed = (done.stdout + done.stderr).strip().splitlines()
     said = printed[-1] if printed else "nothing"
     if done.returncode == 0 and not printed:
@@ -171,6 +180,31 @@ def _our_tool(binary, server, kdc, attempt):
         if words in said:
             return short
     return said.replace(str(server.sasl_port), "PORT")
+
+
+def caches(binary, server, kdc):
+    """{(client, label): what came of it} of our tool with ticket caches."""
+    name = f"alice-{server.port}"
+    def by_cache(options, **env):
+        return _produced(binary, server, kdc, f"com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true {options};", **env)
+    alices, keytab = kdc.cache("alice", name), f'useKeyTab=true keyTab="{kdc.keytabs["alice"]}" principal="alice@{REALM}"'
+    outcomes = {
+        "right ticket of a cache": by_cache(f'ticketCache="{alices}" useKeyTab=false doNotPrompt=true'),
+        "right ticket of a cache, by KRB5CCNAME": by_cache(f'principal="alice@{REALM}"', KRB5CCNAME=f"FILE:{alices}"),
+        "ticket of a cache, without rights": by_cache(f'ticketCache="FILE:{kdc.cache("bob", f"bob-{server.port}")}"'),
+        "no ticket: cache of another principal": by_cache(f'ticketCache="{alices}" principal="bob@{REALM}"'),
+        "no ticket: no cache": by_cache('ticketCache="/nowhere/cache"'),
+        "right ticket by keytab, where there is no cache": by_cache(f'ticketCache="/nowhere/cache" {keytab}'),
+    }
+    short = kdc.cache("alice", f"{name}-short", "-l", "10s", "-r", "1h")
+    # Past four fifths of its life, and before its end.
+    time.sleep(8.5)
+    outcomes["right ticket of a cache, renewed"] = by_cache(f'ticketCache="{short}" renewTGT=true')
+    if not any("TGS_REQ" in line and f"for krbtgt/{REALM}@{REALM}" in line for line in open(kdc.directory / "kdc.log", errors="replace")):
+        outcomes["right ticket of a cache, renewed"] += ", and the KDC was not asked to renew it"
+    time.sleep(3)
+    outcomes["no ticket: cache that has ended"] = by_cache(f'ticketCache="{short}"')
+    return {("barnabas tool", label): outcome for label, outcome in outcomes.items()}
 
 
 def play(server, kdc, binary, clients=CLIENTS):
@@ -190,6 +224,7 @@ def play(server, kdc, binary, clients=CLIENTS):
                 continue
             results.update({(f"{client} {version}", label): outcome for label, outcome in logins._talk(command, server, found)})
         results.update({("barnabas tool", attempt.label): _our_tool(binary, server, kdc, attempt) for attempt in found})
+        results.update(caches(binary, server, kdc))
         key, foreign = (forge.keys(kdc.keytabs[principal])[f"{principal}@{REALM}"] for principal in (SERVICE, "other/localhost"))
         results.update({("forged", label): outcome for label, outcome in forge.play(server.sasl_port, key, foreign).items()})
     finally:

@@ -82,6 +82,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("sasl_jwt", logins::sasl_jwt, MESSAGE),
     Target::new("kerberos_token", logins::kerberos_token, TICKET),
     Target::new("keytab", logins::keytab, MESSAGE),
+    Target::new("ticket_cache", logins::ticket_cache, MESSAGE),
     Target::new("kerberos_rules", logins::kerberos_rules, INFLATED),
     Target::new("jaas", logins::jaas, MESSAGE),
     Target::new("amqp_value", amqp::amqp_value, VALUE),

@@ -179,6 +179,13 @@ pub fn kerberos_token(data: &[u8]) {
     kerberos::read_decrypted(data);
 }
 
+/// A ticket cache.
+pub fn ticket_cache(data: &[u8]) {
+    if let Ok(cache) = kerberos::TicketCache::parse(data) {
+        assert!(cache.first.is_none_or(|first| first.client == cache.client));
+    }
+}
+
 /// A keytab.
 pub fn keytab(data: &[u8]) {
     if let Ok(keytab) = kerberos::Keytab::parse(data) {

@@ -1,4 +1,5 @@
-//! Kerberos tickets that this node, or a tool, logs in with: asked of a KDC over TCP with a key of a keytab.
+//! Kerberos tickets that this node, or a tool, logs in with: asked of a KDC over TCP with a key of a keytab, or with
+//! the first ticket of a ticket cache, which another program writes (`kinit`).
 //!
 //! core/sasl/src/kerberos/kdc.rs says what is asked, core/sasl/src/kerberos/tickets.rs with what. Blocking: for threads
 //! that may wait.
@@ -6,18 +7,21 @@
 //! Always true:
 //! 1. a KDC is waited for at most [`PATIENCE`], and an answer has at most `REPLY_BYTES_MAX`
 //! 2. tickets of at most [`SERVICES_MAX`] services are held
+//! 3. a ticket cache is read and not written
 
 use barnabas_base::{Map, TimestampMs};
 use barnabas_clock::Clock;
 use barnabas_sasl::Secret;
 use barnabas_sasl::client::{ClientLogin, TicketLogin};
 use barnabas_sasl::kerberos::{
-    self, Entry, KEYTAB_BYTES_MAX, KdcFault, Keytab, Proof, REPLY_BYTES_MAX, Secrets, Ticket, TicketSettings,
+    self, CacheSettings, Entry, KEYTAB_BYTES_MAX, KdcFault, Keytab, Principal, Proof, REPLY_BYTES_MAX,
+    Secrets, TICKET_CACHE_BYTES_MAX, Ticket, TicketCache, TicketSettings,
 };
 use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -48,21 +52,33 @@ pub fn secrets() -> Secrets {
     secrets
 }
 
-/// A file that may hold no more bytes than these.
+/// A keytab's bytes.
 ///
 /// # Errors
-/// It cannot be read, or is longer.
-pub fn read_keytab(path: &std::path::Path) -> Result<Secret, String> {
+/// It cannot be read, or has more bytes than a keytab may.
+pub fn read_keytab(path: &Path) -> Result<Secret, String> {
+    read("keytab", path, KEYTAB_BYTES_MAX)
+}
+
+fn read(what: &str, path: &Path, bytes_max: usize) -> Result<Secret, String> {
     let mut bytes = Vec::new();
     // One byte more, by which a file that is too long is known.
-    let whole =
-        File::open(path).and_then(|file| file.take(KEYTAB_BYTES_MAX as u64 + 1).read_to_end(&mut bytes));
+    let whole = File::open(path).and_then(|file| file.take(bytes_max as u64 + 1).read_to_end(&mut bytes));
     let bytes = Secret::from(bytes);
-    whole.map_err(|error| format!("the keytab {} cannot be read: {error}", path.display()))?;
-    match bytes.bytes().len() > KEYTAB_BYTES_MAX {
-        true => Err(format!("the keytab {} has more than {KEYTAB_BYTES_MAX} bytes", path.display())),
+    whole.map_err(|error| format!("the {what} {} cannot be read: {error}", path.display()))?;
+    match bytes.bytes().len() > bytes_max {
+        true => Err(format!("the {what} {} has more than {bytes_max} bytes", path.display())),
         false => Ok(bytes),
     }
+}
+
+/// The ticket cache that a module without `ticketCache` means, as Java and MIT find it.
+fn usual_cache() -> Result<PathBuf, String> {
+    if let Some(name) = std::env::var_os("KRB5CCNAME").filter(|name| !name.is_empty()) {
+        return kerberos::cache_file(&name.to_string_lossy());
+    }
+    let user = std::fs::metadata("/proc/self").map_err(|error| format!("/proc/self: {error}"))?.uid();
+    Ok(format!("/tmp/krb5cc_{user}").into())
 }
 
 /// krb5.conf: the named one, else that of `KRB5_CONFIG`, else the system's, which need not be there.
@@ -138,7 +154,7 @@ impl TicketSource {
                 first
             }
         };
-        let service = self.settings.service(host);
+        let service = self.settings.service(host, &first.client.realm);
         if service.realm != first.client.realm {
             return Err(format!(
                 "{service} is of another realm than {}: tickets of other realms are not asked for here",
@@ -149,7 +165,7 @@ impl TicketSource {
         let nonce = secrets.number();
         let at_us = now.0 * 1000 + i64::from(nonce % 1000);
         let request = kerberos::tgs_request(&first, &service, nonce, at_us, secrets.confounder());
-        let reply = self.ask(&request)?;
+        let reply = self.ask(&first.client, &request)?;
         kerberos::tgs_reply(&reply, &first, &service, nonce).map_err(|fault| {
             // The KDC may read the first ticket no more: the next login gets another one.
             held.first = None;
@@ -157,9 +173,75 @@ impl TicketSource {
         })
     }
 
-    /// The ticket for tickets.
+    /// The ticket for tickets: the ticket cache's, else one by the keytab.
     fn first(&self, now: TimestampMs) -> Result<Ticket, String> {
-        let TicketSettings { client, keytab: path, .. } = &self.settings;
+        let TicketSettings { client, cache, keytab, .. } = &self.settings;
+        let cached = cache.as_ref().map(|cache| self.cached(cache, now));
+        match (cached, keytab, client) {
+            (Some(Ok(ticket)), ..) => Ok(ticket),
+            (why, Some(keytab), Some(client)) => {
+                self.by_keytab(keytab, client, now).map_err(|also| match why {
+                    Some(Err(why)) => format!("{why}; {also}"),
+                    _ => also,
+                })
+            }
+            (Some(Err(why)), ..) => Err(why),
+            (None, ..) => Err("there is neither a ticket cache nor a keytab".to_owned()),
+        }
+    }
+
+    /// The first ticket of the cache, while it has not ended. Renewed, where that is wanted and its end is near.
+    fn cached(&self, settings: &CacheSettings, now: TimestampMs) -> Result<Ticket, String> {
+        let path = settings.file.clone().map_or_else(usual_cache, Ok)?;
+        let name = path.display();
+        let again =
+            |client: &dyn std::fmt::Display| format!("Get a ticket with: kinit -c FILE:{name} {client}");
+        let wanted = self.settings.client.as_ref();
+        let wanted_name = wanted.map_or_else(|| "PRINCIPAL".to_owned(), Principal::to_string);
+        let bytes = read("ticket cache", &path, TICKET_CACHE_BYTES_MAX)
+            .map_err(|why| format!("{why}. {}", again(&wanted_name)))?;
+        let cache = TicketCache::parse(bytes.bytes());
+        let cache = cache.map_err(|fault| format!("the ticket cache {name} {fault}"))?;
+        let client = &cache.client;
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != client) {
+            return Err(format!(
+                "the ticket cache {name} is of {client}, not of {wanted}. {}",
+                again(wanted)
+            ));
+        }
+        let Some(first) = cache.first else {
+            let why = match cache.has_foreign_key {
+                true => "has no ticket for tickets with a key for aes128 or aes256",
+                false => "has no ticket for tickets",
+            };
+            return Err(format!("the ticket cache {name} of {client} {why}. {}", again(client)));
+        };
+        if first.ends <= now {
+            return Err(format!(
+                "the ticket of {client} in the ticket cache {name} has ended. {}",
+                again(client)
+            ));
+        }
+        let is_renewable = cache.renewable_until.is_some_and(|until| until > now);
+        match settings.renews && is_renewable && kerberos::is_due(first.starts, first.ends, now) {
+            true => Ok(self.renewed(&first, now).unwrap_or_else(|why| {
+                tracing::warn!(why, client = %first.client, "the Kerberos ticket is not renewed; it serves until its end");
+                first
+            })),
+            false => Ok(first),
+        }
+    }
+
+    fn renewed(&self, first: &Ticket, now: TimestampMs) -> Result<Ticket, String> {
+        let secrets = secrets();
+        let nonce = secrets.number();
+        let at_us = now.0 * 1000 + i64::from(nonce % 1000);
+        let request = kerberos::renewal_request(first, nonce, at_us, secrets.confounder());
+        let reply = self.ask(&first.client, &request)?;
+        kerberos::tgs_reply(&reply, first, &first.service, nonce).map_err(|fault| fault.to_string())
+    }
+
+    fn by_keytab(&self, path: &Path, client: &Principal, now: TimestampMs) -> Result<Ticket, String> {
         let keytab = Keytab::parse(read_keytab(path)?.bytes());
         let keys = keytab.map_err(|fault| format!("the keytab {} {fault}", path.display()))?.keys_of(client);
         let newest = keys.iter().map(|entry| entry.version).max().unwrap_or_default();
@@ -172,7 +254,7 @@ impl TicketSource {
         let secrets = secrets();
         let nonce = secrets.number();
         let asked = |proof| kerberos::as_request(client, &enctypes, nonce, now, proof);
-        let offered = match kerberos::as_reply(&self.ask(&asked(None))?, client, &keys, nonce) {
+        let offered = match kerberos::as_reply(&self.ask(client, &asked(None))?, client, &keys, nonce) {
             Err(KdcFault::Preauth(offered)) => offered,
             other => return other.map_err(|fault| format!("{client}: {fault}")),
         };
@@ -182,14 +264,14 @@ impl TicketSource {
         };
         let at_us = Clock::start().wall().0 * 1000;
         let proof = Proof { key: &entry.key, at_us, confounder: secrets.confounder() };
-        let reply = self.ask(&asked(Some(proof)))?;
+        let reply = self.ask(client, &asked(Some(proof)))?;
         kerberos::as_reply(&reply, client, &keys, nonce).map_err(|fault| format!("{client}: {fault}"))
     }
 
     /// What the first KDC that can be reached answers.
-    fn ask(&self, request: &[u8]) -> Result<Vec<u8>, String> {
+    fn ask(&self, client: &Principal, request: &[u8]) -> Result<Vec<u8>, String> {
         let mut why = String::new();
-        for (host, port) in self.settings.conf.kdcs(&self.settings.client.realm)? {
+        for (host, port) in self.settings.conf.kdcs(&client.realm)? {
             match exchange(host, port, request) {
                 Ok(reply) => return Ok(reply),
                 Err(error) => why = format!("the KDC {host}:{port} does not answer: {error}"),

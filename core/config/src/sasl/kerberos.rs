@@ -1,7 +1,7 @@
 //! GSSAPI on a listener: the login module's service and keytab, and the rules that make user names.
 //!
-//! What cannot work stops the start: ticket caches are not read, and a keytab must hold a key of the module's
-//! principal.
+//! What cannot work stops the start: clients' tickets need a keytab, which must hold a key of the module's principal.
+//! To log in to others, a ticket cache does as well.
 //!
 //! Neighbours: core/config/src/sasl.rs; shell/broker/src/node/logins/keytabs.rs, which reads the keytab.
 //!

@@ -225,7 +225,7 @@ fn gssapi_needs_a_keytab_a_principal_and_a_service_name() {
     let keytab = "useKeyTab=true keyTab=\"/k\" storeKey=true";
     let whole = format!("{keytab} principal=\"kafka/b\"");
     for (options, problem) in [
-        ("useTicketCache=true", "ticket caches are not read here"),
+        ("useTicketCache=true", "which a ticket cache does not have. Set useKeyTab=true"),
         ("principal=\"kafka/b\"", "useKeyTab is not true"),
         ("useKeyTab=true keyTab=\"/k\" principal=\"kafka/b\"", "storeKey is not true"),
         (keytab, "names no principal"),
@@ -271,8 +271,8 @@ fn node_logs_in_with_tickets_of_its_own_listener() {
     let read =
         read_with(&[&pairs[..], &[(key, module.as_str())]].concat(), "").expect("GSSAPI is the default");
     let Some(OwnLogin::Tickets(settings)) = read.to_brokers else { panic!("{:?}", read.to_brokers) };
-    assert_eq!(settings.client.to_string(), "kafka/b@EXAMPLE.COM");
-    assert_eq!(settings.service("a").to_string(), "kafka/a@EXAMPLE.COM");
+    assert_eq!(settings.who(), "kafka/b@EXAMPLE.COM");
+    assert_eq!(settings.service("a", "EXAMPLE.COM").to_string(), "kafka/a@EXAMPLE.COM");
     let module = krb5(&keytab.replace("kafka/b", "kafka/b@OTHER.COM"));
     let said = refused(&[&pairs[..], &[(key, module.as_str())]].concat());
     assert!(

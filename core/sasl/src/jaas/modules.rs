@@ -53,6 +53,7 @@ pub struct Krb5Login {
     pub store_key: bool,
     pub use_ticket_cache: bool,
     pub ticket_cache: Option<String>,
+    pub renews: bool,
     pub service_name: Option<String>,
 }
 
@@ -114,6 +115,7 @@ fn krb5(entry: &Entry) -> Result<Krb5Login, ModuleError> {
         store_key: boolean(entry, KRB5, "storeKey")?,
         use_ticket_cache: boolean(entry, KRB5, "useTicketCache")?,
         ticket_cache: text(entry, "ticketCache"),
+        renews: boolean(entry, KRB5, "renewTGT")?,
         service_name: text(entry, "serviceName"),
     };
     if login.use_key_tab && login.key_tab.is_none() {

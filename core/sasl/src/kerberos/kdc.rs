@@ -4,8 +4,8 @@
 //! AS-REQ  →  KRB-ERROR 25: which encryption type  →  AS-REQ with an encrypted time  →  AS-REP: the first ticket
 //! TGS-REQ with that ticket, for a service  →  TGS-REP: its ticket
 //! ```
-//! Left out: passwords, other pre-authentication than by time, referrals to other realms, renewal (a keytab gets a new
-//! ticket any time).
+//! Left out: passwords, other pre-authentication than by time, referrals to other realms. A ticket of a ticket cache
+//! may be renewed; a keytab gets a new one any time.
 //!
 //! # Source
 //! RFC 4120, 3.1, 3.3, 5.4.
@@ -27,6 +27,8 @@ const PA_TGS_REQ: i64 = 1;
 const PA_ENC_TIMESTAMP: i64 = 2;
 const PA_ETYPE_INFO2: i64 = 19;
 const PREAUTH_REQUIRED: i64 = 25;
+/// A KDC option.
+const RENEW: u32 = 1 << 1;
 
 /// How long a ticket is asked for. The KDC gives less where its policy says so.
 const LIFE_MS: i64 = 24 * 3_600_000;
@@ -108,7 +110,7 @@ pub fn as_request(
     proof: Option<Proof<'_>>,
 ) -> Vec<u8> {
     let service = ticket_service(client);
-    let body = body(Some(client), &service, enctypes, nonce, now);
+    let body = body(Some(client), &service, (enctypes, 0), nonce, now);
     let proof = proof.map(|proof| {
         let time = der::sequence(&[
             der::field(0, &der::time(TimestampMs(proof.at_us.div_euclid(1000)))),
@@ -146,8 +148,29 @@ pub fn tgs_request(
     at_us: i64,
     confounder: &[u8; CONFOUNDER_BYTES],
 ) -> Vec<u8> {
+    by_ticket(first, service, 0, nonce, at_us, confounder)
+}
+
+/// TGS-REQ: the first ticket again, with a later end. [`tgs_reply`] reads the answer, with the first ticket's service.
+pub fn renewal_request(
+    first: &Ticket,
+    nonce: u32,
+    at_us: i64,
+    confounder: &[u8; CONFOUNDER_BYTES],
+) -> Vec<u8> {
+    by_ticket(first, &first.service, RENEW, nonce, at_us, confounder)
+}
+
+fn by_ticket(
+    first: &Ticket,
+    service: &Principal,
+    options: u32,
+    nonce: u32,
+    at_us: i64,
+    confounder: &[u8; CONFOUNDER_BYTES],
+) -> Vec<u8> {
     let enctypes = [Enctype::Aes256Sha384, Enctype::Aes128Sha256, Enctype::Aes256Sha1, Enctype::Aes128Sha1];
-    let body = body(None, service, &enctypes, nonce, TimestampMs(at_us.div_euclid(1000)));
+    let body = body(None, service, (&enctypes, options), nonce, TimestampMs(at_us.div_euclid(1000)));
     let enctype = first.key.enctype();
     let checksum = first.key.checksum(Usage::TgsChecksum, &[&body]);
     let plain = messages::authenticator(&first.client, (enctype.checksum_number(), &checksum), at_us, None);
@@ -285,12 +308,12 @@ fn padata(kind: i64, value: &[u8]) -> Vec<u8> {
 fn body(
     client: Option<&Principal>,
     service: &Principal,
-    enctypes: &[Enctype],
+    (enctypes, options): (&[Enctype], u32),
     nonce: u32,
     now: TimestampMs,
 ) -> Vec<u8> {
     let enctypes: Vec<Vec<u8>> = enctypes.iter().map(|enctype| der::integer(enctype.number())).collect();
-    let mut fields = vec![der::field(0, &der::flags(0))];
+    let mut fields = vec![der::field(0, &der::flags(options))];
     fields.extend(client.map(|client| der::field(1, &messages::name_of(client))));
     fields.extend([
         der::field(2, &der::string(&service.realm)),

@@ -5,7 +5,7 @@
 //! | `acceptor` | is this client's ticket right; what is the answer; which layer follows |
 //! | `initiator` | how a ticket is shown; is the service the one that it is for |
 //! | `kdc` | what is a KDC asked for tickets, and what does it answer |
-//! | `tickets` | who asks for tickets, for which services, when again |
+//! | `tickets` | who asks for tickets, for which services, when again; which tickets did `kinit` leave in a file |
 //! | `wrap` | the signed tokens of both sides |
 //! | `keytab` | which keys does this service have |
 //! | `names` | which name does a text make; which user is a principal |
@@ -40,10 +40,13 @@ mod wrap;
 pub use acceptor::{Accepted, Acceptor, Fault, Layer, Secrets};
 pub use enctype::{Enctype, Key};
 pub use initiator::{Distrust, Initiator};
-pub use kdc::{KdcFault, Proof, REPLY_BYTES_MAX, Ticket, as_reply, as_request, tgs_reply, tgs_request};
+pub use kdc::{
+    KdcFault, Proof, REPLY_BYTES_MAX, Ticket, as_reply, as_request, renewal_request, tgs_reply, tgs_request,
+};
 pub use keytab::{Entry, KEYTAB_BYTES_MAX, Keytab, KeytabFault};
 pub use krb5_conf::Krb5Conf;
 pub use messages::read_decrypted;
 pub use names::{Principal, Rules};
 pub use replays::{REMEMBERED_MAX, Replays, Seen};
-pub use tickets::{TicketSettings, is_due, keytab_of, principal_of, service_name_of};
+pub use tickets::ccache::{TICKET_CACHE_BYTES_MAX, TicketCache, TicketCacheFault, cache_file};
+pub use tickets::{CacheSettings, TicketSettings, is_due, keytab_of, principal_of, service_name_of};

@@ -5,9 +5,12 @@
 //! # Source
 //! Kafka `KerberosLogin`, `SaslClientAuthenticator`; the JDK's `Krb5LoginModule`.
 
+pub(super) mod ccache;
+
 use super::{Krb5Conf, Principal};
 use crate::jaas::Krb5Login;
 use barnabas_base::TimestampMs;
+use ccache::cache_file;
 use std::path::PathBuf;
 
 /// The part of a ticket's life after which another one is asked for (Kafka `sasl.kerberos.ticket.renew.window.factor`).
@@ -16,12 +19,24 @@ const RENEWED_AFTER_PERCENT: i64 = 80;
 /// See the file's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TicketSettings {
-    /// Who logs in.
-    pub client: Principal,
-    pub keytab: PathBuf,
+    /// Who logs in. `None`: the principal of the ticket cache.
+    pub client: Option<Principal>,
+    /// Asked first.
+    pub cache: Option<CacheSettings>,
+    /// Asked where there is no cache, or none with a ticket that serves.
+    pub keytab: Option<PathBuf>,
     /// `sasl.kerberos.service.name`.
     pub service_name: String,
     pub conf: Krb5Conf,
+}
+
+/// The tickets that another program, `kinit` mostly, keeps in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheSettings {
+    /// `None`: the file that KRB5CCNAME names, else that of this process's user.
+    pub file: Option<PathBuf>,
+    /// `renewTGT`: the ticket is renewed here when its end is near. The file stays as it is.
+    pub renews: bool,
 }
 
 impl TicketSettings {
@@ -31,16 +46,42 @@ impl TicketSettings {
     /// What is missing or cannot be.
     pub fn read(login: &Krb5Login, service_name: &str, conf: Krb5Conf) -> Result<Self, String> {
         let service_name = service_name_of(login, service_name)?;
-        let keytab = keytab_of(login)?;
-        let client = principal_of(login, conf.default_realm.as_deref())?;
-        conf.kdcs(&client.realm)?;
-        Ok(Self { client, keytab, service_name, conf })
+        let cache = cache_of(login)?;
+        let keytab = (cache.is_none() || login.use_key_tab).then(|| keytab_of(login)).transpose()?;
+        let client = match (&keytab, names_principal(login)) {
+            (None, false) => None,
+            _ => Some(principal_of(login, conf.default_realm.as_deref())?),
+        };
+        if let Some(client) = &client {
+            conf.kdcs(&client.realm)?;
+        }
+        Ok(Self { client, cache, keytab, service_name, conf })
     }
 
-    /// The principal of the service on a host.
-    pub fn service(&self, host: &str) -> Principal {
-        let realm = self.conf.realm_of(host).unwrap_or(&self.client.realm).to_owned();
+    /// The principal of the service on a host, for a client of this realm.
+    pub fn service(&self, host: &str, client_realm: &str) -> Principal {
+        let realm = self.conf.realm_of(host).unwrap_or(client_realm).to_owned();
         Principal { components: vec![self.service_name.clone(), host.to_lowercase()], realm }
+    }
+
+    /// Who logs in, for messages.
+    pub fn who(&self) -> String {
+        self.client.as_ref().map_or_else(|| "the ticket cache's principal".to_owned(), Principal::to_string)
+    }
+}
+
+fn cache_of(login: &Krb5Login) -> Result<Option<CacheSettings>, String> {
+    match login.use_ticket_cache {
+        true => {
+            let file = login.ticket_cache.as_deref().map(cache_file).transpose()?;
+            Ok(Some(CacheSettings { file, renews: login.renews }))
+        }
+        // As the JDK, which starts with neither.
+        false if login.renews => Err("renewTGT=true takes effect with useTicketCache=true only".to_owned()),
+        false if login.ticket_cache.is_some() => {
+            Err("ticketCache is set, and useTicketCache is not true".to_owned())
+        }
+        false => Ok(None),
     }
 }
 
@@ -51,8 +92,14 @@ impl TicketSettings {
 pub fn keytab_of(login: &Krb5Login) -> Result<PathBuf, String> {
     if !login.use_key_tab {
         let why = match login.use_ticket_cache {
-            true => "useTicketCache=true: ticket caches are not read here. Set useKeyTab=true and keyTab",
-            false => "useKeyTab is not true: no password is asked for here. Set useKeyTab=true and keyTab",
+            true => {
+                "useTicketCache=true: clients' tickets are decrypted with the service's key, which a ticket cache does \
+                 not have. Set useKeyTab=true and keyTab"
+            }
+            false => {
+                "useKeyTab is not true: no password is asked for here. Set useKeyTab=true and keyTab, or, to log in as \
+                 whom kinit has asked tickets for, useTicketCache=true"
+            }
         };
         return Err(why.to_owned());
     }
@@ -65,11 +112,15 @@ pub fn keytab_of(login: &Krb5Login) -> Result<PathBuf, String> {
 /// # Errors
 /// It names none, or no principal.
 pub fn principal_of(login: &Krb5Login, default_realm: Option<&str>) -> Result<Principal, String> {
-    let name = login.principal.as_deref().filter(|name| !name.is_empty() && *name != "*");
+    let name = login.principal.as_deref().filter(|_| names_principal(login));
     let name = name.ok_or("it names no principal, and a keytab may hold several")?;
     let whole = Principal::parse(name);
     let found = whole.or_else(|| Principal::parse(&format!("{name}@{}", default_realm?)));
     found.ok_or_else(|| format!("principal=\"{name}\" is no name of the form service/host@REALM"))
+}
+
+fn names_principal(login: &Krb5Login) -> bool {
+    login.principal.as_deref().is_some_and(|name| !name.is_empty() && name != "*")
 }
 
 /// The service's name. Kafka refuses a start without one, and one with two.
@@ -117,9 +168,9 @@ mod tests {
     fn settings_name_the_client_and_the_service_of_each_host() {
         let login = login("useKeyTab=true keyTab=\"FILE:/k\" principal=\"alice\"");
         let settings = TicketSettings::read(&login, "kafka", conf()).expect("sound");
-        assert_eq!((settings.client.to_string().as_str(), settings.keytab.to_str()), ("alice@R", Some("/k")));
-        assert_eq!(settings.service("Broker1.example.com").to_string(), "kafka/broker1.example.com@R");
-        assert_eq!(settings.service("a.other.com").to_string(), "kafka/a.other.com@O");
+        assert_eq!((settings.who().as_str(), settings.keytab.as_deref()), ("alice@R", Some("/k".as_ref())));
+        assert_eq!(settings.service("Broker1.example.com", "R").to_string(), "kafka/broker1.example.com@R");
+        assert_eq!(settings.service("a.other.com", "R").to_string(), "kafka/a.other.com@O");
     }
 
     #[test]
@@ -128,11 +179,29 @@ mod tests {
             TicketSettings::read(&login(options), service, conf).expect_err("refused")
         };
         let keytab = "useKeyTab=true keyTab=\"/k\" principal=\"alice@R\"";
-        assert!(read("useTicketCache=true", "kafka", conf()).contains("ticket caches are not read"));
+        assert!(read("useKeyTab=false", "kafka", conf()).contains("or, to log in as whom kinit"));
+        assert!(read("useTicketCache=true ticketCache=\"KCM:\"", "kafka", conf()).contains("kind KCM"));
+        assert!(read("ticketCache=\"/c\"", "kafka", conf()).contains("useTicketCache is not true"));
+        assert!(read("useKeyTab=true keyTab=\"/k\" renewTGT=true", "kafka", conf()).starts_with("renewTGT"));
+        let both = "useTicketCache=true useKeyTab=true keyTab=\"/k\"";
+        assert!(read(both, "kafka", conf()).starts_with("it names no principal"));
         assert!(read(keytab, "", conf()).starts_with("No serviceName"));
         assert!(read("useKeyTab=true keyTab=\"/k\"", "kafka", conf()).starts_with("it names no principal"));
         let said = read(keytab, "kafka", Krb5Conf::default());
         assert!(said.contains("names no kdc of the realm R"), "{said}");
+    }
+
+    #[test]
+    fn cache_serves_with_a_keytab_beside_it_or_alone() {
+        let read = |options: &str| TicketSettings::read(&login(options), "kafka", conf()).expect("sound");
+        let alone = read("useTicketCache=true ticketCache=\"FILE:/c\" renewTGT=true useKeyTab=false");
+        let file = Some(PathBuf::from("/c"));
+        assert_eq!((alone.client, alone.keytab), (None, None));
+        assert_eq!(alone.cache, Some(CacheSettings { file, renews: true }));
+        let both =
+            read("useTicketCache=true useKeyTab=true keyTab=\"/k\" principal=\"bob@R\" doNotPrompt=true");
+        assert_eq!((both.who().as_str(), both.keytab), ("bob@R", Some(PathBuf::from("/k"))));
+        assert_eq!(both.cache, Some(CacheSettings { file: None, renews: false }));
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Connection {
     }
 
     async fn log_in_by_ticket(&mut self, source: Arc<TicketSource>) -> Result<i64, ClientError> {
-        let as_whom = &format!("{} by GSSAPI", source.settings().client);
+        let as_whom = &format!("{} by GSSAPI", source.settings().who());
         let host = host_of(self.address()).to_owned();
         // The KDC may be slow: not on the runtime's own thread.
         let login = tokio::task::spawn_blocking(move || source.login(&host)).await;

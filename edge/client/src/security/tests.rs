@@ -232,8 +232,8 @@ fn what_cannot_be_done_is_refused_with_what_can() {
     let krb5 = "com.sun.security.auth.module.Krb5LoginModule required";
     let keytab = format!("{krb5} useKeyTab=true keyTab=\"/k\" principal=\"alice@NO.REALM\";");
     assert!(with(&keytab).contains("No serviceName defined in either JAAS or Kafka config"));
-    let cache = format!("{krb5} useTicketCache=true serviceName=\"kafka\";");
-    assert!(with(&cache).contains("ticket caches are not read here"));
+    let cache = format!("{krb5} useTicketCache=true ticketCache=\"KEYRING:x\" serviceName=\"kafka\";");
+    assert!(with(&cache).contains("caches of the kind KEYRING are not read here"));
     let unknown = keytab.replace(';', " serviceName=\"kafka\";");
     assert!(with(&unknown).contains("names no kdc of the realm NO.REALM"));
     let plain = ("sasl.mechanism", "PLAIN");

@@ -4,6 +4,7 @@
 //! says the same after a round trip. `lab/fuzz/runner` lets libFuzzer search for bytes that break this; `replay` runs
 //! what it once found (and a few seeds) in the ordinary tests.
 
+mod access;
 mod amqp;
 mod files;
 pub mod limit;
@@ -47,6 +48,10 @@ const REBUILT: Bound = Bound::new(5 * inflated_limit(0) + (8 << 20), 500);
 const SMALL: Bound = Bound::new(64 << 10, 64);
 /// A message, and the expression by which a listener's rules are read.
 const TICKET: Bound = Bound::new(8 << 20, 700);
+/// A session with its buffers, an honest one beside it, and at the first input the keys of both.
+const HANDSHAKE: Bound = Bound::new(4 << 20, 64);
+/// What a file says, decoded and decrypted, twice.
+const STORE: Bound = Bound::new(1 << 20, 300);
 /// A value takes 40 bytes in memory for one on the wire, in a vector that doubles; and it is there twice.
 const VALUE: Bound = Bound::new(64 << 10, 300);
 /// What the client holds of one frame, of what it sent without an answer, and of events.
@@ -85,6 +90,10 @@ pub const TARGETS: &[Target] = &[
     Target::new("ticket_cache", logins::ticket_cache, MESSAGE),
     Target::new("kerberos_rules", logins::kerberos_rules, INFLATED),
     Target::new("jaas", logins::jaas, MESSAGE),
+    Target::new("tls_records", access::tls_records, HANDSHAKE),
+    Target::new("key_store", access::key_store, STORE),
+    Target::new("revocation_list", access::revocation_list, MESSAGE),
+    Target::new("acl", access::acl, MESSAGE),
     Target::new("amqp_value", amqp::amqp_value, VALUE),
     Target::new("amqp_frame", amqp::amqp_frame, VALUE),
     Target::new("amqp_message", amqp::amqp_message, VALUE),

@@ -98,7 +98,7 @@ fn pass(from: &mut Session, to: &mut Session) {
     }
 }
 
-/// A key or trust store in any format, with the password `storepass`, and without one. Text is read as PEM of a setting.
+/// A key or trust store in any format, with the password `storepass` and without one.
 pub fn key_store(data: &[u8]) {
     let file =
         |password: Option<&str>| Source::File { path: "store".into(), password: password.map(Secret::from) };

@@ -11,7 +11,7 @@ use super::{ConfigKey, Resource};
 
 const NO_JVM: Status = NotAvailable("Barnabas has no Java virtual machine and cannot load a class");
 const TICKETS: Status = Ignored(
-    "no ticket is renewed: a new one is asked for by keytab at the first login after 80 % of its life",
+    "no program is started: a keytab gets a new ticket at the first login after 80 % of its life, a ticket cache is read again",
 );
 const TOKEN_RENEWAL: Status =
     Emulated("a token is replaced at the first login after this time, not by a thread in the background");

@@ -294,6 +294,46 @@ fn settings_change_for_new_connections_alone() {
     meet(&client(&trusting(with_key(&issuer, "Bob"), &issuer)), &server).expect("as before");
 }
 
+/// rustls-webpki follows at most six authorities; a message past `INCOMING_MAX` is not collected.
+#[test]
+fn chain_of_a_hundred_certificates_is_refused_and_holds_little() {
+    let root = authority("ca");
+    let server = server(&{
+        let mut settings = trusting(with_key(&root, "broker"), &root);
+        settings.insert("ssl.client.auth", "required".to_owned());
+        settings
+    });
+    let mut issuer = root;
+    let mut above = issuer.pem();
+    for length in [2, 100] {
+        let mut pems = Vec::new();
+        for number in 0..length - 1 {
+            let mut params = CertificateParams::new(Vec::new()).expect("sound");
+            params.distinguished_name = name(&format!("ca {number}"));
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            let key = KeyPair::generate().expect("a key");
+            issuer = CertifiedIssuer::signed_by(params, key, &issuer).expect("signed");
+            pems.insert(0, issuer.pem());
+        }
+        let (key, leaf) = leaf(&issuer, "stranger", 2100);
+        let mut settings = Settings::from([("ssl.keystore.key", key)]);
+        settings.insert("ssl.keystore.certificate.chain", leaf + &pems.concat() + &above);
+        settings.insert("ssl.endpoint.identification.algorithm", String::new());
+        above = pems.concat() + &above;
+        settings.insert("ssl.truststore.certificates", root_of(&above));
+        let (mut dialling, mut accepting) =
+            (client(&settings).connect("localhost").expect("a name"), server.accept().expect("accepts"));
+        let met = Session::meet(&mut dialling, &mut accepting);
+        assert_eq!(met.is_ok() && !accepting.is_handshaking(), length == 2, "{length}");
+        assert!(accepting.held_bytes() < 2 * INCOMING_MAX, "{length}: {}", accepting.held_bytes());
+    }
+}
+
+/// The last certificate of a chain.
+fn root_of(chain: &str) -> String {
+    chain[chain.rfind("-----BEGIN").expect("one")..].to_owned()
+}
+
 /// A bit of the wire flips, or the wire is cut, at every stage: the session ends with an error, and neither then nor
 /// afterwards does rustls meet bytes that it does not expect.
 #[test]

@@ -16,7 +16,7 @@ use barnabas_mq::{
     Connect, ConversationId, MqError, Password, Server, ServerConfig, ServerEvent, Ticket, reason,
 };
 use barnabas_net::Stream;
-use barnabas_queue_access::{Claim, Denied, LOGIN_WITHIN, Logins, Socket};
+use barnabas_queue_access::{Claim, Denied, LOGIN_WITHIN, Logins, Origin, Producers, Socket};
 use barnabas_sasl::Secret;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -44,6 +44,8 @@ pub struct Connection {
     server: Server,
     started: Instant,
     logins: Logins,
+    producers: Producers,
+    origin: Origin,
     shared: Arc<Shared>,
     held: BTreeMap<ConversationId, Held>,
     reports: (mpsc::Sender<FromTask>, mpsc::Receiver<FromTask>),
@@ -65,7 +67,7 @@ enum Ended {
 }
 
 impl Connection {
-    pub fn new(stream: Stream, logins: Logins, shared: Arc<Shared>) -> Self {
+    pub fn new(stream: Stream, logins: Logins, producers: Producers, shared: Arc<Shared>) -> Self {
         let config = ServerConfig {
             queue_manager: shared.queue_manager.clone(),
             identifier: shared.identifier.clone(),
@@ -79,6 +81,8 @@ impl Connection {
             server: Server::new(config, MonotonicMs(0)),
             started: Instant::now(),
             logins,
+            origin: producers.origin(),
+            producers,
             shared,
             held: BTreeMap::new(),
             reports: mpsc::channel(REPORTS_MAX),
@@ -215,6 +219,8 @@ impl Connection {
             user,
             application,
             kafka,
+            producers: self.producers.clone(),
+            origin: self.origin,
             shared: self.shared.clone(),
             reports: self.reports.0.clone(),
             calls: from_peer,

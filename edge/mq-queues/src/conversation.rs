@@ -111,12 +111,16 @@ impl Conversation {
     }
 
     async fn disconnect(&mut self, ticket: Ticket) {
+        self.puts.settle().await;
         let codes = self.commit().await;
         self.reply(ticket, Answer { codes, handle: 0, reply: Reply::Bare }).await;
         self.task.report(FromTask::Ended(self.task.id)).await;
     }
 
     async fn answer(&mut self, ticket: Ticket, call: Call) {
+        if !matches!(call, Call::Put(_)) {
+            self.puts.settle().await;
+        }
         let answer = match call {
             Call::Open(open) => self.open(open).await,
             Call::Close { handle, options } => self.close(handle, options).await,

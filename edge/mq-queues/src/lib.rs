@@ -104,8 +104,8 @@ pub fn cluster(bootstrap: &str, protocol: &str) -> Result<ClusterConfig, ClientE
 pub fn start(listener: std::net::TcpListener, settings: Settings, shared: Shared) -> std::io::Result<Queues> {
     let protocol = Protocol { short: "mq", protocol: "IBM MQ client channels", security: PROTOCOL };
     let shared = Arc::new(shared);
-    barnabas_queue_access::start(listener, settings, protocol, move |stream, logins| {
-        connection::Connection::new(stream, logins, shared.clone()).run()
+    barnabas_queue_access::start(listener, settings, protocol, move |stream, logins, producers| {
+        connection::Connection::new(stream, logins, producers, shared.clone()).run()
     })
 }
 

@@ -22,6 +22,10 @@ pub const DESCRIPTOR: &str = "barnabas.mq";
 /// Before the names of headers that listeners keep for themselves.
 const OWN: &str = "barnabas.";
 const VERSION: u8 = b'1';
+/// Headers of a message without properties of its own, and bytes of [`DESCRIPTOR`] without an MQRFH2: what is
+/// allocated at once.
+const HEADERS: usize = 8;
+const KEPT_BYTES: usize = 365;
 /// Of ids that are made of a record's place.
 const PLACE: &[u8; 4] = b"BNBS";
 
@@ -41,10 +45,10 @@ pub fn record(md: &Descriptor, data: &Bytes, now_ms: i64) -> Outgoing {
     let rfh2 = (md.format == FORMAT_RFH2).then(|| read_rfh2(data, md.encoding)).flatten();
     let body = rfh2.as_ref().map_or(0, |rfh2| rfh2.raw.len());
     let body = data.slice(body..);
-    let mut headers = Vec::new();
-    let mut add = |name: &str, value: Option<String>| {
+    let mut headers = Vec::with_capacity(HEADERS);
+    let mut add = |name: &'static str, value: Option<String>| {
         if let Some(value) = value {
-            headers.push((Bytes::copy_from_slice(name.as_bytes()), Some(Bytes::from(value))));
+            headers.push((Bytes::from_static(name.as_bytes()), Some(Bytes::from(value))));
         }
     };
     let of = |folder: &str, name: &str| {
@@ -65,11 +69,12 @@ pub fn record(md: &Descriptor, data: &Bytes, now_ms: i64) -> Outgoing {
     add("JMSXGroupID", group.clone());
     for property in rfh2.iter().flat_map(|rfh2| &rfh2.properties).filter(|property| property.folder == "usr")
     {
-        if !property.name.starts_with(OWN) {
-            add(&property.name, property.value.clone());
+        if let (Some(value), false) = (&property.value, property.name.starts_with(OWN)) {
+            let name = Bytes::copy_from_slice(property.name.as_bytes());
+            headers.push((name, Some(Bytes::copy_from_slice(value.as_bytes()))));
         }
     }
-    let mut kept = BytesMut::new();
+    let mut kept = BytesMut::with_capacity(KEPT_BYTES + rfh2.as_ref().map_or(0, |rfh2| rfh2.raw.len()));
     kept.put_u8(VERSION);
     kept.put_slice(&Descriptor { version: 2, ..md.clone() }.encode(Order::Little));
     kept.put_slice(rfh2.as_ref().map_or(&[][..], |rfh2| &rfh2.raw));
@@ -79,8 +84,14 @@ pub fn record(md: &Descriptor, data: &Bytes, now_ms: i64) -> Outgoing {
 }
 
 fn id_text(id: &[u8; 24]) -> String {
-    let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("ID:{hex}")
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(3 + 2 * id.len());
+    text.push_str("ID:");
+    for byte in id {
+        text.push(DIGITS[usize::from(byte >> 4)].into());
+        text.push(DIGITS[usize::from(byte & 0xf)].into());
+    }
+    text
 }
 
 /// The message of a record that is delivered for the `delivery`th time (from 1).

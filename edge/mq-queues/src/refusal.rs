@@ -29,6 +29,8 @@ fn of_code(code: ErrorCode) -> u32 {
         ErrorCode::MessageTooLarge | ErrorCode::RecordListTooLarge => reason::MSG_TOO_BIG_FOR_Q,
         ErrorCode::KafkaStorageError => reason::Q_SPACE_NOT_AVAILABLE,
         ErrorCode::GroupMaxSizeReached | ErrorCode::ThrottlingQuotaExceeded => reason::RESOURCE_PROBLEM,
+        // What no later try cured in time.
+        code if code.is_retriable() => reason::Q_MGR_NOT_AVAILABLE,
         _ => reason::UNEXPECTED_ERROR,
     }
 }

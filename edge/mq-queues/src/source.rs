@@ -7,6 +7,10 @@
 //!
 //! A message whose time is over is not given out.
 //!
+//! Nothing is acquired ahead of a get: a group counts each acquisition as a delivery, and what is released too. Records
+//! that getters held ahead and gave back would have a `BackoutCount` that no backout made, and after
+//! `share.delivery.count.limit` of them be gone without an application having seen them.
+//!
 //! Always true: a message that was taken ends in one [`Outcome`], or goes back when the source is dropped.
 //!
 //! Before: conversation.rs.

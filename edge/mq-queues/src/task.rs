@@ -6,6 +6,7 @@ use crate::Shared;
 use crate::source::Source;
 use barnabas_client::ClusterConfig;
 use barnabas_mq::{Call, ConversationId, Notice, Reply, Streamed, Ticket};
+use barnabas_queue_access::{Origin, Producers};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -62,6 +63,9 @@ pub struct Task {
     pub user: String,
     pub application: String,
     pub kafka: ClusterConfig,
+    pub producers: Producers,
+    /// The same for all conversations of a connection.
+    pub origin: Origin,
     pub shared: Arc<Shared>,
     pub reports: mpsc::Sender<FromTask>,
     pub calls: mpsc::Receiver<(Ticket, Call)>,

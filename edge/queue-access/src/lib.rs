@@ -9,6 +9,7 @@
 //! | `socket` | how do bytes go out and come in |
 //! | `group` | where the queue's share group begins |
 //! | `browse` | where does a look at a queue end |
+//! | `puts` | which puts of many connections go together, and what is each answered |
 //! | `temporary` | topics that are made for one link or handle, and go with it |
 
 mod address;
@@ -16,6 +17,7 @@ mod browse;
 pub mod group;
 mod listener;
 mod login;
+mod puts;
 mod socket;
 pub mod temporary;
 
@@ -23,4 +25,5 @@ pub use address::{AMQP_TEMPORARY, Address, MQ_TEMPORARY, is_temporary};
 pub use browse::Ends;
 pub use listener::{BindError, CONNECTIONS_MAX, Names, Queues, Settings, bind, cluster, start};
 pub use login::{Claim, Denied, LOGIN_WITHIN, Logins};
+pub use puts::{Origin, Outcome, Producers, Putter};
 pub use socket::Socket;

@@ -9,6 +9,7 @@
 //! After: edge/queues/src/connection.rs, edge/mq-queues/src/connection.rs.
 
 use crate::login::{LOGIN_WITHIN, Logins};
+use crate::puts::Producers;
 use barnabas_client::{ClientError, ClusterConfig, Security};
 use barnabas_net::Stream;
 use barnabas_tls::ServerTls;
@@ -109,7 +110,7 @@ pub fn bind(address: &str) -> Result<std::net::TcpListener, BindError> {
         .map_err(|error| BindError(format!("cannot listen on {first}: {error}")))
 }
 
-/// Starts the listener's thread. `converse` serves one connection until it ends.
+/// Starts the listener's thread. `converse` serves one connection until it ends; all of them share the producers.
 ///
 /// # Errors
 /// The system gives no thread, or no event queue.
@@ -120,7 +121,7 @@ pub fn start<F, C>(
     converse: F,
 ) -> std::io::Result<Queues>
 where
-    F: Fn(Stream, Logins) -> C + Send + 'static,
+    F: Fn(Stream, Logins, Producers) -> C + Send + 'static,
     C: Future<Output = ()> + 'static,
 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -164,19 +165,20 @@ async fn serve<F, C>(
     names: Names,
     converse: F,
 ) where
-    F: Fn(Stream, Logins) -> C + 'static,
+    F: Fn(Stream, Logins, Producers) -> C + 'static,
     C: Future<Output = ()> + 'static,
 {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let converse = Rc::new(converse);
+    let (converse, producers) = (Rc::new(converse), Producers::default());
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let (logins, tls, converse) = (logins.clone(), tls.clone(), converse.clone());
+                let (logins, producers) = (logins.clone(), producers.clone());
+                let (tls, converse) = (tls.clone(), converse.clone());
                 spawn_local(async move {
                     if let Some(stream) = greeted(stream, tls, names).await {
-                        converse(stream, logins).await;
+                        converse(stream, logins, producers).await;
                     }
                     drop(place);
                 });

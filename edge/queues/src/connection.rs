@@ -21,7 +21,7 @@ use barnabas_amqp::{
 use barnabas_base::MonotonicMs;
 use barnabas_client::ClusterConfig;
 use barnabas_net::Stream;
-use barnabas_queue_access::{LOGIN_WITHIN, Logins, Socket};
+use barnabas_queue_access::{LOGIN_WITHIN, Logins, Origin, Producers, Socket};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,6 +56,8 @@ pub struct Connection {
     server: Server,
     started: Instant,
     logins: Logins,
+    producers: Producers,
+    origin: Origin,
     /// How this peer's connections to the broker are opened, once it is known.
     kafka: Option<ClusterConfig>,
     links: BTreeMap<PeerLink, Held>,
@@ -78,7 +80,7 @@ enum Ended {
 }
 
 impl Connection {
-    pub fn new(stream: Stream, logins: Logins) -> Self {
+    pub fn new(stream: Stream, logins: Logins, producers: Producers) -> Self {
         let config = ServerConfig {
             mechanisms: login::offered(&logins),
             needs_login: logins.needs_login(),
@@ -94,6 +96,8 @@ impl Connection {
             server: Server::new(config, MonotonicMs(0)),
             started: Instant::now(),
             logins,
+            origin: producers.origin(),
+            producers,
             kafka: None,
             links: BTreeMap::new(),
             reports: mpsc::channel(REPORTS_MAX),
@@ -218,6 +222,8 @@ impl Connection {
         let opening = Opening {
             link,
             kafka: self.kafka.clone().unwrap_or_else(|| self.logins.anonymous()),
+            producers: self.producers.clone(),
+            origin: self.origin,
             reports: self.reports.0.clone(),
             from_peer,
             demanded,

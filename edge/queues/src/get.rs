@@ -76,7 +76,7 @@ pub async fn serve(opening: Opening, address: &Address, told: Option<String>) ->
         Get { opening, topic, cluster, consumer, given: 0, unsettled: BTreeMap::new(), drained: None };
     let served = if is_there { get.run().await } else { Ok(()) };
     let closed = get.consumer.close(&mut get.cluster).await;
-    served.and(closed)
+    served.and(closed.map_err(Into::into))
 }
 
 impl Get {

@@ -61,7 +61,7 @@ pub fn cluster(bootstrap: &str, protocol: &str) -> Result<ClusterConfig, ClientE
 /// The system gives no thread, or no event queue.
 pub fn start(listener: std::net::TcpListener, settings: Settings) -> std::io::Result<Queues> {
     let names = Names { short: "amqp", protocol: "AMQP 1.0", security: PROTOCOL };
-    barnabas_queue_access::start(listener, settings, names, |stream, logins| {
-        connection::Connection::new(stream, logins).run()
+    barnabas_queue_access::start(listener, settings, names, |stream, logins, producers| {
+        connection::Connection::new(stream, logins, producers).run()
     })
 }

@@ -5,7 +5,9 @@
 use barnabas_amqp::{Arrived, Condition, DeliveryKey, Outcome, PeerLink};
 use barnabas_base::{Offset, PartitionIndex};
 use barnabas_client::{ClientError, ClusterConfig};
+use barnabas_queue_access::{Origin, Producers};
 use bytes::Bytes;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
@@ -82,6 +84,8 @@ pub enum FromLink {
 pub struct Opening {
     pub link: PeerLink,
     pub kafka: ClusterConfig,
+    pub producers: Producers,
+    pub origin: Origin,
     pub reports: mpsc::Sender<FromLink>,
     pub from_peer: mpsc::Receiver<ToLink>,
     pub demanded: watch::Receiver<Demand>,
@@ -91,7 +95,7 @@ pub struct Opening {
 }
 
 /// How a link's task ends: `Ok` where the peer ended the link.
-pub type Served = Result<(), ClientError>;
+pub type Served = Result<(), Rc<ClientError>>;
 
 impl Opening {
     /// Room for a payload on its way out. `None`: the link is gone.

@@ -90,7 +90,9 @@ impl PipelinedProducer {
         let Poll::Ready((cluster, told)) = asking.as_mut().poll(cx) else { return Ok(()) };
         self.errands.asking = None;
         self.errands.cluster = Some(cluster);
-        self.errands.not_before = now + self.config.retry_backoff;
+        // Refused batches may need one new id after the other: that is no retry.
+        let has_identity = matches!(told, Told::Identity(Ok(_)));
+        self.errands.not_before = if has_identity { now } else { now + self.config.retry_backoff };
         match told {
             Told::Metadata(Ok(())) => {
                 self.errands.wants_metadata = false;

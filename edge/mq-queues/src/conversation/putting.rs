@@ -1,18 +1,28 @@
 //! MQPUT and MQPUT1: a message is a record, with acks=all. In a unit of work it waits for MQCMIT.
 //!
-//! Puts without an answer (`MQPMO_ASYNC_RESPONSE`) are counted for MQSTAT.
+//! A put outside a unit of work goes in a batch with those of other connections (edge/queue-access/src/puts.rs). Those
+//! to temporary queues do not: each has few putters, and a producer of its own would cost more than it saves.
+//!
+//! Puts without an answer (`MQPMO_ASYNC_RESPONSE`) are counted for MQSTAT. They are written one after the other without
+//! a wait between them; every call but a put waits until they are done.
 
 use super::{Answer, Conversation};
 use crate::dates;
 use crate::records;
 use crate::refusal::reason_of;
+use crate::task::Task;
 use barnabas_client::{ClientError, Cluster, Outgoing, Producer, ProducerConfig};
-use barnabas_mq::{Descriptor, Put, Reply, fixed, oo, pmo, reason};
-use barnabas_queue_access::{Address, is_temporary};
+use barnabas_mq::{Descriptor, Put, PutOptions, Reply, fixed, oo, pmo, reason};
+use barnabas_queue_access::{Address, Outcome, Putter, is_temporary};
 use std::collections::BTreeMap;
 
-/// Topics that a conversation keeps a producer for.
+/// Topics that a conversation keeps a producer for, and a way to a shared one.
 const PRODUCERS_MAX: usize = 64;
+/// Tags of puts whose answer is waited for, and of those without one.
+const ANSWERED: u64 = 0;
+const COUNTED: u64 = 1;
+/// Puts without an answer that are under way to a topic.
+const COUNTED_MAX: usize = 256;
 /// Of a unit of work that is one batch: below what a topic takes by default (1 MiB).
 const TOGETHER_BYTES_MAX: usize = 512 * 1024;
 /// Reports that a queue manager would send: on arrival, delivery, expiry, exceptions, activity.
@@ -28,7 +38,9 @@ const JAVA: i32 = 28;
 /// How the conversation's puts go.
 #[derive(Default)]
 pub struct Puts {
+    /// For units of work, and temporary queues.
     producers: BTreeMap<String, Producer>,
+    putters: BTreeMap<String, Putter>,
     succeeded: u32,
     failed: u32,
     first_failure: Option<u32>,
@@ -73,6 +85,48 @@ impl Puts {
         Answer::ok(Reply::Stat { of, codes: (code, why), succeeded, failed })
     }
 
+    /// Puts a record through a shared producer. Without `is_counted` its outcome is waited for.
+    async fn put(&mut self, task: &Task, topic: &str, record: Outgoing, is_counted: bool) -> Result<(), u32> {
+        if !self.putters.contains_key(topic) {
+            if self.putters.len() >= PRODUCERS_MAX {
+                self.settle().await;
+                self.putters.pop_first();
+            }
+            self.putters.insert(topic.to_owned(), task.producers.putter(&task.kafka, topic, task.origin));
+        }
+        let Some(putter) = self.putters.get_mut(topic) else { return Err(reason::UNEXPECTED_ERROR) };
+        let tag = if is_counted { COUNTED } else { ANSWERED };
+        let (mut own, mut others) = (Ok(()), Vec::new());
+        match putter.submit(record, tag).await {
+            Err(error) => own = Err(reason_of(&error)),
+            Ok(()) => {
+                let waits_for = if is_counted { COUNTED_MAX } else { 0 };
+                while putter.outstanding() > waits_for {
+                    let (of, outcome) = putter.next().await;
+                    let why = why(&outcome);
+                    if of == COUNTED {
+                        others.push(why);
+                    } else if why != reason::NONE {
+                        own = Err(why);
+                    }
+                }
+            }
+        }
+        others.into_iter().for_each(|why| self.count(why));
+        own
+    }
+
+    /// Waits for the puts without an answer.
+    pub(super) async fn settle(&mut self) {
+        let mut outcomes = Vec::new();
+        for putter in self.putters.values_mut() {
+            while putter.outstanding() > 0 {
+                outcomes.push(why(&putter.next().await.1));
+            }
+        }
+        outcomes.into_iter().for_each(|why| self.count(why));
+    }
+
     /// Writes records, whole or not at all, and waits until they are on disk. `false`, and nothing is written: they do
     /// not go into one batch.
     ///
@@ -102,6 +156,16 @@ impl Puts {
     }
 }
 
+/// How far a put is.
+enum Done {
+    Yes,
+    UnderWay,
+}
+
+fn why(outcome: &Outcome) -> u32 {
+    outcome.as_ref().err().map_or(reason::NONE, |error| reason_of(error))
+}
+
 impl Conversation {
     /// `None`: the client waits for nothing.
     pub(super) async fn put(&mut self, put: Put) -> Option<Answer> {
@@ -115,14 +179,19 @@ impl Conversation {
         };
         let done = match address.and_then(|address| self.complete(&mut md, options.options).map(|()| address))
         {
-            Ok(address) => self.put_to(&address, &md, &data, options.has(pmo::SYNCPOINT)).await,
+            Ok(address) => self.put_to(&address, &md, &data, &options).await,
             Err(why) => Err(why),
         };
-        let why = done.err().unwrap_or(reason::NONE);
         if options.has(pmo::ASYNC_RESPONSE) {
-            self.puts.count(why);
+            // What is under way is counted when it is done.
+            match done {
+                Ok(Done::UnderWay) => {}
+                Ok(Done::Yes) => self.puts.count(reason::NONE),
+                Err(why) => self.puts.count(why),
+            }
             return None;
         }
+        let why = done.err().unwrap_or(reason::NONE);
         Some(Answer::with(why, handle, Reply::Put { object, md, options }))
     }
 
@@ -131,19 +200,25 @@ impl Conversation {
         address: &Address,
         md: &Descriptor,
         data: &bytes::Bytes,
-        in_unit: bool,
-    ) -> Result<(), u32> {
-        if is_temporary(&address.topic) {
-            // A reply that comes late does not make its queue again.
-            self.cluster.topic(&address.topic, false).await.map_err(|error| reason_of(&error))?;
-        }
+        options: &PutOptions,
+    ) -> Result<Done, u32> {
+        let topic = &address.topic;
         let record = records::record(md, data, dates::now_ms());
-        if in_unit {
-            return self.unit.put(&address.topic, record, data.len());
+        if is_temporary(topic) {
+            // A reply that comes late does not make its queue again.
+            self.cluster.topic(topic, false).await.map_err(|error| reason_of(&error))?;
+        }
+        if options.has(pmo::SYNCPOINT) {
+            return self.unit.put(topic, record, data.len()).map(|()| Done::Yes);
+        }
+        if !is_temporary(topic) {
+            let is_counted = options.has(pmo::ASYNC_RESPONSE);
+            self.puts.put(&self.task, topic, record, is_counted).await?;
+            return Ok(if is_counted { Done::UnderWay } else { Done::Yes });
         }
         // One record is one batch, whatever its size.
-        match self.puts.write(&mut self.cluster, &address.topic, &[&record]).await {
-            Ok(true) => Ok(()),
+        match self.puts.write(&mut self.cluster, topic, &[&record]).await {
+            Ok(true) => Ok(Done::Yes),
             Ok(false) => Err(reason::UNEXPECTED_ERROR),
             Err(error) => Err(reason_of(&error)),
         }

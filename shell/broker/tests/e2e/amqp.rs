@@ -134,6 +134,49 @@ fn message_is_put_and_comes_back_until_it_is_accepted() {
 }
 
 #[test]
+fn too_large_message_is_rejected_alone() {
+    const TOO_LARGE: usize = 7;
+    let port = free_port();
+    let mut node = TestNode::start_with(&[&format!("amqp.listener=127.0.0.1:{port}"), "num.partitions=1"]);
+    node.client().create_topic("orders", 1, &[("max.message.bytes", "20000")]);
+    let mut peer = Peer::connect(port, Login::Anonymous).expect("let in");
+    let config =
+        SenderConfig { name: "to".to_owned(), address: "orders".to_owned(), capabilities: Vec::new() };
+    let link = peer.client.attach_sender(&config).expect("room");
+    peer.until(|event| matches!(event, Event::Credit(of) if of == link).then_some(()));
+    let text =
+        |number: usize| format!("{number} {}", "x".repeat(if number == TOO_LARGE { 30_000 } else { 10 }));
+    let mut sent = Vec::new();
+    for number in 0..20 {
+        let message = Message { body: Body::Value(Value::string(&text(number))), ..Message::default() };
+        sent.push(peer.client.send(link, encode_message(&message)).expect("credit"));
+    }
+    for _ in 0..20 {
+        let (id, outcome) = peer.until(|event| match event {
+            Event::Outcome(_, id, outcome) => Some((id, outcome)),
+            _ => None,
+        });
+        let number = sent.iter().position(|of| *of == id).expect("sent");
+        match outcome {
+            Outcome::Accepted => assert_ne!(number, TOO_LARGE),
+            Outcome::Rejected(why) => {
+                assert_eq!(number, TOO_LARGE);
+                assert_eq!(why.condition, "amqp:link:message-size-exceeded");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let link = peer.receiver("orders");
+    peer.client.grant(link, 20);
+    for number in (0..20).filter(|number| *number != TOO_LARGE) {
+        let (delivery, message) = peer.message();
+        assert_eq!(message.body, Body::Value(Value::string(&text(number))), "in their order");
+        peer.client.settle(delivery.id, delivery.id, Outcome::Accepted);
+    }
+    assert!(node.stop().success());
+}
+
+#[test]
 fn users_of_the_broker_log_in_and_no_other() {
     let port = free_port();
     let listener = format!("amqp.listener=127.0.0.1:{port}");

@@ -1,4 +1,5 @@
-"""`make book-test`: each command of the operator's book, run in the order of its page against a node or a cluster of the built binary.
+"""`make book-test`: each command of the operator's book, and of the pages on Connect and message queues, run in the order of its page against a node
+or a cluster of the built binary.
 
 A page is run in a folder of its own, with ports of its own; what becomes of which block: pages.py. Pages that need Apache Kafka run in the long
 form only. Each line of WARN or ERROR that a node writes meanwhile must have its entry in messages.md, and every link of the book must lead somewhere.
@@ -18,13 +19,18 @@ from pathlib import Path
 from compat import fetch
 from compat.cli import find_binary
 
+sys.path.insert(0, str(fetch.REPOSITORY / "lab" / "bridge"))
+from ends import artemis_home  # noqa: E402  (lab/bridge)
+
 from . import apache, links, messages, pages, stage
 
 BOOK = fetch.REPOSITORY / "docs" / "operations"
+# Pages beside the book.
+BESIDE = [BOOK.parent / name for name in ("CONNECT.md", "QUEUES.md")]
 
 
 def arguments(words):
-    parser = argparse.ArgumentParser(prog="lab/book/run", description="Runs the commands of docs/operations.")
+    parser = argparse.ArgumentParser(prog="lab/book/run", description="Runs the commands of docs/operations, docs/CONNECT.md and docs/QUEUES.md.")
     parser.add_argument("--quick", action="store_true", help="without what needs Apache Kafka or minutes")
     parser.add_argument("--only", help="pages whose path holds one of these words, with commas")
     parser.add_argument("--binary", help="the barnabas program (default: the newest of target/release and target/debug)")
@@ -33,12 +39,17 @@ def arguments(words):
     return parser.parse_args(words)
 
 
+def named(page):
+    """The page's place in the book, or its name beside it."""
+    return page.path.relative_to(BOOK) if page.path.is_relative_to(BOOK) else Path(page.path.name)
+
+
 class Run:
     """One page, run: its lines for the reader, and what came of it."""
 
     def __init__(self, page, options, folder, variables, known):
         self.page, self.options, self.known = page, options, known
-        self.folder, self.variables = folder / page.path.relative_to(BOOK).with_suffix(""), variables
+        self.folder, self.variables = folder / named(page).with_suffix(""), variables
         self.lines, self.commands, self.files, self.elsewhere, self.left_out, self.failed = [], 0, 0, 0, 0, ""
 
     def show(self, text):
@@ -73,7 +84,7 @@ class Run:
         return self
 
     def take(self, place, own, step):
-        where = f"{self.page.path.relative_to(BOOK)}:{step.line}"
+        where = f"{named(self.page)}:{step.line}"
         if step.is_long and self.options.quick:
             self.left_out += len(step.commands())
         elif step.kind == "file":
@@ -111,7 +122,7 @@ class Run:
             raise stage.Failed(f"{where}: {text.strip()}\n{reason}") from None
 
     def told(self):
-        print(f"{self.page.path.relative_to(BOOK)}: {self.page.title}", flush=True)
+        print(f"{named(self.page)}: {self.page.title}", flush=True)
         print("\n".join(self.lines))
         if self.failed:
             print(f"  FAILED: {self.failed}")
@@ -126,7 +137,7 @@ def chosen(options):
     if unlisted:
         raise pages.Wrong(f"SUMMARY.md does not name {', '.join(str(path.relative_to(BOOK)) for path in unlisted)}")
     words = options.only.split(",") if options.only else [""]
-    return [pages.read(path) for path in listed if any(word in str(path) for word in words)]
+    return [pages.read(path) for path in (*listed, *BESIDE) if any(word in str(path) for word in words)]
 
 
 def end(*_):
@@ -146,12 +157,12 @@ def main(words):
     if not options.quick and any(page.is_long for page in book):
         try:
             print(f"Apache Kafka {apache.make(folder / 'kafka')} by its jars", flush=True)
-            variables = {"KAFKA_HOME": str(folder / "kafka")}
+            variables = {"KAFKA_HOME": str(folder / "kafka"), "ARTEMIS_HOME": str(artemis_home())}
         except fetch.Missing as missing:
             print(f"without Apache Kafka: {missing}")
             options.quick = True
     known = messages.patterns(BOOK / "messages.md")
-    count, broken = links.broken([*sorted(BOOK.rglob("*.md")), BOOK.parent / "OPERATIONS.md", BOOK.parent / "README.md"])
+    count, broken = links.broken([*sorted(BOOK.rglob("*.md")), *BESIDE, BOOK.parent / "OPERATIONS.md", BOOK.parent / "README.md"])
     print(f"{count} links, {len(broken)} of them lead nowhere{''.join(f'; {link}' for link in broken)}", flush=True)
     with ThreadPoolExecutor(options.lanes) as lanes:
         runs = [Run(page, options, folder, variables, known) for page in book]
@@ -165,7 +176,7 @@ def main(words):
     if not failed and not options.keep:
         shutil.rmtree(folder)
     for run in failed:
-        print(f"failed: {run.page.path.relative_to(BOOK)}: {run.failed.splitlines()[0]}")
+        print(f"failed: {named(run.page)}: {run.failed.splitlines()[0]}")
     print(f"{len(runs) - len(failed) - skipped} passed, {len(failed)} failed, {skipped} skipped")
     total = {name: sum(getattr(run, name) for run in runs) for name in ("commands", "files", "elsewhere", "left_out")}
     print(f"book-test: {len(runs)} pages, {total['commands']} commands run, {total['files']} files written or explained, "

@@ -9,14 +9,21 @@ from harness.server import SMALL_JVM, java_words
 PROGRAMS = {
     "kafka-server-start.sh": ("kafka.Kafka", "512m"), "kafka-storage.sh": ("kafka.tools.StorageTool", "256m"),
     "kafka-dump-log.sh": ("org.apache.kafka.tools.DumpLogSegments", "256m"), "kafka-topics.sh": ("org.apache.kafka.tools.TopicCommand", "256m"),
-    "connect-mirror-maker.sh": ("org.apache.kafka.connect.mirror.MirrorMaker", "512m"),
+    "connect-mirror-maker.sh": ("org.apache.kafka.connect.mirror.MirrorMaker", "512m"), "connect-standalone.sh": ("org.apache.kafka.connect.cli.ConnectStandalone", "400m"),
+    "connect-distributed.sh": ("org.apache.kafka.connect.cli.ConnectDistributed", "400m"),
 }
 
 
 def make(folder):
-    """Writes the scripts below `folder`: the version of the jars. Raises `fetch.Missing`."""
+    """Writes the scripts below `folder`, and links its `libs`: the version of the jars. Raises `fetch.Missing`."""
     version, classpath = fetch.kafka()
     _, connect = fetch._classpath("connect", "connect.xml", (version,))
+    libraries = Path(folder) / "libs"
+    libraries.mkdir(parents=True)
+    for jar in map(Path, connect.split(":")):
+        (libraries / jar.name).symlink_to(jar)
+    # The distribution keeps it out of the class path: plugin.path names it.
+    connect = ":".join(jar for jar in connect.split(":") if not Path(jar).name.startswith("connect-file-"))
     programs = Path(folder) / "bin"
     programs.mkdir(parents=True)
     for name, (main, heap) in PROGRAMS.items():

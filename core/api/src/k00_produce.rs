@@ -77,7 +77,25 @@ pub struct Work {
     pub parts: Vec<Part>,
     /// Refused in `pending` already, as others lead these; the forwarding sets their results.
     pub elsewhere: Vec<Part>,
+    /// Refused in `pending` already.
+    pub unknown: Vec<Unknown>,
     pub pending: Pending,
+}
+
+/// Records for a partition that this node does not know, or not yet: it hears of a new topic later than the client
+/// may, which sends them again then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    pub topic: TopicRef,
+    pub partition: PartitionIndex,
+    pub records: Bytes,
+}
+
+/// A topic as a request names it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum TopicRef {
+    Name(Str),
+    Id(TopicId),
 }
 
 /// Whose transaction batches of a request belong to.
@@ -141,6 +159,14 @@ pub enum Reply {
     Close,
 }
 
+/// Where a request's batches go. As in [`Work`].
+#[derive(Debug, Default)]
+struct Split {
+    parts: Vec<Part>,
+    elsewhere: Vec<Part>,
+    unknown: Vec<Unknown>,
+}
+
 /// The answer as far as it is known.
 #[derive(Debug, Clone)]
 pub struct Pending {
@@ -174,15 +200,16 @@ pub fn plan(request: ProduceRequest, version: i16, ctx: &Context<'_>) -> Plan<Wo
         }
     };
     let count = request.topic_data.iter().map(|topic| topic.partition_data.len()).sum();
-    let (mut parts, mut elsewhere) = (Vec::with_capacity(count), Vec::new());
+    let mut split = Split { parts: Vec::with_capacity(count), ..Split::default() };
     for (at, topic) in request.topic_data.into_iter().enumerate() {
-        pending.split_topic(at, topic, acks.is_some(), ctx, (&mut parts, &mut elsewhere));
+        pending.split_topic(at, topic, acks.is_some(), ctx, &mut split);
     }
-    if parts.is_empty() && elsewhere.is_empty() {
+    let Split { parts, elsewhere, unknown } = split;
+    if parts.is_empty() && elsewhere.is_empty() && unknown.is_empty() {
         return Plan::Answer(pending.respond());
     }
     let timeout = DurationMs(i64::from(request.timeout_ms.max(0)));
-    Plan::Work(Work { acks: pending.acks, timeout, transaction, parts, elsewhere, pending })
+    Plan::Work(Work { acks: pending.acks, timeout, transaction, parts, elsewhere, unknown, pending })
 }
 
 /// What a topic demands of the batches in a Produce request of this version. The records of an internal topic are
@@ -351,7 +378,7 @@ impl Pending {
         topic: TopicProduceData,
         acks_are_valid: bool,
         ctx: &Context<'_>,
-        (parts, elsewhere): (&mut Vec<Part>, &mut Vec<Part>),
+        split: &mut Split,
     ) {
         let topics = &ctx.image.topics;
         let known =
@@ -366,16 +393,22 @@ impl Pending {
                 self.refuse(slot, ErrorCode::TopicAuthorizationFailed);
                 continue;
             }
-            let Some(known) = known else {
-                let by_id = self.version >= 13;
-                self.refuse(
-                    slot,
-                    if by_id { ErrorCode::UnknownTopicId } else { ErrorCode::UnknownTopicOrPartition },
-                );
-                continue;
-            };
-            let Some(state) = known.partition(partition) else {
-                self.refuse(slot, ErrorCode::UnknownTopicOrPartition);
+            let here = known.and_then(|known| Some((known, known.partition(partition)?)));
+            let Some((known, state)) = here else {
+                let is_unknown_id = known.is_none() && self.version >= 13;
+                let code = if is_unknown_id {
+                    ErrorCode::UnknownTopicId
+                } else {
+                    ErrorCode::UnknownTopicOrPartition
+                };
+                self.refuse(slot, code);
+                if let Some(records) = data.records.filter(|_| acks_are_valid && self.acks != Acks::None) {
+                    let topic = match self.version {
+                        13.. => TopicRef::Id(topic.topic_id),
+                        _ => TopicRef::Name(topic.name.clone()),
+                    };
+                    split.unknown.push(Unknown { topic, partition, records });
+                }
                 continue;
             };
             if !acks_are_valid {
@@ -389,13 +422,13 @@ impl Pending {
                 let topic = Arc::clone(known);
                 let part = Part { slot, topic, partition, records, is_transactional, is_repeatable };
                 if state.leader == ctx.node || ctx.may_lead_soon(state) {
-                    parts.push(part);
+                    split.parts.push(part);
                     continue;
                 }
                 let code = ctx.not_leader(state);
                 self.set(slot, Outcome::refused(code), ctx);
                 if is_repeatable && code == ErrorCode::NotLeaderOrFollower && self.acks != Acks::None {
-                    elsewhere.push(part);
+                    split.elsewhere.push(part);
                 }
             }
         }

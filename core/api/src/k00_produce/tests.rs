@@ -47,8 +47,30 @@ fn only(response: &ProduceResponse) -> &PartitionProduceResponse {
 /// The code with which one partition is refused before its owner is asked.
 fn refused(topic: (&str, TopicId, i32), acks: i16, version: i16) -> i16 {
     let fixture = Fixture::with_groups();
-    let response = answered(plan(request(&[topic], acks), version, &fixture.ctx()));
+    let response = match plan(request(&[topic], acks), version, &fixture.ctx()) {
+        Plan::Work(work) if work.parts.is_empty() && work.elsewhere.is_empty() => respond(work.pending),
+        plan => answered(plan),
+    };
     only(&carried(response, version)).error_code
+}
+
+#[test]
+fn batches_for_what_is_not_known_are_named_as_the_request_does() {
+    let fixture = Fixture::with_groups();
+    let unknown = |topic, version| -> Vec<(TopicRef, i32)> {
+        let Plan::Work(work) = plan(request(&[topic], -1), version, &fixture.ctx()) else {
+            panic!("no work")
+        };
+        work.unknown.into_iter().map(|unknown| (unknown.topic, unknown.partition.get())).collect()
+    };
+    assert_eq!(unknown(("missing", TopicId::ZERO, 1), 12), [(TopicRef::Name("missing".into()), 1)]);
+    assert_eq!(unknown(("", UNKNOWN, 0), 13), [(TopicRef::Id(UNKNOWN), 0)]);
+    assert_eq!(unknown(("", ORDERS, 9), 13), [(TopicRef::Id(ORDERS), 9)]);
+    assert_eq!(unknown(("orders", TopicId::ZERO, 0), 12), []);
+    assert!(matches!(
+        plan(request(&[("missing", TopicId::ZERO, 0)], 0), 12, &fixture.ctx()),
+        Plan::Answer(_)
+    ));
 }
 
 #[test]

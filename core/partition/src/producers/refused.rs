@@ -6,11 +6,14 @@
 //! sent again, is out of order until its client gives up. Kafka has this hurt, and mends it for transactions alone
 //! (KIP-890, `VerificationStateEntry`).
 //!
-//! Kept by a worker and not by a partition: a batch is also refused where the partition is not open, or cannot be.
+//! Kept by a worker and not by a partition: a batch is also refused where the partition is not open, or cannot be. What
+//! is refused as its topic is not known yet is kept by the node, by the name that the request gives.
 //!
 //! Always true:
 //! 1. of one producer and partition one batch is kept: of its newest epoch the first
 //! 2. at most [`BATCHES_MAX`] are kept, and none for longer than [`KEPT_FOR`]
+
+use std::hash::Hash;
 
 use barnabas_base::{DurationMs, Map, MonotonicMs, ProducerEpoch, ProducerId, Sequence};
 
@@ -59,19 +62,29 @@ impl Refused {
     }
 }
 
-/// See the file's header.
-#[derive(Debug, Default)]
-pub struct RefusedBatches {
-    first: Map<(PartitionKey, ProducerId), Refused>,
+/// See the file's header. `K` names a partition.
+#[derive(Debug)]
+pub struct RefusedBatches<K = PartitionKey> {
+    first: Map<(K, ProducerId), Refused>,
 }
 
-impl RefusedBatches {
+impl<K> Default for RefusedBatches<K> {
+    fn default() -> Self {
+        Self { first: Map::default() }
+    }
+}
+
+impl<K: Clone + Eq + Hash> RefusedBatches<K> {
     pub fn is_empty(&self) -> bool {
         self.first.is_empty()
     }
 
+    pub fn len(&self) -> usize {
+        self.first.len()
+    }
+
     /// A batch was refused, and its client will send it again. One without a sequence is not kept.
-    pub fn note(&mut self, key: PartitionKey, batch: BatchSequence, now: MonotonicMs) {
+    pub fn note(&mut self, key: K, batch: BatchSequence, now: MonotonicMs) {
         if !batch.is_numbered() {
             return;
         }
@@ -90,14 +103,14 @@ impl RefusedBatches {
 
     /// Whether an earlier batch of the producer is still to come again. It counts where the partition does not remember
     /// the producer ([`Append::follows_refused`](crate::Append::follows_refused)).
-    pub fn are_before(&self, key: PartitionKey, batch: BatchSequence, now: MonotonicMs) -> bool {
+    pub fn are_before(&self, key: K, batch: BatchSequence, now: MonotonicMs) -> bool {
         let Some(known) = self.first.get(&(key, batch.producer_id)) else { return false };
         let is_behind = known.epoch == batch.producer_epoch && batch.follows(known.sequence);
         batch.is_numbered() && is_behind && !known.is_stale(now)
     }
 
     /// The partition has a batch of the producer: its own state says what comes next.
-    pub fn placed(&mut self, key: PartitionKey, producer_id: ProducerId) {
+    pub fn placed(&mut self, key: K, producer_id: ProducerId) {
         self.first.remove(&(key, producer_id));
     }
 
@@ -106,8 +119,9 @@ impl RefusedBatches {
         self.first.retain(|_, refused| !refused.is_stale(now));
         let kept = BATCHES_MAX - BATCHES_MAX / 10;
         let Some(excess) = self.first.len().checked_sub(kept).filter(|excess| *excess > 0) else { return };
-        let mut by_age: Vec<_> = self.first.iter().map(|(name, refused)| (refused.at, *name)).collect();
-        by_age.select_nth_unstable(excess - 1);
+        let mut by_age: Vec<_> =
+            self.first.iter().map(|(name, refused)| (refused.at, name.clone())).collect();
+        by_age.select_nth_unstable_by_key(excess - 1, |(at, _)| *at);
         for (_, name) in &by_age[..excess] {
             self.first.remove(name);
         }

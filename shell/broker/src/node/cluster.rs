@@ -6,6 +6,7 @@ pub mod identity_mismatch;
 pub mod known_by;
 pub mod suspected_brokers;
 pub mod topic_creation;
+pub mod unknown_topics;
 
 use arc_swap::ArcSwap;
 use authority::Authority;
@@ -15,6 +16,7 @@ use identity_mismatch::IdentityMismatches;
 use known_by::KnownBy;
 use suspected_brokers::SuspectedBrokers;
 use topic_creation::TopicCreation;
+use unknown_topics::UnknownTopics;
 
 /// See the file's header. A reader of the image sees one moment of the cluster.
 #[derive(Debug)]
@@ -26,6 +28,7 @@ pub struct ClusterView {
     pub suspected_brokers: SuspectedBrokers,
     pub identity_mismatches: IdentityMismatches,
     pub topic_creation: TopicCreation,
+    pub unknown_topics: UnknownTopics,
 }
 
 impl ClusterView {
@@ -38,6 +41,7 @@ impl ClusterView {
             suspected_brokers: SuspectedBrokers::default(),
             identity_mismatches: IdentityMismatches::default(),
             topic_creation: TopicCreation::default(),
+            unknown_topics: UnknownTopics::default(),
         }
     }
 }

@@ -11,6 +11,7 @@
 mod forwarding;
 
 use crate::mailbox::{AppendItem, AppendOutcome, Declined, PartitionKey, Standing};
+use crate::node::Node;
 use crate::node::topic_settings;
 use crate::node::workers::unpacking::{Spare, TURN};
 use crate::requests::call::{Answer, Call, Moment, Started};
@@ -18,7 +19,7 @@ use crate::requests::session::turns::Turn;
 use crate::requests::transactions::verification::{self, Wish};
 use crate::routing::owners;
 use barnabas_api::k00_produce::forwarding::{Kept, may_forward};
-use barnabas_api::k00_produce::{self, Acks as Wanted, Outcome, Part, Pending, Reply, Work};
+use barnabas_api::k00_produce::{self, Acks as Wanted, Outcome, Part, Pending, Reply, Unknown, Work};
 use barnabas_api::{Plan, Slot};
 use barnabas_base::{ErrorCode, Map, Offset, TimestampMs, TopicPartition};
 use barnabas_metrics::Passed;
@@ -37,7 +38,7 @@ use std::time::Instant;
 pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     let moment = call.moment();
     let plan = k00_produce::plan(request, call.version, &call.context(&moment));
-    let Work { acks: wanted, timeout, transaction, parts, elsewhere, mut pending } = match plan {
+    let Work { acks: wanted, timeout, transaction, parts, elsewhere, unknown, mut pending } = match plan {
         Plan::Answer(reply) => return Started::Answer(answer(reply)),
         Plan::Work(work) => work,
     };
@@ -57,6 +58,7 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     count(&call, wanted, parts.iter().chain(&elsewhere));
     let refused = elsewhere.iter().filter_map(numbered).collect();
     let elsewhere: Vec<Slot> = elsewhere.iter().map(|part| part.slot).collect();
+    note_unknown(node, &unknown);
     for part in parts {
         let slot = part.slot;
         let name =
@@ -175,6 +177,15 @@ fn numbered(part: &Part) -> Option<(PartitionKey, BatchSequence)> {
     let header = BatchHeader::parse(&part.records).ok()?;
     let partition = PartitionKey { topic: part.topic.id, partition: part.partition };
     Some((partition, batch_sequence(&header)))
+}
+
+fn note_unknown(node: &Node, unknown: &[Unknown]) {
+    for unknown in unknown {
+        if let Ok(header) = BatchHeader::parse(&unknown.records) {
+            let now = node.clock.monotonic();
+            node.cluster.unknown_topics.note(unknown, batch_sequence(&header), now);
+        }
+    }
 }
 
 fn answer(reply: Reply) -> Answer {

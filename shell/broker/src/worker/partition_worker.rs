@@ -296,9 +296,6 @@ impl PartitionWorker {
         let mut around = surroundings(now, (directory, files), journaled, lists, node, effects);
         let placed = hosted.replica.append(item.batch, item.standing, append, admit, &mut around);
         if let Ok(placed) = placed {
-            if !self.refused.is_empty() {
-                self.refused.placed(key, sequence.producer_id);
-            }
             if let Appended::InRound { records, bytes, opens_round } = placed {
                 self.recorder.batch(key.topic, records, bytes);
                 if opens_round {
@@ -314,6 +311,9 @@ impl PartitionWorker {
             }
         }
         carry_out(effects, tickets, node, following, Some(hosted));
+        if placed.is_ok() && self.keeps_refused() {
+            self.was_placed(key, sequence.producer_id);
+        }
         self.carry_out_rest(key);
         placed.map(|_| ()).map_err(|declined| {
             if declined == Declined::Full {

@@ -109,3 +109,26 @@ fn first_batch_that_was_refused_stays_the_first() {
     }
     assert!(node.stop_expecting_trouble().success(), "{}", node.log());
 }
+
+/// A client may know a new topic before the broker does: its first batch is refused, the next one is not.
+#[test]
+fn first_batch_for_a_topic_that_is_not_known_yet_stays_the_first() {
+    const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
+    const OUT_OF_ORDER: i16 = 45;
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    let id = client.producer_id();
+    for number in [1, 0] {
+        assert_eq!(produce(&mut client, id, number).0, UNKNOWN_TOPIC_OR_PARTITION);
+    }
+    client.create_topic("paid", 1, &[]);
+    for number in [2, 1] {
+        assert_eq!(produce(&mut client, id, number), (OUT_OF_ORDER, -1));
+    }
+    let another = client.producer_id();
+    assert_eq!(produce(&mut client, another, 0), (0, 0), "no other producer waits");
+    for number in 0..3 {
+        assert_eq!(produce(&mut client, id, number), (0, 1 + i64::from(number)));
+    }
+    assert!(node.stop().success(), "{}", node.log());
+}

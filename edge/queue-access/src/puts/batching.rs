@@ -37,7 +37,7 @@ pub struct Origin(pub(super) u64);
 /// What became of a put. Those of one batch share their error.
 pub type Outcome = Result<(), Rc<ClientError>>;
 
-/// A put: `tag` is what its outcome is told to.
+/// A put: its outcome goes to `tag`.
 #[derive(Debug)]
 pub struct Put<T> {
     pub tag: T,

@@ -37,6 +37,13 @@ pub struct User {
     pub credential: Secret,
 }
 
+impl Node {
+    /// The host as an endpoint has it: an IPv6 address stands in brackets.
+    fn name(&self) -> String {
+        if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() }
+    }
+}
+
 impl User {
     pub fn new(name: &'static str, password: Secret, salt: &[u8]) -> Self {
         let salted = MECHANISM.salted_password(&password, salt, ITERATIONS);
@@ -120,7 +127,7 @@ pub fn next(root: &Path, nodes: &[Node], cluster_id: &str) -> String {
         );
     }
     let server =
-        nodes.iter().map(|node| format!("{}:{}", node.host, node.port)).collect::<Vec<_>>().join(",");
+        nodes.iter().map(|node| format!("{}:{}", node.name(), node.port)).collect::<Vec<_>>().join(",");
     let reach = format!("--bootstrap-server {server} --command-config {}", at("client/client.properties"));
     text += &format!(
         "\nThen, in another terminal:\n  barnabas topics {reach} --create --topic first --partitions 1\n  \
@@ -137,11 +144,12 @@ pub fn joined(key: &Secret, chain: &str) -> Secret {
 
 /// A node's `server.properties`.
 pub fn server(node: &Node, nodes: &[Node], folder: &Path, password: &Secret) -> String {
-    let Node { id, host, port, controller_port } = node;
+    let Node { id, port, controller_port, .. } = node;
+    let host = node.name();
     // A name that others reach this machine by may be its loopback's here.
-    let bound = if is_loopback(host) { host.as_str() } else { "" };
+    let bound = if is_loopback(&node.host) { host.as_str() } else { "" };
     let voters: Vec<String> =
-        nodes.iter().map(|node| format!("{}@{}:{}", node.id, node.host, node.controller_port)).collect();
+        nodes.iter().map(|node| format!("{}@{}:{}", node.id, node.name(), node.controller_port)).collect();
     let of_nodes: Vec<String> = nodes.iter().map(|node| format!("User:CN=node-{}", node.id)).collect();
     let (copies, in_sync) = if nodes.len() == 1 { (1, 1) } else { (3, 2) };
     let (voters, of_nodes, mechanism) = (voters.join(","), of_nodes.join(";"), MECHANISM.name());
@@ -257,6 +265,20 @@ mod tests {
             let refused = nodes("1", host, 9092).err().unwrap_or_default();
             assert!(refused.contains("is neither a host name nor an address"), "{host}: {refused}");
         }
+    }
+
+    #[test]
+    fn address_of_version_6_stands_in_brackets() {
+        let nodes = nodes("1", "::1", 9092).expect("sound");
+        let settings = server(&nodes[0], &nodes, Path::new("/n"), &Secret::from("x"));
+        for line in [
+            "listeners=SASL_SSL://[::1]:9092,CONTROLLER://[::1]:9093",
+            "advertised.listeners=SASL_SSL://[::1]:9092,CONTROLLER://[::1]:9093",
+            "controller.quorum.voters=1@[::1]:9093",
+        ] {
+            assert!(settings.contains(line), "{settings}");
+        }
+        assert!(next(Path::new("/n"), &nodes, "id").contains("--bootstrap-server [::1]:9092"));
     }
 
     #[test]

@@ -54,6 +54,10 @@ fn record(argument: &str, salt: Vec<u8>) -> Result<MetadataRecord, IdentityError
         return Err(format!("Unknown SCRAM configurations: {}", names.join(", ")).into());
     }
     let credential = match (password, salted, named_salt) {
+        // An unset variable of a shell.
+        (Some(""), ..) => {
+            return Err("--add-scram: the password is empty, so that anyone could log in".into());
+        }
         (Some(password), _, named) => {
             let salt = named.unwrap_or(salt);
             ScramCredential::from_password(mechanism, &Secret::from(password), salt, iterations)
@@ -173,6 +177,7 @@ mod tests {
             ("SCRAM-SHA-256=name=a,password=hunter2", "start with ["),
             ("SCRAM-SHA-256=[name=a,password=hunter2", "end with ]"),
             ("SCRAM-SHA-256=[password=hunter2]", "supply 'name'"),
+            ("SCRAM-SHA-256=[name=a,password=]", "the password is empty"),
             ("SCRAM-SHA-256=[name=a]", "one of 'password' or 'saltedpassword'"),
             ("SCRAM-SHA-256=[name=a,saltedpassword=AQID]", "'salt' with 'saltedpassword'"),
             ("SCRAM-SHA-256=[name=a,salt=!,password=hunter2]", "decode the given salt"),

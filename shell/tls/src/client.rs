@@ -58,12 +58,12 @@ impl ClientTls {
 
     /// Reads the stores again, and uses them for new connections if they have changed and are sound.
     pub fn reload(&self, now_s: i64) -> Reload {
-        self.loaded.reload(now_s, |old, settings| old.next(settings, config, now_s))
+        self.loaded.reload(now_s, |old, settings| next(old, settings, now_s))
     }
 
     /// Uses `settings` for new connections, if they differ from those in use and are sound.
     pub fn reconfigure(&self, settings: &TlsSettings, now_s: i64) -> Reload {
-        self.loaded.reconfigure(settings, |old, settings| old.next(settings, config, now_s))
+        self.loaded.reconfigure(settings, |old, settings| next(old, settings, now_s))
     }
 
     /// What is worth a line in the log.
@@ -89,6 +89,31 @@ impl ClientTls {
             )
         })
     }
+}
+
+/// What may take the place of `old`. Where its own trust store trusts its certificate, the other side is a node of the
+/// same cluster, as a rule, and trusts the same authorities: it would refuse a certificate of another one.
+fn next(
+    old: &Loaded<ClientConfig>,
+    settings: TlsSettings,
+    now_s: i64,
+) -> Result<Loaded<ClientConfig>, TlsError> {
+    let new = old.next(settings, config, now_s)?;
+    let provider = Arc::new(suites::provider(&new.settings)?);
+    let is_trusted = |of: &Material, by: &Material| by.trusts_key_of(of, &provider, now_s);
+    if new.material.keys.is_empty() || !is_trusted(&old.material, &old.material) {
+        return Ok(new);
+    }
+    // Nodes whose stores have not changed yet are connected to as well.
+    if is_trusted(&new.material, &old.material) && is_trusted(&new.material, &new.material) {
+        return Ok(new);
+    }
+    Err(TlsError::new(
+        "ssl.keystore.location",
+        "its certificate is of an authority that the trust store (ssl.truststore.location, now or before) does not have, \
+         so that other nodes would refuse it",
+        "ssl.keystore.location=/etc/barnabas/broker.p12",
+    ))
 }
 
 fn session(settings: &TlsSettings, config: Arc<ClientConfig>, host: &str) -> Result<Session, SessionError> {

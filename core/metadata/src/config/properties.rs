@@ -3,13 +3,13 @@
 //! Not here: the syntax of `.properties` files and the command line (shell), settings that contradict each other
 //! (contradictions.rs, and the shell for what it reads itself).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use barnabas_base::Text;
 
 use super::status::{of_authorizer, of_plug_in, refused_authorizer};
-use super::suggest::misspelled;
+use super::suggest::{misspelled, near_listener, protects};
 use super::{Resource, Status, ValueError, check, nearest, status};
 
 /// Names and values.
@@ -28,6 +28,8 @@ pub enum Warning {
     Unknown { name: String, nearest: Option<&'static str> },
     #[error("{name} has no effect: {reason}")]
     NoEffect { name: String, reason: &'static str },
+    #[error("{name} has no effect: no listener of this node is named {listener}")]
+    NoListener { name: String, listener: String },
 }
 
 fn suggestion(nearest: Option<&'static str>) -> String {
@@ -64,6 +66,7 @@ impl StaticConfig {
             let (name, value) = (AUTHORIZER.to_owned(), authorizer.to_owned());
             refusals.push(ConfigRefusal::Unprotected { name, value, reason });
         }
+        let listeners = listener_names(&given);
         for (name, value) in &given {
             let Some(key) = Resource::Broker.key(base_name(name)) else {
                 if let Some(meant) = misspelled(name) {
@@ -83,6 +86,11 @@ impl StaticConfig {
             // A class that is not named is Kafka's null.
             if value == key.default_value().unwrap_or_default() {
                 continue;
+            }
+            match of_no_listener(&name, key.name, &listeners) {
+                Some(Ok(warning)) => warnings.push(warning),
+                Some(Err(refusal)) => refusals.push(refusal),
+                None => {}
             }
             match status(Resource::Broker, key) {
                 Status::Refused(reason) => {
@@ -129,7 +137,7 @@ fn with_both_ids(mut given: Properties) -> Properties {
 /// The key behind a listener's own setting: `listener.name.external.ssl.client.auth` → `ssl.client.auth`; with a
 /// mechanism (`listener.name.external.plain.sasl.jaas.config`) that too is taken off.
 pub(super) fn base_name(name: &str) -> &str {
-    let Some((_, rest)) = name.strip_prefix("listener.name.").and_then(|rest| rest.split_once('.')) else {
+    let Some((_, rest)) = name.strip_prefix(LISTENER_PREFIX).and_then(|rest| rest.split_once('.')) else {
         return name;
     };
     if Resource::Broker.key(rest).is_some() {
@@ -141,12 +149,43 @@ pub(super) fn base_name(name: &str) -> &str {
     }
 }
 
+/// The listeners that the settings name, in small letters, as prefixes have them.
+fn listener_names(given: &Properties) -> BTreeSet<String> {
+    let of = |key: &str| given.get(key).map_or("", |value| &**value).split(',');
+    let endpoints = of("listeners").chain(of("advertised.listeners")).filter_map(|one| one.split_once("://"));
+    let mapped = of("listener.security.protocol.map").filter_map(|one| one.split_once(':'));
+    let others = of("controller.listener.names").chain(of("inter.broker.listener.name"));
+    let all = endpoints.chain(mapped).map(|(name, _)| name).chain(others).map(str::trim);
+    all.filter(|name| !name.is_empty()).map(str::to_ascii_lowercase).collect()
+}
+
+/// A protecting key of a listener that is not there: refused if it is almost another one's, else warned of. Kafka
+/// ignores it. A file may name listeners that its node does not have (yet), so no other key is looked at.
+fn of_no_listener(
+    name: &str,
+    key: &str,
+    listeners: &BTreeSet<String>,
+) -> Option<Result<Warning, ConfigRefusal>> {
+    let (listener, rest) = name.strip_prefix(LISTENER_PREFIX)?.split_once('.')?;
+    if !protects(key) || listeners.is_empty() || listeners.contains(listener) {
+        return None;
+    }
+    let name = name.to_owned();
+    Some(match near_listener(listener, listeners) {
+        Some(near) => {
+            Err(ConfigRefusal::Misspelled { name, meant: format!("{LISTENER_PREFIX}{near}.{rest}") })
+        }
+        None => Ok(Warning::NoListener { name, listener: listener.to_owned() }),
+    })
+}
+
 /// Whether a key may be set for one mechanism of a listener.
 fn is_of_mechanism(key: &super::ConfigKey) -> bool {
     key.name.starts_with("sasl.") || key.name == "connections.max.reauth.ms"
 }
 
 const AUTHORIZER: &str = "authorizer.class.name";
+const LISTENER_PREFIX: &str = "listener.name.";
 
 /// Of a setting that is no key.
 fn warning_of_unknown(name: &str) -> Option<Warning> {

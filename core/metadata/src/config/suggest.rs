@@ -1,5 +1,7 @@
 //! The known key that an unknown one was probably meant to be.
 
+use std::collections::BTreeSet;
+
 use super::{ConfigKey, Resource};
 
 /// The key of `resource` nearest to `name`; `None` where nothing is near enough to be worth naming.
@@ -65,6 +67,19 @@ pub(super) fn misspelled(name: &str) -> Option<String> {
     let mut dots =
         rest.match_indices('.').take(2).filter_map(|(dot, _)| Some((rest.get(..dot)?, rest.get(dot + 1..)?)));
     dots.find_map(|(listener, key)| Some(format!("{LISTENER_PREFIX}.{listener}.{}", near(key)?)))
+}
+
+/// Whether a node whose file misspells this key, or its listener, protects less than the file says.
+pub(super) fn protects(key: &str) -> bool {
+    PROTECTING.contains(&key)
+}
+
+/// The listener that `name` almost is: but for two letters, or for capitals.
+pub(super) fn near_listener<'a>(name: &str, listeners: &'a BTreeSet<String>) -> Option<&'a str> {
+    let small = name.to_ascii_lowercase();
+    let distance_to = |known: &str| distance(small.as_bytes(), known.as_bytes(), MISSPELLED_MAX);
+    let near = listeners.iter().filter_map(|known| Some((distance_to(known)?, &**known)));
+    near.min().map(|(_, known)| known)
 }
 
 /// Optimal string alignment distance, in bytes: config names are ASCII. `None`: more than `most`.
@@ -149,6 +164,19 @@ mod tests {
             assert_eq!(misspelled(key.name), None, "{}", key.name);
         }
         assert!(PROTECTING.iter().all(|key| Resource::Broker.key(key).is_some()));
+    }
+
+    #[test]
+    fn near_listener_is_found() {
+        let listeners = ["sasl_ssl", "controller", "ssl"].map(str::to_owned).into();
+        for (name, meant) in [
+            ("controler", Some("controller")),
+            ("SASL_SSL", Some("sasl_ssl")),
+            ("sasl_sl", Some("sasl_ssl")),
+            ("internal", None),
+        ] {
+            assert_eq!(near_listener(name, &listeners), meant, "{name}");
+        }
     }
 
     /// Without the short cuts.

@@ -167,6 +167,29 @@ fn an_unknown_key_is_warned_of_with_the_nearest_one() {
 }
 
 #[test]
+fn protecting_key_of_a_listener_that_is_not_there_does_not_pass_unseen() {
+    let with = |name: &str, value: &str| {
+        let given = [("listeners", "TLS://:9092,CONTROLLER://:9093"), (name, value)];
+        StaticConfig::check(properties(&given))
+    };
+    for name in ["listener.name.tsl.ssl.client.auth", "listener.name.TLS.ssl.client.auth"] {
+        let refusals = with(name, "required").unwrap_err();
+        let said = refusals.iter().map(ConfigRefusal::to_string).collect::<String>();
+        assert!(said.contains("listener.name.tls.ssl.client.auth would protect this node"), "{said}");
+    }
+    let (_, warnings) = with("listener.name.gone.ssl.client.auth", "required").expect("starts");
+    let said = "listener.name.gone.ssl.client.auth has no effect: no listener of this node is named gone";
+    assert_eq!(warnings[0].to_string(), said);
+    for (name, value) in [
+        ("listener.name.tls.ssl.client.auth", "required"),
+        ("listener.name.gone.ssl.client.auth", "none"),
+        ("listener.name.gone.ssl.keystore.location", "/there"),
+    ] {
+        assert_eq!(with(name, value).expect("starts").1, [], "{name}");
+    }
+}
+
+#[test]
 fn a_value_that_cannot_be_refuses_the_start() {
     let refusals = StaticConfig::check(properties(&[("num.partitions", "0"), ("node.id", "x")])).unwrap_err();
     assert_eq!(refusals.len(), 2);

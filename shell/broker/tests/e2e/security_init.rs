@@ -119,7 +119,7 @@ fn follows_the_printed_commands(count: &str, port: u16) {
 fn renew(dir: &Path) {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/SECURITY.md"))
         .expect("a page");
-    let is_one = |line: &&str| line.starts_with("openssl ") || line.starts_with("cat node.key");
+    let is_one = |line: &&str| line.starts_with("openssl ") || line.starts_with("(umask 077 && cat node.key");
     let lines: Vec<&str> = page.lines().filter(is_one).collect();
     assert_eq!(lines.len(), 3, "{lines:?}");
     for line in lines {

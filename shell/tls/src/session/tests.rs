@@ -231,7 +231,8 @@ fn reload_takes_only_what_verifies() {
         ("ssl.truststore.location", path("ca.pem")),
     ]);
     let server = ServerTls::load(read(&settings), true).expect("loads");
-    assert_eq!(server.reload(NOW_S), Reload::Unchanged);
+    let dialling = client(&settings);
+    assert_eq!((server.reload(NOW_S), dialling.reload(NOW_S)), (Reload::Unchanged, Reload::Unchanged));
     let kept = |why: &str| match server.reload(NOW_S) {
         Reload::Kept(error) => assert!(error.to_string().contains(why), "{error}"),
         other => panic!("{other:?}"),
@@ -244,14 +245,40 @@ fn reload_takes_only_what_verifies() {
     kept("expired");
     write("own.pem", &pair(&other, "broker", 2100));
     kept("cannot connect");
+    match dialling.reload(NOW_S) {
+        Reload::Kept(error) => assert!(error.to_string().contains("other nodes would refuse it"), "{error}"),
+        other => panic!("{other:?}"),
+    }
     std::fs::remove_file(folder.join("own.pem")).expect("removes");
     kept("cannot be read");
     let with_trust = client(&trusting(Settings::new(), &issuer));
     meet(&with_trust, &server).expect("the old one is still in use");
     write("own.pem", &pair(&issuer, "broker", 2099));
-    assert_eq!(server.reload(NOW_S), Reload::Loaded);
+    assert_eq!((server.reload(NOW_S), dialling.reload(NOW_S)), (Reload::Loaded, Reload::Loaded));
     assert_eq!(server.reload(NOW_S), Reload::Unchanged);
     meet(&with_trust, &server).expect("the new one");
+    std::fs::remove_dir_all(&folder).expect("removes");
+}
+
+/// Clients' certificates are of another authority than servers' are: the trust store cannot judge its own certificate.
+#[test]
+fn clients_of_an_authority_of_their_own_are_reloaded() {
+    let folder = std::env::temp_dir().join(format!("barnabas-tls-own-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("own.pem");
+    let (of_clients, of_servers) = (authority("clients"), authority("servers"));
+    let write = |until| {
+        let (key, chain) = leaf(&of_clients, "client", until);
+        std::fs::write(&path, format!("{key}{chain}")).expect("writes");
+    };
+    write(2100);
+    let settings = HashMap::from([
+        ("ssl.keystore.type", "PEM".to_owned()),
+        ("ssl.keystore.location", path.to_string_lossy().into_owned()),
+    ]);
+    let client = client(&trusting(settings, &of_servers));
+    write(2099);
+    assert_eq!(client.reload(NOW_S), Reload::Loaded);
     std::fs::remove_dir_all(&folder).expect("removes");
 }
 

@@ -5,16 +5,17 @@
 
 use super::Content;
 use super::revoked::Lists;
-use super::trust::Trust;
+use super::trust::{Trust, take_refused};
 use barnabas_certificates::{
     Expiring, Facts, KEY_STORE, KeyEntry, Source, Store, StoreKeys, TRUST_STORE, TlsError, TlsSettings,
     check_replacement,
 };
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::CertificateDer;
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::sign::CertifiedKey;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where systems keep the authorities that they trust: for clients without a trust store, as Java's `cacerts`.
 const SYSTEM_AUTHORITIES: [&str; 3] =
@@ -110,6 +111,22 @@ impl Material {
     pub fn without_lists(&self) -> Self {
         let trust = self.trust.clone().map(|trust| trust.with_lists(None));
         Self { trust, lists: None, ..self.clone() }
+    }
+
+    /// Whether this trust store trusts the first certificate of `other` as a client's. Revocation lists are left out.
+    pub fn trusts_key_of(&self, other: &Self, provider: &Arc<CryptoProvider>, now_s: i64) -> bool {
+        let Some((own, chain)) = other.keys.first().and_then(|key| key.cert.split_first()) else {
+            return false;
+        };
+        let trust = self.trust.clone().map(|trust| trust.with_lists(None));
+        let Some(verifier) = trust.and_then(|trust| trust.of_clients(provider, true).ok()) else {
+            return false;
+        };
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(now_s.max(0).unsigned_abs()));
+        let is_trusted = verifier.verify_client_cert(own, chain, now).is_ok();
+        // No handshake was refused.
+        take_refused();
+        is_trusted
     }
 
     /// Whether `next` may replace this one, as Kafka judges a new key store.

@@ -80,10 +80,20 @@ impl Advice {
         match (action, &words[..]) {
             ("explain", [principal, asked, on, host @ ..]) if host.len() < 2 => {
                 check_principal(principal)?;
+                let (operation, resource) = (operation(asked)?, resource(on)?);
+                if operation != Operation::All && !resource.0.operations().contains(&operation) {
+                    let known: Vec<&str> = resource.0.operations().iter().map(|known| known.name()).collect();
+                    return Err(ToolError::Usage(format!(
+                        "no request asks for {} on a {}, but for {}",
+                        operation.name(),
+                        resource.0.name(),
+                        known.join(", ")
+                    )));
+                }
                 Ok(Self::Explain {
                     principal: (*principal).to_owned(),
-                    operation: operation(asked)?,
-                    resource: resource(on)?,
+                    operation,
+                    resource,
                     host: host.first().map(|host| (*host).to_owned()),
                     reach: reach(matches),
                 })
@@ -138,7 +148,13 @@ fn explained(acls: Acls, settings: Settings, question: &Question<'_>, reach: &st
     let caller = authorizer.caller(question.principal, question.host);
     let Question { principal, operation, resource_type, resource_name, .. } = *question;
     let verdict = authorizer.decide(&caller, operation, resource_type, resource_name);
-    let outcome = if verdict.is_allowed() { "ALLOWED" } else { "DENIED" };
+    let outcome = match verdict.is_allowed() {
+        true => "ALLOWED",
+        false if settings.hides_super_users => {
+            "DENIED, unless it is one of super.users, which the broker hides"
+        }
+        false => "DENIED",
+    };
     let host = question.host.text();
     let from = if host == WILDCARD { "any host".to_owned() } else { host.to_owned() };
     let mut lines =

@@ -107,6 +107,11 @@ fn credential(name: &str, value: &str) -> Result<(u32, Secret), ClientError> {
         ))
     };
     let password = password.strip_prefix("password=").ok_or_else(invalid)?;
+    if password.is_empty() {
+        return Err(ClientError::Invalid(format!(
+            "{name}: the password is empty, so that anyone could log in"
+        )));
+    }
     let iterations = match iterations {
         None | Some("-1") => ITERATIONS_MIN,
         Some(word) => word.parse().map_err(|_| invalid())?,
@@ -132,6 +137,7 @@ mod tests {
         assert_eq!(read("password=a=b,c").expect("a password"), (4096, "a=b,c".to_owned()));
         assert_eq!(read("iterations=8192,password=x").expect("both"), (8192, "x".to_owned()));
         assert_eq!(read("iterations=-1,password=x").expect("both"), (4096, "x".to_owned()));
+        assert!(read("password=").expect_err("an empty one").to_string().contains("is empty"));
         for wrong in ["hunter2", "iterations=many,password=hunter2", "iterations=8192,hunter2"] {
             let refused = read(wrong).expect_err(wrong).to_string();
             assert!(

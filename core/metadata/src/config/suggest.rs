@@ -74,10 +74,12 @@ pub(super) fn protects(key: &str) -> bool {
     PROTECTING.contains(&key)
 }
 
-/// The listener that `name` almost is: but for two letters, or for capitals.
+/// The listener that `name` almost is: but for capitals, one letter in five, or two in more than nine. Short names are
+/// near each other by nature (`ssl`, `sasl`, `tls`).
 pub(super) fn near_listener<'a>(name: &str, listeners: &'a BTreeSet<String>) -> Option<&'a str> {
     let small = name.to_ascii_lowercase();
-    let distance_to = |known: &str| distance(small.as_bytes(), known.as_bytes(), MISSPELLED_MAX);
+    let most = (small.len() / 5).min(MISSPELLED_MAX);
+    let distance_to = |known: &str| distance(small.as_bytes(), known.as_bytes(), most);
     let near = listeners.iter().filter_map(|known| Some((distance_to(known)?, &**known)));
     near.min().map(|(_, known)| known)
 }
@@ -174,6 +176,9 @@ mod tests {
             ("SASL_SSL", Some("sasl_ssl")),
             ("sasl_sl", Some("sasl_ssl")),
             ("internal", None),
+            ("sasl", None),
+            ("tls", None),
+            ("SSL", Some("ssl")),
         ] {
             assert_eq!(near_listener(name, &listeners), meant, "{name}");
         }

@@ -172,10 +172,13 @@ fn protecting_key_of_a_listener_that_is_not_there_does_not_pass_unseen() {
         let given = [("listeners", "TLS://:9092,CONTROLLER://:9093"), (name, value)];
         StaticConfig::check(properties(&given))
     };
-    for name in ["listener.name.tsl.ssl.client.auth", "listener.name.TLS.ssl.client.auth"] {
+    for (name, meant) in [
+        ("listener.name.TLS.ssl.client.auth", "listener.name.tls.ssl.client.auth"),
+        ("listener.name.controler.ssl.client.auth", "listener.name.controller.ssl.client.auth"),
+    ] {
         let refusals = with(name, "required").unwrap_err();
         let said = refusals.iter().map(ConfigRefusal::to_string).collect::<String>();
-        assert!(said.contains("listener.name.tls.ssl.client.auth would protect this node"), "{said}");
+        assert!(said.contains(&format!("{meant} would protect this node")), "{said}");
     }
     let (_, warnings) = with("listener.name.gone.ssl.client.auth", "required").expect("starts");
     let said = "listener.name.gone.ssl.client.auth has no effect: no listener of this node is named gone";

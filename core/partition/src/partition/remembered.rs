@@ -13,11 +13,15 @@ impl Partition {
     /// batch of it was refused.
     pub(super) fn check_follows(&self, batch: &BatchInfo, how: &Append) -> Result<(), Refusal> {
         let (producer_id, sequence) = (batch.producer_id, batch.base_sequence);
-        let is_known = || self.producers.as_deref().is_some_and(|producers| producers.has_epoch(producer_id));
-        if how.follows_refused && !is_known() {
+        if how.follows_refused && !self.remembers(producer_id) {
             return Err(Refusal::SequenceGap { producer_id, sequence, last: Sequence::NONE });
         }
         Ok(())
+    }
+
+    /// Whether the producer's state says what comes next of it.
+    pub fn remembers(&self, producer_id: ProducerId) -> bool {
+        self.producers.as_deref().is_some_and(|producers| producers.has_epoch(producer_id))
     }
 
     /// What was given to [`Self::remembering`].

@@ -52,7 +52,7 @@ impl Partition {
             return Err(Refusal::NotLeader);
         }
         let (producers, producer_id) = (self.producers.as_deref(), batch.producer_id);
-        let is_known = producers.is_some_and(|producers| producers.has_epoch(producer_id));
+        let is_known = self.remembers(producer_id);
         let sequence = batch.base_sequence;
         if guard.starts_at_zero && !is_known && sequence != Sequence::NONE && sequence != Sequence(0) {
             return Err(Refusal::SequenceGap { producer_id, sequence, last: Sequence::NONE });

@@ -38,7 +38,8 @@ pub struct BatchSequence {
 }
 
 impl BatchSequence {
-    fn is_numbered(&self) -> bool {
+    /// Whether it is an idempotent producer's.
+    pub fn is_numbered(&self) -> bool {
         self.producer_id.is_some() && self.base_sequence != Sequence::NONE
     }
 

@@ -285,7 +285,9 @@ impl PartitionWorker {
         if !is_open && let Err(declined) = self.open(key) {
             return Err(self.refuse(key, &append, sequence, declined));
         }
-        let append = Append { follows_refused: self.follows_refused(key, &append, sequence), ..append };
+        let is_new = self.is_new(key, sequence);
+        let follows_refused = self.follows_refused(key, &append, sequence, is_new);
+        let append = Append { follows_refused, ..append };
         let Self { replicas, files, node, journaled, lists, effects, tickets, following, .. } = self;
         let Some(hosted) = replicas.get_mut(&key) else {
             return Err(self.refuse(key, &append, sequence, Declined::Unknown));
@@ -311,8 +313,8 @@ impl PartitionWorker {
             }
         }
         carry_out(effects, tickets, node, following, Some(hosted));
-        if placed.is_ok() && self.keeps_refused() {
-            self.was_placed(key, sequence.producer_id);
+        if placed.is_ok() {
+            self.was_placed(key, sequence.producer_id, is_new);
         }
         self.carry_out_rest(key);
         placed.map(|_| ()).map_err(|declined| {

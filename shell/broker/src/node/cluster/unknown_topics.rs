@@ -2,7 +2,7 @@
 //! the client's. What comes behind them must not become their producer's beginning once the topic is known.
 //!
 //! Kept by the node and not by a worker: without the topic's id no worker owns the partition. Costs one look at an
-//! atomic while there are none.
+//! atomic while there are none, and then a producer's first batch in a partition takes the lock, no other.
 //!
 //! Source: core/partition/src/producers/refused.rs.
 
@@ -46,14 +46,12 @@ impl UnknownTopics {
         now: MonotonicMs,
     ) -> bool {
         let is_before = |refused: &mut RefusedBatches<Named>, name| refused.are_before(name, batch, now);
-        self.is_kept() && self.with(|refused| names(image, key).any(|name| is_before(refused, name)))
+        self.with(|refused| names(image, key).any(|name| is_before(refused, name)))
     }
 
     /// The partition has a batch of the producer.
     pub fn placed(&self, image: &Image, key: PartitionKey, producer: ProducerId) {
-        if self.is_kept() {
-            self.with(|refused| names(image, key).for_each(|name| refused.placed(name, producer)));
-        }
+        self.with(|refused| names(image, key).for_each(|name| refused.placed(name, producer)));
     }
 
     pub fn is_kept(&self) -> bool {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use barnabas_base::{BrokerId, ErrorCode, Map, Set, Text};
 use barnabas_metadata::config::{
     BrokerConfig, DynamicConfigs, Kind, Resource as Keys, check_cordoned_log_dirs, check_dynamic_configs,
-    contradictions,
+    check_effect, contradictions, listeners_of,
 };
 use barnabas_metadata::{Resource, ResourceType};
 use barnabas_security::Operation as Permitted;
@@ -200,7 +200,10 @@ fn check_changes(
         Some(ResourceType::Broker) => match route {
             Route::ToBroker => check_broker(name, changes, replaces_all, ctx),
             Route::ThroughBroker => Ok(()),
-            Route::ToController => check_uncordoning(name, changes, ctx),
+            Route::ToController => {
+                check_effects(name, changes, None, ctx)?;
+                check_uncordoning(name, changes, ctx)
+            }
         },
         Some(ResourceType::Topic | ResourceType::ClientMetrics | ResourceType::Group) => Ok(()),
         Some(ResourceType::BrokerLogger) => invalid(
@@ -236,6 +239,7 @@ fn check_broker(
     let all = props.iter().map(|(name, value)| (&**name, &**value));
     check_dynamic_configs(all, !name.is_empty())
         .map_err(|refusal| Refusal::new(ErrorCode::InvalidRequest, refusal.to_string()))?;
+    check_effects(name, changes, Some(&listeners_of(ctx.config.given())), ctx)?;
     check_agreement(name, &props, ctx)?;
     let cordoned = props.get(CORDONED).filter(|_| changes.iter().any(|change| change.name == CORDONED));
     let Some(cordoned) = cordoned else { return Ok(()) };
@@ -244,6 +248,27 @@ fn check_broker(
         dirs => dirs,
     };
     check_cordoned_log_dirs(cordoned, &dirs).or_else(invalid)
+}
+
+/// Whether each change does something. What is so already, in the metadata log or the broker's file, passes.
+/// `listeners`: of the broker, where this node is the broker.
+fn check_effects(
+    broker: &str,
+    changes: &[Change<'_>],
+    listeners: Option<&BTreeSet<String>>,
+    ctx: &Context<'_>,
+) -> Result<(), Refusal> {
+    let before = dynamic_values(broker, ctx);
+    for change in changes.iter().filter(|change| change.operation != Some(Operation::Delete)) {
+        let (name, value) = (change.name.as_str(), change.value.map_or("", Str::as_str));
+        let is_set = before.get(name).is_some_and(|before| before == value);
+        let is_given = ctx.config.given().get(name) == Some(value.trim());
+        if !is_set && !is_given {
+            check_effect(name, listeners, broker.is_empty())
+                .map_err(|refusal| Refusal::new(ErrorCode::InvalidRequest, refusal.to_string()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether this broker's settings agree with each other after the change. `props`: all that will be set for the

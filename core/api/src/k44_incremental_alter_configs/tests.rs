@@ -118,8 +118,31 @@ fn controller_uncordons_directories_and_cordons_none() {
 fn what_is_fixed_stays_fixed() {
     assert_eq!(refused("log.dirs", SET, Some("/d")), 42);
     assert_eq!(refused("log.dirs", DELETE, None), 0, "unsetting what is not set");
-    assert_eq!(refused("listener.name.external.ssl.keystore.location", SET, Some("/k")), 0);
+    assert_eq!(refused("listener.name.plaintext.ssl.keystore.location", SET, Some("/k")), 0);
     assert_eq!(refused_of(4, "", &[("listener.name.external.ssl.keystore.location", SET, Some("/k"))]), 42);
+}
+
+#[test]
+fn change_without_effect_is_refused_unless_it_is_in_the_log() {
+    let file = [("super.users", "User:a"), ("listeners", "SSL://:9092")];
+    let change = |route, broker: &str, name: &str, value: &str| {
+        let mut fixture = Fixture { config: crate::testing::broker_config(&file), ..Fixture::new() };
+        fixture.add(&[config(4, "1", "listener.name.gone.ssl.keystore.location", "/k")]);
+        refused_in(fixture, route, 4, broker, &[(name, SET, Some(value))])
+    };
+    let gone = "listener.name.gone.ssl.keystore.location";
+    assert_eq!(change(Route::ToBroker, "1", gone, "/other"), 42);
+    assert_eq!(change(Route::ToBroker, "1", gone, "/k"), 0, "as it is in the log");
+    assert_eq!(change(Route::ToBroker, "1", "message.max.bytes", "5"), 0, "beside one that is in the log");
+    assert_eq!(change(Route::ToController, "1", gone, "/other"), 0, "broker 1 knows its listeners");
+    for route in [Route::ToBroker, Route::ToController] {
+        for broker in ["", "1"] {
+            assert_eq!(change(route, broker, "super.users", "User:b"), 42, "{route:?} {broker}");
+            assert_eq!(change(route, broker, "super.users", "User:a"), 0, "as the file has it");
+            assert_eq!(change(route, broker, "allow.everyone.if.no.acl.found", "true"), 42);
+        }
+    }
+    assert_eq!(change(Route::ThroughBroker, "1", "super.users", "User:b"), 0, "its broker has checked");
 }
 
 #[test]

@@ -3,9 +3,13 @@
 //! Order of checks and words: Kafka's `DynamicBrokerConfig.validateConfigs`. What each key is, key by key as Apache
 //! Kafka has it, stands in `dynamic_keys.tsv`, and a test compares.
 
+use std::collections::BTreeSet;
+
 use super::key::{ConfigKey, Scope};
-use super::properties::base_name;
-use super::{Resource, Status, ValueError, check, check_broker_rate, status};
+use super::properties::{base_name, listener_names};
+use super::status::of_authorizer;
+use super::suggest::{near_listener, slip};
+use super::{Resource, StaticConfig, Status, ValueError, broker_rate, check, check_broker_rate, status};
 
 /// Why broker configurations cannot be set: error code `INVALID_REQUEST` (KAFKA-13609).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +26,8 @@ pub enum DynamicRefusal {
     Unprotected { name: String, value: String, reason: &'static str },
     #[error("Cannot update these configs at default cluster level, broker id must be specified: [{0}]")]
     NotForAll(String),
+    #[error("{name} would have no effect: {reason}")]
+    NoEffect { name: String, reason: String },
 }
 
 /// Whether these configurations may be set together, for one broker or for all of them. Keys that are not known pass,
@@ -63,6 +69,89 @@ pub fn check_dynamic_configs<'a>(
     }
 }
 
+/// Whether a change of `name` would do something at a broker. Kafka accepts each of these, and does nothing:
+/// settings of the authorizer, of a listener that is not there, of a listener and not dynamic, of no listener with a
+/// listener's prefix, misspelled ones. Keys that open listeners have an effect in Kafka, and none here.
+/// A name that is like no key passes, as in Kafka.
+///
+/// `listeners`: the broker's ([`listeners_of`]), where this node is the broker. `for_all`: other brokers may have
+/// others.
+///
+/// # Errors
+/// [`DynamicRefusal::NoEffect`], with the place to set it. Values that are in the metadata log already are not asked.
+pub fn check_effect(
+    name: &str,
+    listeners: Option<&BTreeSet<String>>,
+    for_all: bool,
+) -> Result<(), DynamicRefusal> {
+    let reason = match name.strip_prefix("listener.name.").and_then(|rest| rest.split_once('.')) {
+        Some((listener, rest)) => {
+            no_effect_of_key(name, rest).or_else(|| no_effect_of_listener(listener, listeners?, for_all))
+        }
+        None => no_effect_at_run_time(name),
+    };
+    reason.map_or(Ok(()), |reason| Err(DynamicRefusal::NoEffect { name: name.to_owned(), reason }))
+}
+
+/// The listeners, in small letters, whose settings this broker reads again while it runs.
+pub fn listeners_of(given: &StaticConfig) -> BTreeSet<String> {
+    let get = |key: &str| given.get(key).or_else(|| Resource::Broker.key(key)?.default_value());
+    listener_names(get, &["listeners", "controller.listener.names", "inter.broker.listener.name"])
+}
+
+const JAAS: &str = "sasl.jaas.config";
+const JAAS_KEY: &str = "a login module is read from listener.name.LISTENER.MECHANISM.sasl.jaas.config. Set that key, \
+     such as listener.name.sasl_ssl.plain.sasl.jaas.config";
+
+fn no_effect_at_run_time(name: &str) -> Option<String> {
+    if of_authorizer(name) {
+        let reason = "the authorizer reads it at its start. Set it in server.properties of every broker and controller, and \
+             restart them one by one";
+        return Some(reason.to_owned());
+    }
+    if matches!(name, "listener.security.protocol.map" | "listeners") {
+        let reason = "a node opens its listeners at its start. Set it in the broker's server.properties, and restart it";
+        return Some(reason.to_owned());
+    }
+    if name == JAAS {
+        return Some(JAAS_KEY.to_owned());
+    }
+    if Resource::Broker.key(name).is_some() || broker_rate(name).is_some() {
+        return None;
+    }
+    slip(name).map(|meant| format!("it is no configuration key. Did you mean {meant}?"))
+}
+
+/// Of a key under a listener's prefix. `rest`: what follows the listener's name.
+fn no_effect_of_key(name: &str, rest: &str) -> Option<String> {
+    let base = base_name(name);
+    let Some(key) = Resource::Broker.key(base) else {
+        return slip(rest).map(|meant| format!("{rest} is no configuration key. Did you mean {meant}?"));
+    };
+    let is_of_listeners = key.name.starts_with("ssl.")
+        || key.name.starts_with("sasl.")
+        || matches!(key.name, "connections.max.reauth.ms" | "principal.builder.class")
+        || is_limit_of_a_listener(name);
+    if !is_of_listeners {
+        return Some(format!("{base} is no setting of a listener. Set {base} without the prefix"));
+    }
+    if rest == JAAS {
+        return Some(JAAS_KEY.to_owned());
+    }
+    let is_fixed = key.scope == Scope::ReadOnly && !key.name.starts_with("ssl.");
+    is_fixed.then(|| {
+        "it is read at the start. Set it in the broker's server.properties, and restart it".to_owned()
+    })
+}
+
+fn no_effect_of_listener(listener: &str, listeners: &BTreeSet<String>, for_all: bool) -> Option<String> {
+    if listeners.contains(listener) || (for_all && near_listener(listener, listeners).is_none()) {
+        return None;
+    }
+    let names = listeners.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    Some(format!("no listener of this broker is named {listener}. Its listeners are {names}"))
+}
+
 /// A class that protects, and cannot run here, is refused as it is at a start. Kafka refuses one that it cannot load.
 /// A policy concerns no listener: with a listener's prefix it is no key, as in Kafka.
 fn check_here(name: &str, key: &ConfigKey, value: &str) -> Result<(), DynamicRefusal> {
@@ -93,6 +182,7 @@ pub(super) fn is_limit_of_a_listener(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use barnabas_base::Text;
     use std::collections::BTreeMap;
 
     /// Dynamic in Kafka 4.4, and not there yet in 4.3.1.
@@ -168,6 +258,67 @@ mod tests {
             let said = says(&name, "com.example.Builder", true).expect("refused");
             assert!(said.starts_with(&format!("{name} cannot be com.example.Builder")), "{said}");
         }
+    }
+
+    #[test]
+    fn setting_without_effect_is_refused_with_its_place() {
+        let file =
+            [("listeners", "SASL_SSL://:9092,External://:9093"), ("controller.listener.names", "CONTROLLER")];
+        let file = file.map(|(key, value)| (Text::from(key), Text::from(value)));
+        let (given, _) = StaticConfig::check(file.into()).expect("settings");
+        let listeners = listeners_of(&given);
+        assert_eq!(
+            listeners.iter().map(String::as_str).collect::<Vec<_>>(),
+            ["controller", "external", "sasl_ssl"]
+        );
+        let says = |name: &str, for_all| {
+            check_effect(name, Some(&listeners), for_all)
+                .err()
+                .map_or(String::new(), |error| error.to_string())
+        };
+        for (name, reason) in [
+            ("super.users", "the authorizer reads it at its start"),
+            ("allow.everyone.if.no.acl.found", "server.properties of every broker and controller"),
+            ("super.usres", "Did you mean super.users?"),
+            ("log.retention.mss", "Did you mean log.retention.ms?"),
+            ("listeners", "opens its listeners at its start"),
+            ("sasl.jaas.config", "listener.name.LISTENER.MECHANISM.sasl.jaas.config"),
+            ("listener.name.external.sasl.jaas.config", "listener.name.LISTENER.MECHANISM.sasl.jaas.config"),
+            ("listener.name.typo.ssl.keystore.location", "Its listeners are controller, external, sasl_ssl"),
+            ("listener.name.EXTERNAL.ssl.keystore.location", "no listener of this broker is named EXTERNAL"),
+            ("listener.name.external.ssl.keystore.locaton", "Did you mean ssl.keystore.location?"),
+            ("listener.name.external.plain.connections.max.reauth.ms", "it is read at the start"),
+            ("listener.name.external.sasl.server.max.receive.size", "it is read at the start"),
+            ("listener.name.external.log.retention.ms", "Set log.retention.ms without the prefix"),
+            ("listener.name.external.alter.config.policy.class.name", "without the prefix"),
+        ] {
+            let said = says(name, false);
+            assert!(
+                said.starts_with(&format!("{name} would have no effect: ")) && said.contains(reason),
+                "{said}"
+            );
+        }
+        for name in [
+            "no.such.key",
+            "com.example.plugin.setting",
+            "log.retention.ms",
+            "leader.replication.throttled.rate",
+            "sasl.enabled.mechanisms",
+            "listener.name.external.sasl.enabled.mechanisms",
+            "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config",
+            "listener.name.sasl_ssl.ssl.keystore.location",
+            "listener.name.controller.ssl.principal.mapping.rules",
+            "listener.name.external.max.connections",
+        ] {
+            assert_eq!(says(name, false), "", "{name}");
+        }
+        assert_eq!(says("listener.name.elsewhere.max.connections", true), "", "other brokers may have it");
+        assert!(says("listener.name.externl.max.connections", true).contains("is named externl"));
+        assert!(
+            check_effect("listener.name.typo.ssl.keystore.location", None, false).is_ok(),
+            "a controller"
+        );
+        assert!(check_effect("super.users", None, false).is_err());
     }
 
     #[test]

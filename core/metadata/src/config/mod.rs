@@ -28,7 +28,7 @@ mod tests;
 
 pub use broker_config::{BrokerConfig, ConfigSource, DynamicConfigs, Level};
 pub use contradictions::{Contradiction, contradictions};
-pub use dynamic::{DynamicRefusal, check_dynamic_configs};
+pub use dynamic::{DynamicRefusal, check_dynamic_configs, check_effect, listeners_of};
 pub use group_config::{
     GroupConfigRefusal, group_number, validate_client_metrics_configs, validate_group_configs,
 };

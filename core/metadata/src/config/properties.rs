@@ -66,7 +66,7 @@ impl StaticConfig {
             let (name, value) = (AUTHORIZER.to_owned(), authorizer.to_owned());
             refusals.push(ConfigRefusal::Unprotected { name, value, reason });
         }
-        let listeners = listener_names(&given);
+        let listeners = all_listeners(&given);
         for (name, value) in &given {
             let Some(key) = Resource::Broker.key(base_name(name)) else {
                 if let Some(meant) = misspelled(name) {
@@ -150,13 +150,29 @@ pub(super) fn base_name(name: &str) -> &str {
 }
 
 /// The listeners that the settings name, in small letters, as prefixes have them.
-fn listener_names(given: &Properties) -> BTreeSet<String> {
-    let of = |key: &str| given.get(key).map_or("", |value| &**value).split(',');
-    let endpoints = of("listeners").chain(of("advertised.listeners")).filter_map(|one| one.split_once("://"));
-    let mapped = of("listener.security.protocol.map").filter_map(|one| one.split_once(':'));
-    let others = of("controller.listener.names").chain(of("inter.broker.listener.name"));
-    let all = endpoints.chain(mapped).map(|(name, _)| name).chain(others).map(str::trim);
-    all.filter(|name| !name.is_empty()).map(str::to_ascii_lowercase).collect()
+fn all_listeners(given: &Properties) -> BTreeSet<String> {
+    let keys = [
+        "advertised.listeners",
+        "controller.listener.names",
+        "inter.broker.listener.name",
+        "listener.security.protocol.map",
+        "listeners",
+    ];
+    let mut all = listener_names(|key| given.get(key).map(|value| &**value), &keys);
+    // Beside Kafka's: each is set by a key of its own, and has this name as a listener's.
+    if !all.is_empty() {
+        let beside = ["amqp", "console", "mq"].into_iter();
+        all.extend(beside.filter(|name| given.contains_key(&*format!("{name}.listener"))).map(str::to_owned));
+    }
+    all
+}
+
+/// The listeners, in small letters, that these keys name.
+pub(super) fn listener_names<'a>(get: impl Fn(&str) -> Option<&'a str>, keys: &[&str]) -> BTreeSet<String> {
+    let entries = keys.iter().flat_map(|key| get(key).unwrap_or_default().split(','));
+    // NAME, NAME:PROTOCOL, NAME://HOST:PORT
+    let names = entries.map(|entry| entry.split_once(':').map_or(entry, |(name, _)| name).trim());
+    names.filter(|name| !name.is_empty()).map(str::to_ascii_lowercase).collect()
 }
 
 /// A protecting key of a listener that is not there: refused if it is almost another one's, else warned of. Kafka

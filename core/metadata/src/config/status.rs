@@ -416,7 +416,7 @@ pub(super) fn refused_authorizer(class: &str) -> Option<&'static str> {
 
 /// Settings of Kafka's own authorizer, which are no keys of a broker: without an authorizer they protect nothing, in
 /// Kafka as here.
-const OF_THE_AUTHORIZER: &[&str] = &["allow.everyone.if.no.acl.found", "super.users"];
+pub(super) const OF_THE_AUTHORIZER: &[&str] = &["allow.everyone.if.no.acl.found", "super.users"];
 
 /// Whether `name` is one of the authorizer's own settings.
 pub(super) fn of_authorizer(name: &str) -> bool {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::status::OF_THE_AUTHORIZER;
 use super::{ConfigKey, Resource};
 
 /// The key of `resource` nearest to `name`; `None` where nothing is near enough to be worth naming.
@@ -67,6 +68,17 @@ pub(super) fn misspelled(name: &str) -> Option<String> {
     let mut dots =
         rest.match_indices('.').take(2).filter_map(|(dot, _)| Some((rest.get(..dot)?, rest.get(dot + 1..)?)));
     dots.find_map(|(listener, key)| Some(format!("{LISTENER_PREFIX}.{listener}.{}", near(key)?)))
+}
+
+/// The key of a broker, or of its authorizer, that an unknown name is but for two letters at most. Names of plug-ins are
+/// longer ways from Kafka's.
+pub(super) fn slip(name: &str) -> Option<&'static str> {
+    let most = (name.len() / 5).min(MISSPELLED_MAX);
+    let is_candidate = |key: &&str| key.len().abs_diff(name.len()) <= most;
+    let known = Resource::Broker.keys().filter(|key| !key.internal).map(|key| key.name);
+    let candidates = known.chain(OF_THE_AUTHORIZER.iter().copied()).filter(is_candidate);
+    let near = candidates.filter_map(|key| Some((distance(name.as_bytes(), key.as_bytes(), most)?, key)));
+    near.min().map(|(_, key)| key)
 }
 
 /// Whether a node whose file misspells this key, or its listener, protects less than the file says.

@@ -190,6 +190,12 @@ fn protecting_key_of_a_listener_that_is_not_there_does_not_pass_unseen() {
     ] {
         assert_eq!(with(name, value).expect("starts").1, [], "{name}");
     }
+    let console = [
+        ("listeners", "TLS://:9092"),
+        ("console.listener", "127.0.0.1:8080"),
+        ("listener.name.console.ssl.client.auth", "required"),
+    ];
+    assert_eq!(StaticConfig::check(properties(&console)).expect("starts").1, []);
 }
 
 #[test]

@@ -165,6 +165,20 @@ fn broker_and_the_default_of_all_are_configured() {
         "configs: there is no broker 7\n"
     );
 
+    // What would have no effect is refused with the place to set it.
+    for (flags, key, place) in [
+        ("--broker-defaults", "super.users=User:x", "server.properties of every broker and controller"),
+        ("--broker 1", "allow.everyone.if.no.acl.found=true", "restart them one by one"),
+        (
+            "--broker 1",
+            "listener.name.typo.ssl.keystore.location=/k",
+            "Its listeners are controller, plaintext",
+        ),
+    ] {
+        let why = refused(&node, &format!("--alter {flags} --add-config {key}"));
+        assert!(why.contains("INVALID_REQUEST") && why.contains(place), "{why}");
+    }
+
     // A controller is asked instead of a broker.
     let controller = format!("--bootstrap-controller 127.0.0.1:{}", node.controller_port);
     let told = ask(&controller, "--alter --broker-defaults --add-config message.max.bytes=1500000");

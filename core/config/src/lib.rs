@@ -12,6 +12,7 @@
 //! | `endpoint` | what does `NAME://host:port` say |
 //! | `otlp` | where are metrics sent as OTLP |
 //! | `sasl` | how does each listener authenticate, and what does this node log in with |
+//! | `secret_files` | which files hold secrets |
 //! | `insecure` | may its listeners be open, and which settings protect nothing |
 //! | `machine` | what may each part open, and which values does the machine not hold |
 //! | `security_init` | what does `barnabas security init` make |
@@ -29,6 +30,7 @@ pub mod machine;
 mod node_config;
 pub mod otlp;
 pub mod sasl;
+pub mod secret_files;
 pub mod security_init;
 mod settings;
 mod values;

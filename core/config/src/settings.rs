@@ -32,7 +32,7 @@ pub struct Settings {
     values: BTreeMap<String, String>,
     /// The keys that the command line overrides, and what the file says of them.
     overridden: BTreeMap<String, Option<String>>,
-    has_file: bool,
+    file: Option<PathBuf>,
     /// The keys that stand more than once in the file, each with its lines.
     repeated: BTreeMap<String, Vec<usize>>,
 }
@@ -58,7 +58,7 @@ impl Settings {
                 .map_err(|source| ConfigError::Syntax { path: path.to_owned(), source })?;
             settings.repeated = repeated(&listed);
             settings.extend(listed);
-            settings.has_file = true;
+            settings.file = Some(path.to_owned());
         }
         for text in overrides {
             let property = properties::parse_override(text)
@@ -89,7 +89,19 @@ impl Settings {
     }
 
     pub fn has_no_file(&self) -> bool {
-        !self.has_file
+        self.file.is_none()
+    }
+
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// What the file says, overridden keys included.
+    pub fn of_file(&self) -> impl Iterator<Item = (&str, &str)> {
+        let kept = self.iter().filter(|(key, _)| !self.is_overridden(key));
+        let replaced =
+            self.overridden.iter().filter_map(|(key, value)| Some((key.as_str(), value.as_deref()?)));
+        kept.chain(replaced)
     }
 
     /// Sets `key` whatever the operator did, to what follows from another key.
@@ -100,7 +112,7 @@ impl Settings {
     /// As [`Settings::load`], from pairs.
     #[cfg(test)]
     pub fn of(file: &[(&str, &str)], overrides: &[(&str, &str)]) -> Self {
-        let mut settings = Self { has_file: true, ..Self::default() };
+        let mut settings = Self { file: Some(PathBuf::from("server.properties")), ..Self::default() };
         file.iter().for_each(|(key, value)| settings.set(key, value));
         settings.with(overrides)
     }

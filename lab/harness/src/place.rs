@@ -1,5 +1,6 @@
 //! Directories for nodes.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,7 +16,8 @@ impl TempDir {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("barnabas-test-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a temporary directory");
+        // Other users of the machine have no business in it: nodes warn of keys that they can read.
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).expect("a temporary directory");
         Self(path)
     }
 

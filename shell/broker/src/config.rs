@@ -18,6 +18,7 @@ pub mod explain;
 pub mod logging;
 pub mod machine;
 pub mod sasl;
+pub mod secret_files;
 pub mod security_init;
 pub mod tls;
 pub mod version;

@@ -70,8 +70,8 @@ pub(super) fn misspelled(name: &str) -> Option<String> {
     dots.find_map(|(listener, key)| Some(format!("{LISTENER_PREFIX}.{listener}.{}", near(key)?)))
 }
 
-/// The key of a broker, or of its authorizer, that an unknown name is but for two letters at most. Names of plug-ins are
-/// longer ways from Kafka's.
+/// The key of a broker, or of its authorizer, that an unknown name is but for two letters at most. Names of plug-ins
+/// are longer ways from Kafka's.
 pub(super) fn slip(name: &str) -> Option<&'static str> {
     let most = (name.len() / 5).min(MISSPELLED_MAX);
     let is_candidate = |key: &&str| key.len().abs_diff(name.len()) <= most;

@@ -10,9 +10,15 @@ use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::tickets;
 use barnabas_sasl::jaas::Section;
 use barnabas_sasl::kerberos::Acceptor;
+use std::path::PathBuf;
 
 fn jvm_options() -> Option<String> {
     std::env::var("KAFKA_OPTS").ok()
+}
+
+/// The JAAS file, where there is to be one.
+pub fn jaas_file_path(config: &BrokerConfig) -> Option<PathBuf> {
+    jaas_path(config, jvm_options().as_deref())
 }
 
 /// The sections of the JAAS file, where there is one.
@@ -20,7 +26,7 @@ fn jvm_options() -> Option<String> {
 /// # Errors
 /// It cannot be read, or is none.
 pub fn jaas_file(config: &BrokerConfig) -> Result<Vec<Section>, ConfigError> {
-    let Some(path) = jaas_path(config, jvm_options().as_deref()) else { return Ok(Vec::new()) };
+    let Some(path) = jaas_file_path(config) else { return Ok(Vec::new()) };
     let text = std::fs::read_to_string(&path)
         .map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
     parse_jaas_file(&path, &text)

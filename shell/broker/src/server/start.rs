@@ -18,6 +18,7 @@ use super::threads::{Threads, start_committers, start_journals, start_settling, 
 use super::{Failure, Running};
 use crate::config::descriptors;
 use crate::config::sasl;
+use crate::config::secret_files;
 use crate::config::tls::NodeTls;
 use crate::controller::quorum_worker;
 use crate::log_dirs::directories::random_uuid;
@@ -123,6 +124,7 @@ pub fn start(
 fn logins(config: &NodeConfig, broker_config: &BrokerConfig) -> Result<Arc<Logins>, Failure> {
     let source = Source { listeners: config.listeners.clone(), jaas_file: sasl::jaas_file(broker_config)? };
     let logins = source.read(broker_config)?;
+    secret_files::warn_of_open(config, broker_config, &logins);
     let token_key = broker_config.value("delegation.token.secret.key").and_then(TokenKey::new);
     Ok(Arc::new(Logins::new(source, logins, token_key)?))
 }

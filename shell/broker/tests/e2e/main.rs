@@ -90,6 +90,7 @@ mod sasl;
 mod sasl_cluster;
 mod sasl_ssl;
 mod scrub;
+mod secret_files;
 mod security_init;
 mod session_memory;
 mod share_groups;

@@ -11,7 +11,7 @@ use barnabas_sasl::scram::Mechanism;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const MECHANISM: Mechanism = Mechanism::Sha512;
 const ITERATIONS: u32 = 8192;
@@ -33,7 +33,7 @@ pub struct Node {
 pub struct User {
     pub name: &'static str,
     pub password: Secret,
-    /// As `storage format --add-scram` takes it.
+    /// As `storage format --add-scram` takes it, or `--add-scram-file` as a line.
     pub credential: Secret,
 }
 
@@ -114,10 +114,7 @@ pub fn next(root: &Path, nodes: &[Node], cluster_id: &str) -> String {
     );
     for Node { id, host, .. } in nodes {
         let node = format!("node-{id}");
-        let credential = |user: &str| {
-            let file = shell_word(&PathBuf::from(format!("{}/{node}/{user}.scram", root.display())));
-            format!("--add-scram \"$(cat {file})\"")
-        };
+        let credential = |user: &str| format!("--add-scram-file {}", at(&format!("{node}/{user}.scram")));
         let settings = at(&format!("{node}/server.properties"));
         text += &format!(
             "\nOn {host}, node {id}:\n  barnabas storage format --config {settings} --cluster-id {cluster_id} {} {}\n  \
@@ -289,6 +286,8 @@ mod tests {
             !text.contains(user.password.text().unwrap_or_default()) && !text.contains("saltedpassword"),
             "{text}"
         );
+        // The arguments of a process are seen by every user of the machine.
+        assert!(!text.contains("$("), "{text}");
         assert!(text.contains("--config '/a b/c/node-1/server.properties'"), "{text}");
     }
 

@@ -80,7 +80,7 @@ const OF_APACHE: &[&str] = &[
 const TAIL: &str = "\
 ## storage
 
-`barnabas storage` is `kafka-storage`: `format` with all of its flags, `info` and `random-uuid`. Not here: `version-mapping` and
+`barnabas storage` is `kafka-storage`: `format` with all of its flags and `--add-scram-file`, `info` and `random-uuid`. Not here: `version-mapping` and
 `feature-dependencies`.
 
 ## Tools that are not here

@@ -120,7 +120,18 @@ fn format_command(config: Arg) -> Command {
                 .action(ArgAction::Append)
                 .help(
                     "A SCRAM credential that the cluster begins with; may be given several times. Example: \
-                     'SCRAM-SHA-256=[name=alice,password=secret]'; also salt=, iterations=, saltedpassword=",
+                     'SCRAM-SHA-256=[name=alice,password=secret]'; also salt=, iterations=, saltedpassword=. Other users of \
+                     the machine see it while the command runs: prefer --add-scram-file",
+                ),
+        )
+        .arg(
+            Arg::new("add-scram-file")
+                .long("add-scram-file")
+                .value_name("FILE")
+                .action(ArgAction::Append)
+                .help(
+                    "A file of such credentials, one a line (not a flag of Kafka's); - is standard input; may be given \
+                     several times",
                 ),
         )
 }

@@ -1,6 +1,6 @@
 //! `barnabas storage`: format, info, random-uuid, as Kafka's `kafka-storage` has them.
 //!
-//! Neighbours: core/identity/src/scram.rs reads `--add-scram`.
+//! Neighbours: core/identity/src/scram.rs reads `--add-scram` and the lines of `--add-scram-file`, which is not Kafka's.
 //!
 //! What the tool prints is Kafka's, since scripts read it. Source: Kafka `StorageTool`, `Formatter`.
 
@@ -16,6 +16,7 @@ use barnabas_identity::{
     Beginning, FormatFlags, InitialVoters, Machine, beginning, check_owner, credentials, format, found_text,
 };
 use barnabas_net::links;
+use barnabas_sasl::Secret;
 use barnabas_storage::{Disk, LogDir};
 use clap::ArgMatches;
 use std::error::Error;
@@ -45,6 +46,19 @@ fn node_config(matches: &ArgMatches) -> Result<NodeConfig, Failure> {
     Ok(NodeConfig::read(Settings::load(file, [], |path| std::fs::read(path))?)?)
 }
 
+/// The text of a file of credentials; `-` is standard input.
+fn scram_file(file: &str) -> Result<Secret, Failure> {
+    let text = match file {
+        "-" => std::io::read_to_string(std::io::stdin()),
+        file => std::fs::read_to_string(file),
+    };
+    let text = text.map_err(|error| format!("--add-scram-file: {file} cannot be read: {error}"))?;
+    if text.trim().is_empty() {
+        return Err(format!("--add-scram-file: {file} holds no credential").into());
+    }
+    Ok(Secret::from(text))
+}
+
 fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = node_config(matches)?;
     barnabas_config::check_values(&config.settings)?;
@@ -60,7 +74,11 @@ fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         release_version: text("release-version"),
     };
     let mut beginning = beginning(flags, &config)?;
+    let files = matches.get_many::<String>("add-scram-file").into_iter().flatten();
+    let files = files.map(|file| scram_file(file)).collect::<Result<Vec<Secret>, Failure>>()?;
+    let of_files = files.iter().filter_map(Secret::text).flat_map(str::lines);
     let scram = matches.get_many::<String>("add-scram").into_iter().flatten().map(String::as_str);
+    let scram = scram.chain(of_files.filter(|line| !line.trim().is_empty()));
     beginning.credentials = credentials(scram, beginning.metadata_version(), links::salt)?;
     let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
     for directory in config.directories() {

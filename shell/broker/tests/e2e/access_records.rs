@@ -144,14 +144,22 @@ fn cluster_begins_with_the_credentials_that_format_was_given() {
     assert!(!refused.status.success());
     let old = format(&["-S", credential, "--release-version", "3.5-IV1"]);
     assert!(String::from_utf8_lossy(&old.stderr).contains("3.5-IV2"), "{old:?}");
-    let done = format(&["-S", credential, "--add-scram", "SCRAM-SHA-512=[name=bob,password=secret]"]);
+    let scram = node.dir.path().join("users.scram");
+    let missing = format(&["--add-scram-file", &scram.display().to_string()]);
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("cannot be read"), "{missing:?}");
+    std::fs::write(&scram, "\n").expect("written");
+    let empty = format(&["--add-scram-file", &scram.display().to_string()]);
+    assert!(String::from_utf8_lossy(&empty.stderr).contains("holds no credential"), "{empty:?}");
+    std::fs::write(&scram, "SCRAM-SHA-512=[name=bob,password=secret]\n\nSCRAM-SHA-512=[name=eve,password=x]")
+        .expect("written");
+    let done = format(&["-S", credential, "--add-scram-file", &scram.display().to_string()]);
     assert!(done.status.success(), "{done:?}");
     node.set_file(&file, (port, controller));
     node.launch();
-    let both = [("alice".to_owned(), 8192), ("bob".to_owned(), 4096)];
-    assert_eq!(users(&mut node.client()), both);
+    let all = [("alice".to_owned(), 8192), ("bob".to_owned(), 4096), ("eve".to_owned(), 4096)];
+    assert_eq!(users(&mut node.client()), all);
     node.kill();
     node.launch();
-    assert_eq!(users(&mut node.client()), both);
+    assert_eq!(users(&mut node.client()), all);
     assert!(node.stop_expecting_trouble().success());
 }

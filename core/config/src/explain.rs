@@ -3,7 +3,8 @@
 
 use crate::Settings;
 use barnabas_metadata::config::{
-    ConfigKey, DefaultValue, Resource, Scope, Status, check, nearest, of_plug_in, range, status,
+    ConfigKey, DefaultValue, Resource, Scope, Status, authorizer_key, check, check_effect, listener_setting,
+    nearest, of_plug_in, range, status,
 };
 
 /// All that is known of each key, for each kind of resource that has it.
@@ -19,13 +20,41 @@ pub fn keys_text(keys: &[&String], settings: &Settings) -> Result<String, String
             let value = settings.get(name).filter(|_| *resource == Resource::Broker);
             text.push_str(&explained(*resource, key, value));
         }
-        if found.is_empty() {
+        if let Some(explained) = beside_the_keys(name, settings) {
+            text.push_str(&explained);
+        } else if found.is_empty() {
             let near = Resource::ALL.iter().find_map(|&resource| nearest(resource, name));
             let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
             return Err(format!("unknown configuration key {name}{hint}"));
         }
     }
     Ok(text)
+}
+
+/// Of a setting that has no row in a table: a listener's own, or the authorizer's.
+fn beside_the_keys(name: &str, settings: &Settings) -> Option<String> {
+    let value = settings.get(name);
+    if let Some(key) = authorizer_key(name) {
+        let of = "Kafka's authorizer (authorizer.class.name)".to_owned();
+        let changed = "in the file of every broker and controller, before the start".to_owned();
+        return Some(shown((name, key), of, changed, status_beside(name, settings)?, value));
+    }
+    let key = listener_setting(name)?;
+    let of = format!("one listener of the broker; those without their own take {}", key.name);
+    let changed = match check_effect(name, None, false) {
+        Ok(()) => "while the node runs, for one broker at a time; a limit of connections for all as well",
+        Err(_) => "in the file, before the start",
+    };
+    Some(shown((name, key), of, changed.to_owned(), status(Resource::Broker, key), value))
+}
+
+/// What the node does with a setting that is no key of a broker; `None` where it is unknown.
+fn status_beside(name: &str, settings: &Settings) -> Option<Status> {
+    let has_authorizer = settings.get("authorizer.class.name").is_some_and(|class| !class.is_empty());
+    match authorizer_key(name) {
+        Some(_) if has_authorizer => Some(Status::Applied),
+        _ => of_plug_in(name).or_else(|| Some(status(Resource::Broker, listener_setting(name)?))),
+    }
 }
 
 fn explained(resource: Resource, key: &ConfigKey, value: Option<&str>) -> String {
@@ -42,6 +71,18 @@ fn explained(resource: Resource, key: &ConfigKey, value: Option<&str>) -> String
         (Resource::Broker, Scope::PerBroker) => "while the node runs, for one broker at a time",
         _ => "while the node runs",
     };
+    let of = if is_own { "the broker; Kafka does not know it" } else { kind };
+    shown((key.name, key), of.to_owned(), changed.to_owned(), status, value)
+}
+
+/// `name`: the key's, or that of a listener's own setting.
+fn shown(
+    (name, key): (&str, &ConfigKey),
+    of: String,
+    changed: String,
+    status: Status,
+    value: Option<&str>,
+) -> String {
     let default = match key.default {
         DefaultValue::Required => "none: it must be set",
         DefaultValue::Null => "unset",
@@ -54,11 +95,11 @@ fn explained(resource: Resource, key: &ConfigKey, value: Option<&str>) -> String
     };
     let unit = if key.unit.is_empty() { String::new() } else { format!(", in {}", key.unit) };
     let mut rows = vec![
-        ("of", if is_own { "the broker; Kafka does not know it".to_owned() } else { kind.to_owned() }),
+        ("of", of),
         ("type", format!("{}{unit}", key.kind.words())),
         ("default", default.to_owned()),
         ("values", range(key).unwrap_or_else(|| "all of the type".to_owned())),
-        ("changed", changed.to_owned()),
+        ("changed", changed),
         ("here", here),
     ];
     if let Some(value) = value {
@@ -66,7 +107,7 @@ fn explained(resource: Resource, key: &ConfigKey, value: Option<&str>) -> String
         let judged = check(key, value).err().map(|error| format!(" ({error})")).unwrap_or_default();
         rows.insert(0, ("set to", format!("{value}{judged}")));
     }
-    let mut text = format!("{}\n", key.name);
+    let mut text = format!("{name}\n");
     rows.iter().for_each(|(name, value)| text.push_str(&format!("  {name:8} {value}\n")));
     text.push_str(&format!("  {}\n\n", key.doc));
     text
@@ -117,9 +158,13 @@ fn unknown_rows(settings: &Settings) -> Vec<Row> {
     let unknown = settings.iter().filter(|(name, _)| Resource::Broker.key(name).is_none());
     unknown
         .map(|(name, value)| {
-            if let Some(status) = of_plug_in(name) {
+            if let Some(status) = status_beside(name, settings) {
                 let (word, reason) = (status.word().to_owned(), status.reason().to_owned());
-                return [name.to_owned(), "(hidden)".to_owned(), word, reason];
+                let known = authorizer_key(name).or_else(|| listener_setting(name));
+                // A plug-in's may be a secret.
+                let is_shown = known.is_some_and(|key| !key.is_sensitive());
+                let value = if is_shown { value } else { "(hidden)" };
+                return [name.to_owned(), value.to_owned(), word, reason];
             }
             let near = nearest(Resource::Broker, name);
             let reason = near.map_or_else(
@@ -145,4 +190,50 @@ pub fn table_text(settings: &Settings, every_key: bool) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explained(name: &str, file: &[(&str, &str)]) -> Result<String, String> {
+        keys_text(&[&name.to_owned()], &Settings::of(file, &[]))
+    }
+
+    #[test]
+    fn settings_of_the_authorizer_are_explained() {
+        let class = ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer");
+        let alone = explained("super.users", &[]).expect("known");
+        assert!(alone.contains("not available") && alone.contains("separated by semicolons"), "{alone}");
+        let with = explained("super.users", &[class, ("super.users", "User:a")]).expect("known");
+        assert!(with.contains("set to   User:a\n") && with.contains("here     applied\n"), "{with}");
+        let everyone = explained("allow.everyone.if.no.acl.found", &[class]).expect("known");
+        assert!(everyone.contains("default  false\n"), "{everyone}");
+        let table = table_text(&Settings::of(&[class, ("super.users", "User:a")], &[]), false);
+        let row = table.lines().find(|line| line.starts_with("super.users")).expect("a row");
+        assert!(row.contains("User:a") && row.ends_with("applied"), "{row}");
+    }
+
+    #[test]
+    fn settings_of_a_listener_are_explained() {
+        let store = "listener.name.external.ssl.keystore.location";
+        let told = explained(store, &[(store, "/k.p12")]).expect("known");
+        assert!(told.starts_with(&format!("{store}\n")) && told.contains("set to   /k.p12\n"), "{told}");
+        assert!(
+            told.contains("while the node runs, for one broker")
+                && told.contains("take ssl.keystore.location")
+        );
+        let receive = explained("listener.name.a.sasl.server.max.receive.size", &[]).expect("known");
+        assert!(receive.contains("in the file, before the start"), "{receive}");
+        let jaas = "listener.name.a.plain.sasl.jaas.config";
+        let text = explained(jaas, &[(jaas, "hunter2")]).expect("known");
+        let table = table_text(&Settings::of(&[(jaas, "hunter2"), (store, "/k.p12")], &[]), false);
+        assert!(
+            !text.contains("hunter2") && !table.contains("hunter2") && !table.contains("unknown"),
+            "{table}"
+        );
+        for wrong in ["listener.name.a.log.retention.ms", "listener.name.a.no.such.key"] {
+            assert!(explained(wrong, &[]).is_err(), "{wrong}");
+        }
+    }
 }

@@ -93,6 +93,16 @@ pub fn check_effect(
     reason.map_or(Ok(()), |reason| Err(DynamicRefusal::NoEffect { name: name.to_owned(), reason }))
 }
 
+/// The key behind a listener's own setting, where listeners have it: `ssl.client.auth`, and not `log.retention.ms`.
+pub fn listener_setting(name: &str) -> Option<&'static ConfigKey> {
+    let key = Resource::Broker.listener_key(name)?;
+    let is_one = key.name.starts_with("ssl.")
+        || key.name.starts_with("sasl.")
+        || matches!(key.name, "connections.max.reauth.ms" | "principal.builder.class")
+        || is_limit_of_a_listener(name);
+    is_one.then_some(key)
+}
+
 /// The listeners, in small letters, whose settings this broker reads again while it runs.
 pub fn listeners_of(given: &StaticConfig) -> BTreeSet<String> {
     let get = |key: &str| given.get(key).or_else(|| Resource::Broker.key(key)?.default_value());
@@ -128,11 +138,7 @@ fn no_effect_of_key(name: &str, rest: &str) -> Option<String> {
     let Some(key) = Resource::Broker.key(base) else {
         return slip(rest).map(|meant| format!("{rest} is no configuration key. Did you mean {meant}?"));
     };
-    let is_of_listeners = key.name.starts_with("ssl.")
-        || key.name.starts_with("sasl.")
-        || matches!(key.name, "connections.max.reauth.ms" | "principal.builder.class")
-        || is_limit_of_a_listener(name);
-    if !is_of_listeners {
+    if listener_setting(name).is_none() {
         return Some(format!("{base} is no setting of a listener. Set {base} without the prefix"));
     }
     if rest == JAAS {

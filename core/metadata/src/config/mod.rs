@@ -28,7 +28,7 @@ mod tests;
 
 pub use broker_config::{BrokerConfig, ConfigSource, DynamicConfigs, Level};
 pub use contradictions::{Contradiction, contradictions};
-pub use dynamic::{DynamicRefusal, check_dynamic_configs, check_effect, listeners_of};
+pub use dynamic::{DynamicRefusal, check_dynamic_configs, check_effect, listener_setting, listeners_of};
 pub use group_config::{
     GroupConfigRefusal, group_number, validate_client_metrics_configs, validate_group_configs,
 };
@@ -61,6 +61,25 @@ static RATES: [ConfigKey; 3] = [
     key::long("leader.replication.throttled.rate", "10485760").at_least(0),
     key::long("replica.alter.log.dirs.io.max.bytes.per.second", "10485760").at_least(0),
 ];
+
+/// Settings of Kafka's own authorizer, which are no keys of a broker. They count with `authorizer.class.name` alone.
+///
+/// # Source
+/// Kafka `StandardAuthorizer.SUPER_USERS_CONFIG`, `ALLOW_EVERYONE_IF_NO_ACL_IS_FOUND_CONFIG`.
+static OF_THE_AUTHORIZER: [ConfigKey; 2] = [
+    key::boolean("allow.everyone.if.no.acl.found", "false").doc(
+        "Whether every client may do everything to a resource that no ACL names. Set it alike on every node.",
+    ),
+    key::string("super.users", "").high().doc(
+        "Principals that may do everything without an ACL, separated by semicolons: User:admin;User:CN=node-1,O=x. Set \
+         them alike on every node.",
+    ),
+];
+
+/// The authorizer's own setting of this name.
+pub fn authorizer_key(name: &str) -> Option<&'static ConfigKey> {
+    OF_THE_AUTHORIZER.iter().find(|key| key.name == name)
+}
 
 /// Whether a broker's rate may have this value; no problem for keys that are not rates.
 ///

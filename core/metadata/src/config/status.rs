@@ -414,13 +414,10 @@ pub(super) fn refused_authorizer(class: &str) -> Option<&'static str> {
     }
 }
 
-/// Settings of Kafka's own authorizer, which are no keys of a broker: without an authorizer they protect nothing, in
-/// Kafka as here.
-pub(super) const OF_THE_AUTHORIZER: &[&str] = &["allow.everyone.if.no.acl.found", "super.users"];
-
-/// Whether `name` is one of the authorizer's own settings.
+/// Whether `name` is one of the authorizer's own settings: without an authorizer they protect nothing, in Kafka as
+/// here.
 pub(super) fn of_authorizer(name: &str) -> bool {
-    OF_THE_AUTHORIZER.contains(&name)
+    super::authorizer_key(name).is_some()
 }
 
 /// What the node does with a setting that Kafka hands to a plug-in; `None` where `name` is none of those.

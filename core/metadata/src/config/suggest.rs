@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::status::OF_THE_AUTHORIZER;
-use super::{ConfigKey, Resource};
+use super::{ConfigKey, OF_THE_AUTHORIZER, Resource};
 
 /// The key of `resource` nearest to `name`; `None` where nothing is near enough to be worth naming.
 ///
@@ -76,7 +75,7 @@ pub(super) fn slip(name: &str) -> Option<&'static str> {
     let most = (name.len() / 5).min(MISSPELLED_MAX);
     let is_candidate = |key: &&str| key.len().abs_diff(name.len()) <= most;
     let known = Resource::Broker.keys().filter(|key| !key.internal).map(|key| key.name);
-    let candidates = known.chain(OF_THE_AUTHORIZER.iter().copied()).filter(is_candidate);
+    let candidates = known.chain(OF_THE_AUTHORIZER.iter().map(|key| key.name)).filter(is_candidate);
     let near = candidates.filter_map(|key| Some((distance(name.as_bytes(), key.as_bytes(), most)?, key)));
     near.min().map(|(_, key)| key)
 }

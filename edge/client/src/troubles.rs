@@ -22,6 +22,9 @@ pub struct Trouble {
     pub partitions: Vec<PartitionIndex>,
     /// The broker, if one is known, and its error; `None`: the partitions work again.
     pub why: Option<String>,
+    /// The broker refuses this client's login or certificate, or the client the broker's: no later try cures that by
+    /// itself. Kafka's clients end with an AuthenticationException.
+    pub is_refusal: bool,
 }
 
 impl Trouble {
@@ -50,6 +53,7 @@ struct Standing {
     /// The newest reason.
     why: String,
     is_due_at_once: bool,
+    is_refusal: bool,
     reported: Vec<String>,
 }
 
@@ -89,10 +93,12 @@ impl Troubles {
                 since: now,
                 why: String::new(),
                 is_due_at_once: false,
+                is_refusal: false,
                 reported: Vec::new(),
             });
             known.why.clone_from(&why);
             known.is_due_at_once = is_due_at_once(error);
+            known.is_refusal = matches!(error, ClientError::Login { .. } | ClientError::Tls { .. });
         }
     }
 
@@ -113,7 +119,7 @@ impl Troubles {
     pub fn next(&mut self, now: Instant) -> Option<Trouble> {
         if !self.ended.is_empty() {
             let partitions = in_order(self.ended.drain(..));
-            return Some(Trouble { partitions, why: None });
+            return Some(Trouble { partitions, why: None, is_refusal: false });
         }
         let patience = self.patience;
         let is_due = |standing: &Standing| {
@@ -121,7 +127,8 @@ impl Troubles {
                 && standing.reported.len() < REASONS_MAX
                 && !standing.reported.contains(&standing.why)
         };
-        let why = self.standing.values().find(|standing| is_due(standing))?.why.clone();
+        let (why, is_refusal) =
+            self.standing.values().find(|one| is_due(one)).map(|one| (one.why.clone(), one.is_refusal))?;
         let mut places = Vec::new();
         for (place, standing) in &mut self.standing {
             if standing.why == why && is_due(standing) {
@@ -129,21 +136,22 @@ impl Troubles {
                 places.push(*place);
             }
         }
-        Some(Trouble { partitions: in_order(places.into_iter()), why: Some(why) })
+        Some(Trouble { partitions: in_order(places.into_iter()), why: Some(why), is_refusal })
     }
 
     /// What stands now, reported or not: for the end of a tool.
     pub fn standing(&self) -> Vec<Trouble> {
-        let mut by_reason: Vec<(&str, Vec<Place>)> = Vec::new();
+        let mut by_reason: Vec<(&str, Vec<Place>, bool)> = Vec::new();
         for (place, standing) in &self.standing {
             match by_reason.iter_mut().find(|known| known.0 == standing.why) {
                 Some(known) => known.1.push(*place),
-                None => by_reason.push((&standing.why, vec![*place])),
+                None => by_reason.push((&standing.why, vec![*place], standing.is_refusal)),
             }
         }
-        let trouble = |(why, places): (&str, Vec<Place>)| Trouble {
+        let trouble = |(why, places, is_refusal): (&str, Vec<Place>, bool)| Trouble {
             partitions: in_order(places.into_iter()),
             why: Some(why.to_owned()),
+            is_refusal,
         };
         let mut troubles: Vec<Trouble> = by_reason.into_iter().map(trouble).collect();
         troubles.sort_by(|one, other| one.partitions.cmp(&other.partitions));
@@ -230,6 +238,22 @@ mod tests {
         assert_eq!(reports(&mut troubles, now), ["t-1 can be read again"]);
         troubles.note([at(1)], Some(BrokerId(4)), &full, now);
         assert_eq!(reports(&mut troubles, now), [other]);
+    }
+
+    #[test]
+    fn refused_login_or_certificate_is_told_from_what_passes() {
+        let (address, why) = ("h:1".to_owned(), "no".to_owned());
+        for (error, is_refusal) in [
+            (ClientError::Login { address: address.clone(), why: why.clone() }, true),
+            (ClientError::Tls { address: address.clone(), why: why.clone() }, true),
+            (ClientError::Unreachable { address, why }, false),
+            (refused(ErrorCode::TopicAuthorizationFailed), false),
+        ] {
+            let (mut troubles, now) = (Troubles::new(PATIENCE), Instant::now());
+            troubles.note([at(0)], Some(BrokerId(1)), &error, now);
+            assert_eq!(troubles.next(now).map(|trouble| trouble.is_refusal), Some(is_refusal), "{error}");
+            assert_eq!(troubles.standing()[0].is_refusal, is_refusal);
+        }
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub use error::ToolError;
 
 use access::{acls, delegation_tokens};
 use asking::{topic_lookup, waiting};
+use barnabas_client::{ClientError, Trouble};
 use clap::{Arg, ArgMatches, Command};
 use cluster::{
     broker_api_versions, client_metrics, cluster_tool, configs, features, jmx, leader_election, log_dirs,
@@ -367,6 +368,20 @@ fn tell(line: &str) {
     #[cfg(test)]
     TOLD.with_borrow_mut(|lines| lines.push(line.to_owned()));
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Says what keeps partitions of `topic` from being read or written (`done`), while the tool tries again.
+///
+/// # Errors
+/// A broker refuses the login or the certificate: the tool ends, as Kafka's do.
+fn say_trouble(tool: &str, trouble: &Trouble, topic: &str, done: &str) -> Result<(), ClientError> {
+    match &trouble.why {
+        Some(why) if trouble.is_refusal => Err(ClientError::Invalid(why.clone())),
+        _ => {
+            tell(&format!("{tool}: {}", trouble.words(topic, done)));
+            Ok(())
+        }
+    }
 }
 
 #[cfg(test)]

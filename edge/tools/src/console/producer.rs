@@ -7,7 +7,8 @@
 //! A record that is given up is named by its line on standard error, and the others go on. As in Kafka the exit code
 //! is then 0, and 1 with `--sync`, which ends at the first such record. It is 1 too for a line that cannot be read,
 //! and where the topic or a broker is not found in `max.block.ms`. Unlike Kafka's, it retries until
-//! `delivery.timeout.ms`, not three times, and says what it waits for.
+//! `delivery.timeout.ms`, not three times, and says what it waits for. Where a broker refuses the login or the
+//! certificate, it ends at once.
 //!
 //! Source: Kafka 4.3 `ConsoleProducer`, `ErrorLoggingCallback`.
 
@@ -15,7 +16,7 @@ use super::lines::{LineReader, read_ahead};
 use crate::command_line::args::{is_given, pairs, properties, renamed, switch, text, value};
 use crate::command_line::connection::{self, addresses};
 use crate::waiting::reached;
-use crate::{ToolError, block_on, tell, topic_lookup};
+use crate::{ToolError, block_on, say_trouble, tell, topic_lookup};
 use barnabas_client::{
     ClientError, Cluster, ClusterConfig, Delivery, PipelineConfig, PipelinedProducer, Record, Spread, Taken,
 };
@@ -202,7 +203,7 @@ impl Sending {
     /// Says what keeps lines from being sent, and which were given up.
     fn report(&mut self) -> Result<(), ToolError> {
         while let Some(trouble) = self.producer.next_trouble() {
-            tell(&format!("{TOOL}: {}", trouble.words(&self.topic, "written")));
+            say_trouble(TOOL, &trouble, &self.topic, "written")?;
         }
         while let Some(delivery) = self.producer.next_delivery() {
             let lines = lines_of(&delivery);

@@ -2,7 +2,7 @@
 //! holds up no other. What keeps a partition from being read goes to standard error, once for each partition and
 //! reason.
 
-use crate::tell;
+use crate::{say_trouble, tell};
 use barnabas_client::{ClientError, Cluster, Consumer, FetchedBatch, Received, Trouble};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -54,6 +54,8 @@ pub struct Source<T> {
     tool: &'static str,
     kind: Kind<T>,
     standing: Standing,
+    /// A broker's refusal, behind the item that came with it.
+    refusal: Option<ClientError>,
 }
 
 impl<T: Item> Source<T> {
@@ -61,14 +63,14 @@ impl<T: Item> Source<T> {
     pub fn new(tool: &'static str, mut consumers: Vec<Consumer>, cluster: &Cluster) -> Self {
         let standing = Standing::default();
         if consumers.len() == 1 {
-            return Self { tool, kind: Kind::One(Box::new(consumers.remove(0))), standing };
+            return Self { tool, kind: Kind::One(Box::new(consumers.remove(0))), standing, refusal: None };
         }
         let (sender, items) = mpsc::channel(AHEAD);
         for consumer in consumers {
             let (sender, cluster) = (sender.clone(), cluster.with_new_connections());
             tokio::spawn(read_topic(tool, consumer, cluster, sender, standing.clone()));
         }
-        Self { tool, kind: Kind::Many(items), standing }
+        Self { tool, kind: Kind::Many(items), standing, refusal: None }
     }
 
     /// The next item, or `None` when `wait` has passed without one.
@@ -78,9 +80,18 @@ impl<T: Item> Source<T> {
     pub async fn next(&mut self, cluster: &mut Cluster, wait: Duration) -> Result<Option<T>, ClientError> {
         match &mut self.kind {
             Kind::One(consumer) => {
+                if let Some(refusal) = self.refusal.take() {
+                    return Err(refusal);
+                }
                 let item = T::poll(consumer, cluster, wait).await;
-                report(self.tool, consumer);
-                item
+                match (item, report(self.tool, consumer)) {
+                    (Ok(Some(item)), refused) => {
+                        self.refusal = refused.err();
+                        Ok(Some(item))
+                    }
+                    (Ok(None), Err(refusal)) => Err(refusal),
+                    (item, _) => item,
+                }
             }
             Kind::Many(items) => match tokio::time::timeout(wait, items.recv()).await {
                 Ok(Some(item)) => item.map(Some),
@@ -122,10 +133,11 @@ impl<T: Item> Source<T> {
     }
 }
 
-fn report(tool: &str, consumer: &mut Consumer) {
+fn report(tool: &str, consumer: &mut Consumer) -> Result<(), ClientError> {
     while let Some(trouble) = consumer.next_trouble() {
-        tell(&format!("{tool}: {}", trouble.words(consumer.topic(), "read")));
+        say_trouble(tool, &trouble, consumer.topic(), "read")?;
     }
+    Ok(())
 }
 
 async fn read_topic<T: Item>(
@@ -137,7 +149,7 @@ async fn read_topic<T: Item>(
 ) {
     while !sender.is_closed() {
         let item = T::poll(&mut consumer, &mut cluster, POLL).await.transpose();
-        report(tool, &mut consumer);
+        let refused = report(tool, &mut consumer).err();
         let now = (consumer.topic().to_owned(), consumer.standing_troubles());
         {
             let mut standing = standing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,10 +158,11 @@ async fn read_topic<T: Item>(
                 standing.push(now);
             }
         }
-        let Some(item) = item else { continue };
-        let is_last = item.is_err();
-        if sender.send(item).await.is_err() || is_last {
-            return;
+        for item in item.into_iter().chain(refused.map(Err)) {
+            let is_last = item.is_err();
+            if sender.send(item).await.is_err() || is_last {
+                return;
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::command_line::args::{number, switch, text, value};
 use crate::command_line::connection::addresses;
 use crate::command_line::properties::Properties;
 use crate::waiting::reached;
-use crate::{ToolError, block_on, say, tell};
+use crate::{ToolError, block_on, say, say_trouble};
 use barnabas_base::PartitionIndex;
 use barnabas_client::{
     Admin, ClientError, Cluster, ClusterConfig, Consumer, ConsumerConfig, NewTopic, PipelineConfig,
@@ -215,7 +215,7 @@ impl Job {
         loop {
             let record = consumer.poll(cluster, LOOK).await?;
             while let Some(trouble) = consumer.next_trouble() {
-                tell(&format!("e2e-latency: {}", trouble.words(&self.topic, "read")));
+                say_trouble("e2e-latency", &trouble, &self.topic, "read")?;
             }
             if record.is_some() || Instant::now() >= until {
                 return Ok(record);
@@ -279,7 +279,7 @@ impl Job {
             }
             producer.turn(Duration::from_secs(1)).await?;
             while let Some(trouble) = producer.next_trouble() {
-                tell(&format!("e2e-latency: {}", trouble.words(&self.topic, "written")));
+                say_trouble("e2e-latency", &trouble, &self.topic, "written")?;
             }
         }
     }

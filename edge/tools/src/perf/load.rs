@@ -8,7 +8,7 @@
 //! most.
 
 use super::report::Stats;
-use crate::{ToolError, say, tell};
+use crate::{ToolError, say, say_trouble, tell};
 use barnabas_client::{Counters, Delivery, PipelineConfig, PipelinedProducer, Record, Spread, Taken};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
@@ -315,7 +315,7 @@ impl Sender<'_> {
 
     fn take_deliveries(&mut self) -> Result<(), ToolError> {
         while let Some(trouble) = self.producer.next_trouble() {
-            tell(&format!("producer-perf-test: {}", trouble.words(&self.job.topic, "written")));
+            say_trouble("producer-perf-test", &trouble, &self.job.topic, "written")?;
         }
         let Some(mut delivery) = self.producer.next_delivery() else { return Ok(()) };
         let now = self.started.elapsed().as_nanos() as u64;

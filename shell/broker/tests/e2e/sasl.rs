@@ -12,6 +12,7 @@ use barnabas_wire::messages::{
 };
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const ALICE: (&str, &str) = ("alice", "alice-secret");
@@ -360,4 +361,52 @@ fn scram_challenge_does_not_tell_whether_the_user_exists() {
     assert_ne!(salt("nobody"), salt("nemo"));
     assert_eq!(salt("zoe"), salt("zoe"));
     assert!(node.stop().success());
+}
+
+/// Apache's producer ends with a SaslAuthenticationException; a batch that was tried for two minutes more would not.
+#[test]
+fn tool_whose_login_is_refused_later_ends_at_once() {
+    let (mut node, sasl) = launched("PLAIN", &[]);
+    let path = node.dir.path().join("alice.properties");
+    let module = jaas(" username=\"alice\" password=\"alice-secret\"", &[]);
+    let text = format!("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={module}\n");
+    std::fs::write(&path, text).expect("written");
+    let tool = |name: &str, port: u16, words: &[&str]| {
+        let mut command = crate::harness::binary();
+        command.args([name, "--bootstrap-server", &format!("127.0.0.1:{port}")]).args(words);
+        command
+    };
+    let path = path.display().to_string();
+    let mut producer = tool("console-producer", sasl, &["--topic", "t", "--command-config", &path])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    let mut lines = producer.stdin.take().expect("piped");
+    lines.write_all(b"one\n").expect("a line");
+    let words = ["--topic", "t", "--from-beginning", "--max-messages", "1"];
+    let read = tool("console-consumer", node.port, &words).output().expect("runs");
+    assert_eq!(String::from_utf8_lossy(&read.stdout), "one\n", "{read:?}");
+    // The users of PLAIN change while the node runs; open connections go on, so they are cut.
+    let users = format!("listener.name.sasl.plain.sasl.jaas.config={}", jaas("", &[("alice", "another")]));
+    let words = ["--alter", "--entity-type", "brokers", "--entity-name", "1", "--add-config", &users];
+    let altered = tool("configs", node.port, &words).output().expect("runs");
+    assert!(altered.status.success(), "{altered:?}");
+    let mut client = Client::try_connect(sasl).expect("connects");
+    assert_eq!(client.log_in(&plain("alice", "another")).map(|answer| answer.error_code), Some(0));
+    node.kill();
+    node.launch();
+    let begun = Instant::now();
+    lines.write_all(b"two\n").expect("a line");
+    while producer.try_wait().expect("a child").is_none() && begun.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // Where it did not end by itself, its code says so.
+    let _ = producer.kill();
+    let output = producer.wait_with_output().expect("ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.lines().last().is_some_and(|line| line.contains("no login at ")), "{said}");
+    drop(lines);
+    assert!(node.stop_expecting_trouble().success());
 }

@@ -36,6 +36,12 @@ impl SuperUsers {
             .map(Self)
     }
 
+    /// Entries that look like several principals with commas between them. To Kafka each is one principal, a name that no
+    /// client has: `User:a,User:b`. A distinguished name has commas of its own.
+    pub fn joined_by_commas(&self) -> impl Iterator<Item = &Text> {
+        self.0.iter().filter(|entry| entry.split(',').skip(1).any(begins_with_a_type))
+    }
+
     pub fn contains(&self, principal: &str) -> bool {
         self.0.contains(principal)
     }
@@ -43,6 +49,12 @@ impl SuperUsers {
     pub fn iter(&self) -> impl Iterator<Item = &Text> {
         self.0.iter()
     }
+}
+
+/// `User:b`, and not `OU=x:y`.
+fn begins_with_a_type(text: &str) -> bool {
+    let kind = text.trim_start().split_once(':').map_or("", |(kind, _)| kind);
+    !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
 #[cfg(test)]
@@ -58,6 +70,16 @@ mod tests {
         assert!(!parsed.contains("User:Bob"), "case counts");
         assert!(!parsed.contains("bob"));
         assert_eq!(SuperUsers::parse(""), Ok(SuperUsers::default()));
+    }
+
+    #[test]
+    fn principals_with_commas_between_them_are_found() {
+        let found = |setting: &str| -> Vec<String> {
+            SuperUsers::parse(setting).unwrap().joined_by_commas().map(ToString::to_string).collect()
+        };
+        assert_eq!(found("User:a,User:b;User:c"), ["User:a,User:b"]);
+        assert_eq!(found("User:CN=a,OU=x, User:b"), ["User:CN=a,OU=x, User:b"]);
+        assert_eq!(found("User:CN=a,OU=x:y,O=z;User:b"), <[&str; 0]>::default());
     }
 
     #[test]

@@ -47,6 +47,12 @@ impl AuthorizerSettings {
                 "{SUPER_USERS} names User:ANONYMOUS: every client without authentication may do everything"
             ));
         }
+        for entry in self.super_users.joined_by_commas() {
+            warnings.push(format!(
+                "{SUPER_USERS}: `{entry}` is one principal, as in Kafka. Principals are separated by semicolons: \
+                 User:admin;User:broker"
+            ));
+        }
         if self.allow_everyone {
             warnings.push(format!(
                 "{ALLOW_EVERYONE} is true: every client may do everything to a resource without ACLs"
@@ -85,6 +91,13 @@ mod tests {
             assert!(warning.starts_with(key), "{warning}");
         }
         assert_eq!(warnings.len(), 3);
+        let joined =
+            read(&[STANDARD, (SUPER_USERS, "User:a,User:b")]).expect("sound").expect("an authorizer");
+        let warnings = joined.warnings();
+        assert!(
+            warnings.len() == 1 && warnings[0].contains("`User:a,User:b` is one principal"),
+            "{warnings:?}"
+        );
         let sound = read(&[STANDARD, (SUPER_USERS, "User:a")]).expect("sound").expect("an authorizer");
         assert_eq!(sound.warnings(), <[String; 0]>::default());
     }

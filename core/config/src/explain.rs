@@ -217,11 +217,11 @@ mod tests {
     #[test]
     fn settings_of_a_listener_are_explained() {
         let store = "listener.name.external.ssl.keystore.location";
-        let told = explained(store, &[(store, "/k.p12")]).expect("known");
-        assert!(told.starts_with(&format!("{store}\n")) && told.contains("set to   /k.p12\n"), "{told}");
+        let shown = explained(store, &[(store, "/k.p12")]).expect("known");
+        assert!(shown.starts_with(&format!("{store}\n")) && shown.contains("set to   /k.p12\n"), "{shown}");
         assert!(
-            told.contains("while the node runs, for one broker")
-                && told.contains("take ssl.keystore.location")
+            shown.contains("while the node runs, for one broker")
+                && shown.contains("take ssl.keystore.location")
         );
         let receive = explained("listener.name.a.sasl.server.max.receive.size", &[]).expect("known");
         assert!(receive.contains("in the file, before the start"), "{receive}");

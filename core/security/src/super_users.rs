@@ -36,8 +36,8 @@ impl SuperUsers {
             .map(Self)
     }
 
-    /// Entries that look like several principals with commas between them. To Kafka each is one principal, a name that no
-    /// client has: `User:a,User:b`. A distinguished name has commas of its own.
+    /// Entries that look like several principals with commas between them. To Kafka each is one principal, a name that
+    /// no client has: `User:a,User:b`. A distinguished name has commas of its own.
     pub fn joined_by_commas(&self) -> impl Iterator<Item = &Text> {
         self.0.iter().filter(|entry| entry.split(',').skip(1).any(begins_with_a_type))
     }

@@ -49,7 +49,7 @@ impl AuthorizerSettings {
         }
         for entry in self.super_users.joined_by_commas() {
             warnings.push(format!(
-                "{SUPER_USERS}: `{entry}` is one principal, as in Kafka. Principals are separated by semicolons: \
+                "{SUPER_USERS}: '{entry}' is one principal, as in Kafka. Principals are separated by semicolons: \
                  User:admin;User:broker"
             ));
         }
@@ -95,7 +95,7 @@ mod tests {
             read(&[STANDARD, (SUPER_USERS, "User:a,User:b")]).expect("sound").expect("an authorizer");
         let warnings = joined.warnings();
         assert!(
-            warnings.len() == 1 && warnings[0].contains("`User:a,User:b` is one principal"),
+            warnings.len() == 1 && warnings[0].contains("'User:a,User:b' is one principal"),
             "{warnings:?}"
         );
         let sound = read(&[STANDARD, (SUPER_USERS, "User:a")]).expect("sound").expect("an authorizer");

@@ -1,6 +1,7 @@
 //! `barnabas storage`: format, info, random-uuid, as Kafka's `kafka-storage` has them.
 //!
-//! Neighbours: core/identity/src/scram.rs reads `--add-scram` and the lines of `--add-scram-file`, which is not Kafka's.
+//! Neighbours: core/identity/src/scram.rs reads `--add-scram`, and the lines of `--add-scram-file`, which is not
+//! Kafka's.
 //!
 //! What the tool prints is Kafka's, since scripts read it. Source: Kafka `StorageTool`, `Formatter`.
 

@@ -96,3 +96,24 @@ fn unwritable_file_loses_lines_and_counts_them() {
     files.write(&["{\"b\":1}\n".to_owned()]).expect("written again");
     assert_eq!(lines_of(&dir.0, "audit.log"), ["{\"b\":1}"]);
 }
+
+#[test]
+fn events_of_one_write_are_in_the_order_of_their_times() {
+    let dir = Dir::new("order");
+    let file = FileSettings { path: dir.0.join("audit.log"), bytes_max: 1 << 20, files_max: 2 };
+    let settings =
+        Settings { file: Some(file), topic: None, kinds: Kinds::parse("changes").expect("a kind") };
+    let audit = Audit::open(Some(settings), BrokerId(1), Arc::new(Meter::default())).expect("opened");
+    for (at, address) in [(3, "10.0.0.3"), (1, "10.0.0.1"), (2, "10.0.0.2")] {
+        let mut event = Event { at: TimestampMs(at), ..event(Kind::Change) };
+        event.who.host = Text::from(address);
+        audit.note(event);
+    }
+    audit.start().expect("a thread");
+    audit.stop();
+    let hosts: Vec<String> = lines_of(&dir.0, "audit.log")
+        .iter()
+        .filter_map(|line| Some(line.split("\"host\":\"").nth(1)?.split('"').next()?.to_owned()))
+        .collect();
+    assert_eq!(hosts, ["10.0.0.1", "10.0.0.2", "10.0.0.3"]);
+}

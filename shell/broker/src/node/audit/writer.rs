@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// How often what happened again is looked through.
 const TICK: Duration = Duration::from_secs(1);
-/// Lines that are written in one go.
+/// Lines that are written in one go, in the order of their events' times.
 const LINES_MAX: usize = 1024;
 
 /// See the file's header.
@@ -67,18 +67,26 @@ impl Writer {
         let mut ticked = barnabas_clock::now();
         loop {
             let mut goes_on = true;
+            let mut taken = Vec::new();
             match events.recv_timeout(TICK) {
-                Ok(Some(event)) => self.take(&event),
+                Ok(Some(event)) => taken.push(event),
                 Ok(None) | Err(RecvTimeoutError::Disconnected) => goes_on = false,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            while goes_on && self.lines.len() < LINES_MAX {
+            let mut expected = taken.iter().map(|event: &Box<Event>| event.what.len().max(1)).sum::<usize>();
+            while goes_on && expected < LINES_MAX {
                 match events.try_recv() {
-                    Ok(Some(event)) => self.take(&event),
+                    Ok(Some(event)) => {
+                        expected += event.what.len().max(1);
+                        taken.push(event);
+                    }
                     Ok(None) => goes_on = false,
                     Err(_) => break,
                 }
             }
+            // Workers hand in events side by side. Those that were decided in one millisecond keep their order.
+            taken.sort_by_key(|event| event.at);
+            taken.iter().for_each(|event| self.take(event));
             if !goes_on || barnabas_clock::since(ticked) >= TICK {
                 ticked = barnabas_clock::now();
                 self.tick(!goes_on);

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_login_or_certificate_is_told_from_what_passes() {
+    fn refused_login_or_certificate_differs_from_what_passes() {
         let (address, why) = ("h:1".to_owned(), "no".to_owned());
         for (error, is_refusal) in [
             (ClientError::Login { address: address.clone(), why: why.clone() }, true),

@@ -60,7 +60,7 @@ pub fn trouble(log: &str) -> impl Iterator<Item = &str> {
         .filter(move |line| !is_of_the_cluster(line))
         // Some files of these tests set a key of the harness once more.
         .filter(|line| !line.contains(" stands more than once in the file, in lines "))
-        // Key stores of the repository, which everybody may read.
+        // Key stores of the repository hold no secret.
         .filter(|line| {
             !line.contains("/testdata/") || !line.contains("every user of this machine can open it")
         })

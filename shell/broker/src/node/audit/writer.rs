@@ -67,13 +67,13 @@ impl Writer {
         let mut ticked = barnabas_clock::now();
         loop {
             let mut goes_on = true;
-            let mut taken = Vec::new();
+            let mut taken: Vec<Box<Event>> = Vec::new();
             match events.recv_timeout(TICK) {
                 Ok(Some(event)) => taken.push(event),
                 Ok(None) | Err(RecvTimeoutError::Disconnected) => goes_on = false,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            let mut expected = taken.iter().map(|event: &Box<Event>| event.what.len().max(1)).sum::<usize>();
+            let mut expected = taken.iter().map(|event| event.what.len().max(1)).sum::<usize>();
             while goes_on && expected < LINES_MAX {
                 match events.try_recv() {
                     Ok(Some(event)) => {

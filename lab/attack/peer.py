@@ -25,6 +25,23 @@ def exchange(connection, request):
     return head and receive(connection, struct.unpack(">i", head)[0])
 
 
+def shown(counts):
+    """{outcome: how often} in words, the most frequent first."""
+    return ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items(), key=lambda item: -item[1])) or "none"
+
+
+def has_ended(connection):
+    """True where the server has closed this non-blocking connection; what it sent is dropped."""
+    try:
+        while piece := connection.recv(1 << 16):
+            pass
+        return piece == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
 def receive(connection, count):
     parts, left = [], count
     while left:
@@ -42,12 +59,55 @@ class Attack:
     name = what = "?"
     # Further server properties, the same for both.
     settings = {}
+    # How long the attack lasts at least; how long after it the memory is read.
+    seconds, settle_s = 0, 3
 
     def __init__(self, server):
-        self.server, self.over, self.note = server, threading.Event(), ""
+        # `fault`: what the attack itself saw that a node must not do.
+        self.server, self.over, self.note, self.fault = server, threading.Event(), "", ""
+
+    def arrange(self, directory):
+        """Before the node starts: further listeners and the files that they need."""
+
+    def stage(self):
+        """With the node up, before the good producer is measured alone."""
+
+    def good(self):
+        """Where the good producer connects, and its further settings."""
+        return self.server.address, []
 
     def run(self):
         raise NotImplementedError
+
+    def in_threads(self, count, work):
+        """Calls `work(number)` in so many threads, and waits for all. The first error of a thread is noted."""
+        errors = []
+
+        def guarded(number):
+            try:
+                work(number)
+            except Exception as error:  # noqa: BLE001
+                errors.append(error)
+        threads = [threading.Thread(target=guarded, args=(number,), daemon=True) for number in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if errors:
+            self.note += f" ({len(errors)} of {count} threads ended, the first with {type(errors[0]).__name__}: {errors[0]}) "
+
+    def answered_after(self, attempt, within=20):
+        """How long a client tries until `attempt` is true; 50 ms between two tries, as Kafka's clients."""
+        started, tries = time.monotonic(), 0
+        while time.monotonic() - started < within:
+            tries += 1
+            try:
+                if attempt():
+                    return f"after {time.monotonic() - started:.2f} s ({tries} tries)"
+            except OSError:
+                pass
+            time.sleep(0.05)
+        return f"not within {within} s"
 
     def again_and_again(self, request, times, port=None):
         """Sends one request after the other, over a new connection where one is closed."""

@@ -230,9 +230,13 @@ class Producer:
 
     def __init__(self, binary, attack, seconds):
         address, settings = attack.good()
+        # A login has more than one "=", which --producer-props does not take.
+        config = attack.server.directory / "good.properties"
+        config.write_text("".join(f"{setting}\n" for setting in settings))
         self.process = subprocess.Popen(
             [binary, "producer-perf-test", "--topic", "good", "--num-records", str(RATE * seconds), "--record-size", "1000", "--throughput", str(RATE),
-             "--producer-props", f"bootstrap.servers={address}", "acks=all", "linger.ms=5", "delivery.timeout.ms=60000", "request.timeout.ms=30000", *settings],
+             "--producer-props", f"bootstrap.servers={address}", "acks=all", "linger.ms=5", "delivery.timeout.ms=60000", "request.timeout.ms=30000",
+             "--command-config", str(config)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def result(self):

@@ -109,7 +109,7 @@ def batch(codec, packed):
 
 
 class Bomb(Attack):
-    codec, bombs = 0, ()
+    codec, bombs, seconds = 0, (), 15
     topics = {"bomb-kept": "producer", "bomb-repacked": "uncompressed"}
 
     @classmethod

@@ -13,6 +13,7 @@ from harness.ask import data, text
 from harness.usage import resident_mb
 from peer import Attack, connect, exchange, frame, has_ended, shown
 from security.nodes import password
+from tls import client
 
 HANDSHAKE, AUTHENTICATE = 17, 36
 # Kafka's sasl.server.max.receive.size.
@@ -151,7 +152,7 @@ class BearerFlood(WrongLogins):
 
 class HalfLogins(Attack):
     name, what = "half logins", "1,500 connections without a login that announce the largest frame of one and send half of it; memory 30 s after"
-    settle_s, count, sent = 30, 1_500, 0
+    seconds, settle_s, count, sent = 25, 30, 1_500, 0
 
     def arrange(self, directory):
         self.server.open(SASL="SASL_PLAINTEXT").take_logins("SASL", directory)
@@ -247,8 +248,7 @@ class IdleAtLimit(Attack):
         self.server.use_tls(directory)
 
     def secure(self, source="127.0.0.1", within=2):
-        from tls import client
-        return client(self.server.keys.authority).wrap_socket(connect(self.server.ports["SECURE"], within, source))
+        return client(self.server.keys.authority).wrap_socket(connect(self.server.ports["SECURE"], within, source), server_hostname="127.0.0.1")
 
     def fill(self, make):
         held, refused = [], 0

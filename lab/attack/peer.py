@@ -1,6 +1,7 @@
 """A hostile peer's hand: connections, frames, and what every attack has."""
 
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -36,7 +37,7 @@ def has_ended(connection):
         while piece := connection.recv(1 << 16):
             pass
         return piece == b""
-    except BlockingIOError:
+    except (BlockingIOError, ssl.SSLWantReadError):
         return False
     except OSError:
         return True

@@ -97,7 +97,7 @@ compat-apache: ## Apache Kafka's published tests on clusters of ours, beside Apa
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/apache_tests/run $(ARGS)
 
-attack: ## sixteen attacks on a node and on Apache Kafka: memory, a good producer's p99, does it live (25 minutes; ARGS="--only vote,describe --ours")
+attack: ## thirty-four attacks on a node and on Apache Kafka: memory, a good producer's p99, does it live (35 minutes; ARGS="--only vote,bomb-zstd --ours"; ARGS=--planted: rows that must fail)
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/attack/run $(ARGS)
 

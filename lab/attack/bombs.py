@@ -109,7 +109,7 @@ def batch(codec, packed):
 
 
 class Bomb(Attack):
-    codec, bombs, seconds = 0, (), 15
+    codec, bombs, seconds = 0, (), 12
     topics = {"bomb-kept": "producer", "bomb-repacked": "uncompressed"}
 
     @classmethod

@@ -23,7 +23,7 @@ class WithTls(Attack):
 
 class SlowSenders(WithTls):
     name, what = "slow senders", "1,000 connections that send a byte every half second: half of them a Produce of 1 MB, half a TLS ClientHello"
-    count, seconds = 1_000, 25
+    count, seconds = 1_000, 18
 
     def run(self):
         held, refused, sent = [], 0, 0
@@ -54,7 +54,7 @@ class HalfOpen(WithTls):
     """Of five kinds. A client that vanishes sends neither FIN nor RST: the kernel's repair mode closes a socket so (for root)."""
 
     name, what = "half open", "1,000 connections: mute, vanished without FIN, half closed within a frame or behind a request, and half a ClientHello"
-    count, seconds = 1_000, 20
+    count, seconds = 1_000, 15
 
     def run(self):
         held, made, refused, begun = [], Counter(), 0, time.monotonic()

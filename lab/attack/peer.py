@@ -62,6 +62,8 @@ class Attack:
     settings = {}
     # How long the attack lasts at least; how long after it the memory is read.
     seconds, settle_s = 0, 3
+    # What the node may hold; whether other load on the machine excuses the producer's p99.
+    memory_mib, is_excused = 1_024, True
 
     def __init__(self, server):
         # `fault`: what the attack itself saw that a node must not do.

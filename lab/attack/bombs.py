@@ -1,4 +1,4 @@
-"""Small batches that unpack to much more, for topics whose batches the broker must check (compression.type=producer) or pack anew (uncompressed)."""
+"""Small batches that unpack to much more, for topics whose batches the broker checks (compression.type=producer) or repacks (uncompressed)."""
 
 import functools
 import struct

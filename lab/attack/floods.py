@@ -97,8 +97,11 @@ class HalfOpen(WithTls):
 
 
 class GiantFrames(Attack):
-    name, what = "giant frames", "frames of 100 MiB, the largest that is taken, sent whole over 8 connections at once, again and again; and frames announced as 2 GiB, as one byte too large, as empty and as negative"
-    sizes = (2**31 - 1, FRAME_BYTES + 1, 0, -1, -2**31)
+    """At the rate of a network of 1 Gbit/s: loopback's would be the burden of the machine, not of the node."""
+
+    name, what = "giant frames", "frames of 100 MiB, the largest that is taken, whole over 8 connections at 1 Gbit/s together, again and again; and frames announced as 2 GiB, as one byte too large, as empty and as negative"
+    sizes, lanes, seconds = (2**31 - 1, FRAME_BYTES + 1, 0, -1, -2**31), 8, 15
+    pause_s = lanes * (1 << 20) / 125_000_000
 
     def run(self):
         outcomes, whole = Counter(), Counter()
@@ -113,7 +116,7 @@ class GiantFrames(Attack):
                     self.over.wait(0.2)
                 else:
                     whole[self.send(head, piece)] += 1
-        self.in_threads(len(self.sizes) + 8, work)
+        self.in_threads(len(self.sizes) + self.lanes, work)
         self.note += f"whole: {shown(whole)}. Announced: {shown(outcomes)}"
 
     def announce(self, size):
@@ -135,6 +138,7 @@ class GiantFrames(Attack):
                 while left and not self.over.is_set():
                     connection.sendall(piece[:left])
                     left -= min(left, len(piece))
+                    self.over.wait(self.pause_s)
                 if left:
                     return "cut short at the end"
                 return "answered" if connection.recv(1) else "closed"

@@ -28,14 +28,14 @@ import zlib
 from pathlib import Path
 
 from compat import fetch
-from harness.ask import crc32c, data, text
+from harness.ask import data, text
 from harness.usage import cpu_seconds, peak_mb, reset_peak, resident_mb
 from bombs import BOMBS
 from floods import FLOODS
 from held import HELD
 from login import LOGIN
 from nodes import OpenApache, OpenBarnabas
-from peer import Attack, connect, exchange, frame
+from peer import Attack, batch, connect, exchange, frame
 from tls import TLS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -184,9 +184,7 @@ class Rubbish(Attack):
     name, what = "rubbish", "Produce of batches with rubbish under gzip and a right checksum"
 
     def run(self):
-        tail = struct.pack(">hiqqqhii", 1, 0, 1_700_000_000_000, 1_700_000_000_000, -1, -1, -1, 1) + os.urandom(500)
-        batch = struct.pack(">qiibI", 0, 4 + 1 + 4 + len(tail), -1, 2, crc32c(tail)) + tail
-        body = struct.pack(">hhi", -1, -1, 30_000) + struct.pack(">i", 1) + text("good") + struct.pack(">ii", 1, 0) + data(batch)
+        body = struct.pack(">hhi", -1, -1, 30_000) + struct.pack(">i", 1) + text("good") + struct.pack(">ii", 1, 0) + data(batch(os.urandom(500), codec=1))
         answer = exchange(connect(self.server.port), frame(0, 3, body))
         code = answer and struct.unpack_from(">h", answer, 4 + 4 + 2 + 4 + 4 + 4)[0]
         self.again_and_again(frame(0, 3, body), 200)
@@ -287,7 +285,7 @@ def attacked(attack, binary, seconds):
         try:
             attack.run()
         except Exception as error:  # noqa: BLE001
-            attack.note += f" ({type(error).__name__}: {error})"
+            attack.broke(error, "it")
     good, thread = Producer(binary, attack, seconds), threading.Thread(target=guarded, daemon=True)
     cores = Cores(attack.server.process)
     time.sleep(1)

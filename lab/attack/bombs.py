@@ -6,8 +6,8 @@ import threading
 import zlib
 from collections import Counter
 
-from harness.ask import crc32c, data, text
-from peer import Attack, connect, exchange, frame, shown
+from harness.ask import data, text
+from peer import Attack, batch, connect, exchange, frame, shown, unsigned
 
 # Below message.max.bytes.
 BATCH_BYTES = 1_000_000
@@ -15,12 +15,7 @@ BATCH_BYTES = 1_000_000
 
 def varint(value):
     """As a signed varint of the record format."""
-    value = value << 1 ^ value >> 63
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes(out) + bytes([value])
+    return unsigned(value << 1 ^ value >> 63)
 
 
 def opening(size):
@@ -51,7 +46,7 @@ def snappy_bomb():
         size, start = min(block, left), head if not out[1:] else b"\0"
         # A literal, then copies from one byte back.
         size_left = size - len(start)
-        body = length(size) + bytes([len(start) - 1 << 2]) + start + b"\xfe\x01\0" * (size_left // 64)
+        body = unsigned(size) + bytes([len(start) - 1 << 2]) + start + b"\xfe\x01\0" * (size_left // 64)
         if size_left % 64:
             body += bytes([size_left % 64 - 1 << 2 | 2]) + b"\x01\0"
         out.append(data(body))
@@ -59,18 +54,9 @@ def snappy_bomb():
     return total, b"".join(out)
 
 
-def length(value):
-    """As an unsigned varint."""
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes(out) + bytes([value])
-
-
 def snappy_claim():
     """One block that says that it unpacks to 4 GiB - 1, and holds twenty bytes."""
-    return 2**32 - 1, b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + data(length(2**32 - 1) + b"\x10\0\0\0\0\0" + b"\xfe\x01\0" * 4)
+    return 2**32 - 1, b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + data(unsigned(2**32 - 1) + b"\x10\0\0\0\0\0" + b"\xfe\x01\0" * 4)
 
 
 def lz4_bomb():
@@ -102,12 +88,6 @@ def zstd_bomb():
     return len(head) + zeros, b"".join(out)
 
 
-def batch(codec, packed):
-    """One record, by the header."""
-    tail = struct.pack(">hiqqqhii", codec, 0, 1_700_000_000_000, 1_700_000_000_000, -1, -1, -1, 1) + packed
-    return struct.pack(">qiibI", 0, 4 + 1 + 4 + len(tail), -1, 2, crc32c(tail)) + tail
-
-
 class Bomb(Attack):
     codec, bombs, seconds = 0, (), 12
     topics = {"bomb-kept": "producer", "bomb-repacked": "uncompressed"}
@@ -116,7 +96,7 @@ class Bomb(Attack):
     @functools.cache
     def made(cls):
         """[(bytes unpacked, the batch)], made once."""
-        return [(size, batch(cls.codec, packed)) for size, packed in (make() for make in cls.bombs)]
+        return [(size, batch(packed, codec=cls.codec)) for size, packed in (make() for make in cls.bombs)]
 
     def stage(self):
         entries = b"".join(text(name) + struct.pack(">ihii", 1, 1, 0, 1) + text("compression.type") + text(value) for name, value in self.topics.items())

@@ -4,23 +4,16 @@ import os
 import struct
 import time
 
-from harness.ask import crc32c, data, text
-from peer import Attack, connect, exchange, frame
+from harness.ask import data, text
+from peer import Attack, batch, connect, exchange, frame, unsigned
 
 CONNECTIONS = 40
+# Length, attributes, time delta, offset delta, no key, one byte, no headers.
+RECORD = b"\x0e\x00\x00\x00\x01\x02x\x00"
 
 
 def array(entries):
     return struct.pack(">i", len(entries)) + b"".join(entries)
-
-
-def unsigned(value):
-    """As an unsigned varint."""
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes(out) + bytes([value])
 
 
 class FetchSessions(Attack):
@@ -144,20 +137,13 @@ class ProducerIds(Attack):
         for number in range(2_000):
             if self.over.is_set():
                 break
-            batches = [struct.pack(">i", index) + data(self.batch(1_000_000 + number * 100 + index)) for index in range(100)]
+            batches = [struct.pack(">i", index) + data(batch(RECORD, producer=1_000_000 + number * 100 + index)) for index in range(100)]
             body = struct.pack(">hhi", -1, 1, 30_000) + array([text("ids") + array(batches)])
             if exchange(connection, frame(0, 3, body)) is None:
                 connection = connect(self.server.port, 60)
             else:
                 made += 100
         self.note = f"{made} ids"
-
-    @staticmethod
-    def batch(producer):
-        # One record: length, attributes, time delta, offset delta, no key, one byte, no headers.
-        record = b"\x0e\x00\x00\x00\x01\x02x\x00"
-        tail = struct.pack(">hiqqqhii", 0, 0, 1_700_000_000_000, 1_700_000_000_000, producer, 0, 0, 1) + record
-        return struct.pack(">qiibI", 0, 4 + 1 + 4 + len(tail), -1, 2, crc32c(tail)) + tail
 
 
 HELD = [FetchSessions, ShareSessions, Decoded, ProducerIds, LogDirs, Groups]

@@ -6,7 +6,7 @@ import struct
 import threading
 import time
 
-from harness.ask import question
+from harness.ask import crc32c, question
 
 
 def connect(port, within=10, source="127.0.0.1"):
@@ -41,6 +41,22 @@ def has_ended(connection):
         return False
     except OSError:
         return True
+
+
+def unsigned(value):
+    """As an unsigned varint."""
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def batch(record, codec=0, producer=None):
+    """A batch of one record, by its header; `record` is packed by the codec. `producer`: the first batch of an idempotent one."""
+    who = (-1, -1, -1) if producer is None else (producer, 0, 0)
+    tail = struct.pack(">hiqqqhii", codec, 0, 1_700_000_000_000, 1_700_000_000_000, *who, 1) + record
+    return struct.pack(">qiibI", 0, 4 + 1 + 4 + len(tail), -1, 2, crc32c(tail)) + tail
 
 
 def receive(connection, count):
@@ -82,6 +98,13 @@ class Attack:
     def run(self):
         raise NotImplementedError
 
+    def broke(self, error, what):
+        """`what` of the attack ended early. A node may close connections; any other error is the rig's, and the row shows nothing then."""
+        said = f"{what} ended with {type(error).__name__}: {error}"
+        self.note += f" ({said}) "
+        if not isinstance(error, OSError):
+            self.fault = self.fault or f"the attack itself failed: {said}"
+
     def in_threads(self, count, work):
         """Calls `work(number)` in so many threads, and waits for all. The first error of a thread is noted."""
         errors = []
@@ -97,7 +120,7 @@ class Attack:
         for thread in threads:
             thread.join()
         if errors:
-            self.note += f" ({len(errors)} of {count} threads ended, the first with {type(errors[0]).__name__}: {errors[0]}) "
+            self.broke(next((error for error in errors if not isinstance(error, OSError)), errors[0]), f"{len(errors)} of {count} threads")
 
     def answered_after(self, attempt, within=20):
         """How long a client tries until `attempt` is true; 50 ms between two tries, as Kafka's clients."""

@@ -2,7 +2,7 @@
 //!
 //! How much is read at once follows what the connection sends: the read size doubles when a read fills it and falls
 //! when little comes. Several small frames that arrive together share one buffer and one system call. A large frame
-//! gets a buffer of its own, in which it is never moved: its length is believed as far as the connection has lately
+//! gets a buffer of its own, in which it is moved only as that one grows: its length is believed as far as the connection has lately
 //! sent such frames in full, and reading stops where it ends. Buffers go round (spare_buffers.rs).
 //!
 //! Of the budget a frame claims what has arrived and what the next read may bring. A frame that a client has begun must
@@ -15,6 +15,7 @@
 //! 2. the buffer is at most four times the claim; its untouched pages take no memory
 //! 3. between requests, with nothing half-read, there is no buffer
 //! 4. a length that is negative or above the limit is an error before a byte of its body is kept
+//! 5. a connection reads at most [`TURN_BYTES`] and one read more before the other ones of its thread have a turn
 
 mod stranger;
 
@@ -25,6 +26,7 @@ use crate::stream::ReadHalf;
 use crate::{Claim, FirstRequest, Standing, spare_buffers};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::io;
+use std::ops::Range;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -35,6 +37,14 @@ const EXPECTED_BYTES_MAX: usize = 2 << 20;
 /// Frames of this size or more get a buffer of their own. Copying what was read beyond a smaller frame costs
 /// less than a read.
 const ALONE_BYTES_MIN: usize = 128 * 1024;
+
+/// With TLS, the socket wakes its reader for a large frame once so much has arrived, not for each segment.
+const WAKE_BYTES: Range<usize> = 32 * 1024..128 * 1024;
+
+/// A buffer of so much is not replaced by a larger one, but grows: none of this size is kept for reuse.
+const MOVED_BYTES_MIN: usize = 8 << 20;
+/// What one connection reads before others have their turn, though its socket has more.
+const TURN_BYTES: usize = 1 << 20;
 
 /// Fetch: its sender may be a follower, for whom producers wait.
 const FETCH: i16 = 1;
@@ -99,6 +109,10 @@ pub struct FrameReader {
     pace: Option<ClientPace>,
     /// The APIs whose frames claim replication's reserve here.
     replicates: Option<fn(i16) -> bool>,
+    /// The bytes for which the socket wakes its reader.
+    wakes_at: usize,
+    /// What may still be read in this turn.
+    turn_bytes_left: usize,
 }
 
 impl FrameReader {
@@ -113,6 +127,8 @@ impl FrameReader {
             expected_bytes: 0,
             pace: None,
             replicates: None,
+            wakes_at: 1,
+            turn_bytes_left: TURN_BYTES,
         }
     }
 
@@ -152,6 +168,7 @@ impl FrameReader {
                 let held = stream.held_bytes() as u64;
                 drop(self.claim.split(self.claim.bytes().saturating_sub(held)));
             }
+            self.wake_at(self.worth_waking(stream), stream);
             self.readable(stream).await?;
             let wanted = self.make_room(stream.held_bytes()).await?;
             match stream.read_once(&mut (&mut self.buffer).limit(wanted)).await {
@@ -163,10 +180,30 @@ impl FrameReader {
                 Some(Ok(arrived)) => {
                     self.adapt(arrived.plain, wanted);
                     self.pace.iter_mut().for_each(|pace| pace.frame.went_by(arrived.bytes));
+                    self.turn_bytes_left = self.turn_bytes_left.saturating_sub(arrived.bytes);
+                    if self.turn_bytes_left == 0 {
+                        self.turn_bytes_left = TURN_BYTES;
+                        tokio::task::yield_now().await;
+                    }
                 }
                 Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Some(Err(error)) => return Err(error.into()),
             }
+        }
+    }
+
+    /// How much of the frame that has begun is worth a read. A read for each TLS record of a large frame costs more than
+    /// to decrypt it.
+    fn worth_waking(&self, stream: &ReadHalf<'_>) -> usize {
+        let Ok(Some(length)) = self.announced() else { return 1 };
+        let missing = (4 + length).saturating_sub(self.buffer.len() + stream.held_bytes());
+        if stream.is_plain() || missing < WAKE_BYTES.start { 1 } else { missing.min(WAKE_BYTES.end) }
+    }
+
+    fn wake_at(&mut self, bytes: usize, stream: &ReadHalf<'_>) {
+        if bytes != self.wakes_at {
+            // A socket that refuses goes on to wake for each segment.
+            self.wakes_at = if stream.wake_at(bytes) { bytes } else { 1 };
         }
     }
 
@@ -192,6 +229,10 @@ impl FrameReader {
                 readable = timeout(LOOK_EVERY, stream.readable()) => readable,
             };
             self.waited(barnabas_clock::since(asked), held)?;
+            if readable.is_err() {
+                // A slow sender: what little is there is read, so that its pace shows.
+                self.wake_at(1, stream);
+            }
             if let Ok(readable) = readable {
                 return Ok(readable?);
             }
@@ -300,9 +341,19 @@ impl FrameReader {
         if self.buffer.capacity() - held < wanted {
             // Doubled, so that a large frame is copied a few times and not with each read.
             let doubled = (2 * held).min(announced.unwrap_or(0));
-            self.replace_buffer(bytes.max(doubled).max(self.expected_bytes));
+            match announced {
+                Some(announced) if held >= MOVED_BYTES_MIN => self.move_buffer(announced.min(4 * held)),
+                _ => self.replace_buffer(bytes.max(doubled).max(self.expected_bytes)),
+            }
         }
         Ok(wanted)
+    }
+
+    /// Makes the buffer as large. Its pages move, by mremap, where it has as many as the allocator maps by itself: to
+    /// copy tens of MiB at once would hold up the other connections of the worker.
+    fn move_buffer(&mut self, bytes: usize) {
+        self.buffer.reserve(bytes - self.buffer.len());
+        self.made_bytes = self.buffer.capacity();
     }
 
     fn replace_buffer(&mut self, bytes: usize) {

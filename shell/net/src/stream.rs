@@ -9,6 +9,7 @@
 
 mod handshake;
 mod io;
+mod low_water;
 #[cfg(test)]
 mod tests;
 
@@ -142,6 +143,17 @@ impl ReadHalf<'_> {
             return Ok(());
         }
         self.tcp.readable().await
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        self.tls.is_none()
+    }
+
+    /// From now on the socket wakes its reader once `bytes` have arrived, or no more can, or the peer has ended.
+    /// Returns whether the system takes it.
+    pub(crate) fn wake_at(&self, bytes: usize) -> bool {
+        let tcp: &TcpStream = self.tcp.as_ref();
+        low_water::RcvLowat.set(tcp, &bytes).is_ok()
     }
 
     /// What TLS holds of bytes that have come or have to go.

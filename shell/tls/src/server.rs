@@ -177,6 +177,8 @@ fn config(
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.ticketer = provider::ticketer().map_err(|error| suites::unusable(&error))?;
     config.send_tls13_tickets = TICKETS;
+    // As Java's servers do: the order is that of `ssl.cipher.suites`.
+    config.ignore_client_order = true;
     Ok(config)
 }
 

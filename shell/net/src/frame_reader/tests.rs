@@ -114,6 +114,45 @@ async fn a_turn_that_is_used_up_is_given_away() {
 }
 
 #[tokio::test]
+async fn others_have_a_turn_while_a_socket_has_more() {
+    let (mut client, mut server) = pair().await;
+    let mut reader = FrameReader::new(Budget::new(u64::MAX).claim(None), 1 << 20);
+    reader.turn_bytes_left = READ_BYTES_MIN;
+    client.write_all(&frame(&[7; 60_000])).await.expect("writes");
+    server.tcp().readable().await.expect("readable");
+    let mut halves = server.split();
+    {
+        let mut next = pin!(reader.next(&mut halves.0));
+        let first = poll_fn(|context| Poll::Ready(next.as_mut().poll(context).is_ready())).await;
+        assert!(!first, "its turn is over");
+        tokio::task::yield_now().await;
+        let (body, _claim) = next.await.expect("a frame").expect("open");
+        assert_eq!(body.len(), 60_000);
+    }
+    assert!(reader.turn_bytes_left < TURN_BYTES, "the next turn has begun");
+}
+
+#[tokio::test]
+async fn a_large_frame_survives_that_its_buffer_grows() {
+    let (mut client, mut server) = pair().await;
+    let mut reader = FrameReader::new(Budget::new(u64::MAX).claim(None), 100 << 20);
+    let bytes: Vec<u8> = (0..40 << 20).map(|at: u32| (at % 251) as u8).collect();
+    let sent = frame(&bytes);
+    let writes = tokio::spawn(async move {
+        client.write_all(&sent).await.expect("writes");
+        client.write_all(&frame(b"next")).await.expect("writes");
+        client
+    });
+    let mut halves = server.split();
+    let (body, claim) = reader.next(&mut halves.0).await.expect("a frame").expect("open");
+    assert!(body[..] == bytes[..], "damaged");
+    drop((body, claim));
+    let (body, _claim) = reader.next(&mut halves.0).await.expect("a frame").expect("open");
+    assert_eq!(&body[..], b"next");
+    drop(writes.await);
+}
+
+#[tokio::test]
 async fn fetch_is_read_while_producers_hold_the_budget() {
     let budget = Budget::new(1 << 20);
     let mut producers = budget.claim(None);

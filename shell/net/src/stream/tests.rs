@@ -99,6 +99,38 @@ async fn frames_of_every_size_arrive_whole_in_both_directions() {
     assert!(reader.next(&mut read).await.expect("ended").is_none());
 }
 
+/// Nothing but the socket wakes this reader: it has no pace, and so looks at nothing in between.
+#[tokio::test]
+async fn large_frame_that_comes_in_pieces_wakes_its_reader_and_so_does_its_end() {
+    let (server_tls, client_tls) = both();
+    let Pair { mut client, mut server } = pair(&server_tls, &client_tls).await;
+    let mut reader = FrameReader::new(Budget::new(64 << 20).claim(None), 16 << 20);
+    let (mut read, _) = server.split();
+    for (size, sent) in
+        [(150_000, 150_000), (40_000, 40_000), (600_000, 600_000), (10, 10), (500_000, 300_000)]
+    {
+        let [length, body] = frame(size);
+        let send = async {
+            client.write_all(&length).await.expect("writes");
+            for piece in body[..sent].chunks(5_000) {
+                client.write_all(piece).await.expect("writes");
+                client.flush().await.expect("flushes");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            if sent < size {
+                client.shutdown().await.expect("ends");
+            }
+        };
+        let receive = tokio::time::timeout(Duration::from_secs(20), reader.next(&mut read));
+        let ((), got) = tokio::join!(send, receive);
+        match got.expect("in time") {
+            Ok(got) => assert_eq!(got.expect("a frame").0, body, "{size}"),
+            Err(FrameError::Truncated { got, .. }) => assert_eq!((got, sent), (sent + 4, 300_000)),
+            Err(error) => panic!("{size}: {error}"),
+        }
+    }
+}
+
 #[tokio::test]
 async fn stream_moves_to_another_runtime_with_its_session() {
     let (server_tls, client_tls) = both();

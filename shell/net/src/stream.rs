@@ -152,8 +152,7 @@ impl ReadHalf<'_> {
     /// From now on the socket wakes its reader once `bytes` have arrived, or no more can, or the peer has ended.
     /// Returns whether the system takes it.
     pub(crate) fn wake_at(&self, bytes: usize) -> bool {
-        let tcp: &TcpStream = self.tcp.as_ref();
-        low_water::RcvLowat.set(tcp, &bytes).is_ok()
+        low_water::set(self.tcp.as_ref(), bytes)
     }
 
     /// What TLS holds of bytes that have come or have to go.

@@ -28,6 +28,14 @@ pub struct Facts {
     pub not_after_s: i64,
     /// Alternative names: `dns:`, `ip:` and others, in no order that counts.
     pub names: Vec<String>,
+    /// Of X.509: 1 or 3. Version 1 has no alternative names.
+    pub version: u32,
+}
+
+/// The SubjectPublicKeyInfo of a certificate, as DER. `None`: it is no certificate.
+pub fn public_key<'a>(certificate: &'a CertificateDer<'_>) -> Option<&'a [u8]> {
+    let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    Some(parsed.tbs_certificate.subject_pki.raw)
 }
 
 impl Facts {
@@ -43,6 +51,7 @@ impl Facts {
             not_before_s: validity.not_before.timestamp(),
             not_after_s: validity.not_after.timestamp(),
             names: names.unwrap_or_default(),
+            version: parsed.version().0 + 1,
         })
     }
 }

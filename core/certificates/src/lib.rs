@@ -21,7 +21,7 @@ mod java_regex;
 mod settings;
 mod stores;
 
-pub use certificate::{Expiring, Expiry, Facts, MappingRules, check_replacement, rfc2253};
+pub use certificate::{Expiring, Expiry, Facts, MappingRules, check_replacement, public_key, rfc2253};
 pub use error::TlsError;
 pub use java_regex::{JavaRegex, Repeat, UnknownGroup};
 pub use settings::{ClientAuth, KEY_STORE, Revocation, Source, StoreKeys, TRUST_STORE, TlsSettings};

@@ -56,18 +56,25 @@ def mixed(told, legs):
     return {**told, "other_load": max(leg["other_load"] for leg in legs), "kernel_load": max(leg["kernel_load"] for leg in legs)}
 
 
+# After that a producer is connected and has had its first answers.
+ESTABLISHED_S = 2
+
+
 def load_of(name, record_bytes, producers, settings, partitions=1, rate=0, **more):
     load = librdkafka(name, partitions, record_bytes, producers, rate=rate, **more)
     return replace(load, settings={**load.settings, **settings})
 
 
-def measured(rig, view, load, topic, seconds, beside=()):
-    """A load's figures, and what the server used meanwhile; `beside`: other clients of the same run."""
+def measured(rig, view, load, topic, seconds, beside=(), begin=None):
+    """A load's figures, and what the server used meanwhile; `beside`: other clients of the same run. `begin` starts one more of them once the load is under way."""
     settle()
     used = Sampled(view.pids())
     running = rig.clients.start(view, load, topic, seconds)
-    used.watch([*running, *beside])
     try:
+        if begin:
+            time.sleep(ESTABLISHED_S)
+            beside = [*beside, begin()]
+        used.watch([*running, *beside])
         records, told = rig.clients.results(view, load, running, 180 + seconds)
     finally:
         used.end()
@@ -280,7 +287,7 @@ class Quota(Row):
 
 
 class Storm(Row):
-    """A producer over TLS of 1,000 records a second, then the same while so many new connections shake hands. Their client yields to others (nice): its CPU is not what is measured."""
+    """A producer over TLS of 1,000 records a second, then the same; once it is connected, so many new connections shake hands. Their client yields to others (nice): its CPU is not what is measured."""
 
     lasts, few = 10, 3
 
@@ -288,23 +295,27 @@ class Storm(Row):
         super().__init__(*all)
         self.count = count
 
-    def steady(self, rig, peer, topic, beside=()):
+    def steady(self, rig, peer, topic, begin=None):
         load = load_of("established", 100, 1, tls(self.keys), rate=1000, linger_ms=0)
-        return measured(rig, Through(peer, "EC"), load, topic, self.seconds, beside)
+        return measured(rig, Through(peer, "EC"), load, topic, self.seconds, begin=begin)
 
     def run(self, rig, peer, case, number):
         topic = topic_name(case, number)
 
         def both():
-            alone = self.steady(rig, peer, topic)
-            storm = self.drivers.begin("storm", Through(peer, "EC").server.address, self.keys.authority, 64, self.count, yielding=True)
+            alone, begun = self.steady(rig, peer, topic), []
+
+            def storm():
+                begun.append(self.drivers.begin("storm", Through(peer, "EC").server.address, self.keys.authority, 64, self.count, yielding=True))
+                return begun[0]
             try:
-                during = self.steady(rig, peer, topic, [storm])
+                during = self.steady(rig, peer, topic, storm)
             except BaseException:
-                storm.kill()
-                storm.wait()
+                for process in begun:
+                    process.kill()
+                    process.wait()
                 raise
-            return alone, during, self.drivers.end(storm, "storm")
+            return alone, during, self.drivers.end(begun[0], "storm")
 
         alone, during, told = self.on(peer, topic, both)
         if told["storm_failed"]:

@@ -37,6 +37,11 @@ impl RevocationList {
         if !rest.is_empty() {
             return Err("it holds bytes after its revocation list".to_owned());
         }
+        if parsed.version().is_none_or(|version| version.0 == 0) {
+            return Err("its revocation list is of version 1, without a number by which lists are told apart: make it with \
+                        version 2 (openssl ca -gencrl with crlnumber in its configuration)"
+                .to_owned());
+        }
         let issuer = rfc2253(parsed.issuer().as_raw()).ok_or("the name of its issuer cannot be read")?;
         let next_update = parsed.next_update().ok_or("its revocation list has no time of the next update")?;
         let next_update_s = next_update.timestamp();

@@ -20,10 +20,12 @@
 //!    connection that waits for such answers starts nothing more
 //! 5. while the client is throttled, nothing more is read
 //! 6. nothing that a client sends ends more than its own connection
+//! 7. a worker closes few connections before its others have a turn (closing.rs)
 //!
 //! Produce path 1 of 5. Before: shell/net's frame reader. After: core/api/src/k00_produce.rs, through requests.rs.
 
 mod answers;
+mod closing;
 mod login;
 pub mod throttle;
 
@@ -109,7 +111,7 @@ pub async fn serve(session: Rc<Session>, mut stream: Stream, new: Handover) {
         }
     };
     let End::Move(worker) = end else {
-        stream.say_end();
+        closing::close(stream).await;
         return;
     };
     match stream.detach() {

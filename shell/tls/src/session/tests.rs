@@ -125,6 +125,42 @@ fn records_torn_anywhere_come_out_whole() {
     assert!(dialling.has_out(), "an alert says so");
 }
 
+/// The same without its version: that makes it version 1, and its signature wrong, which a server does not look at.
+fn as_version_1(chain: &str) -> String {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    let mut der = CertificateDer::from_pem_slice(chain.as_bytes()).expect("a certificate").to_vec();
+    let version = der.windows(5).position(|bytes| bytes == [0xa0, 3, 2, 1, 2]).expect("version 3");
+    der.drain(version..version + 5);
+    // The lengths of the certificate and of what is signed of it.
+    for at in [2, 6] {
+        let length = u16::from_be_bytes([der[at], der[at + 1]]) - 5;
+        der[at..at + 2].copy_from_slice(&length.to_be_bytes());
+    }
+    let text = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, der);
+    format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
+}
+
+#[test]
+fn own_certificate_of_version_1_is_shown_and_named() {
+    let issuer = authority("ca");
+    let mut settings = with_key(&issuer, "broker");
+    settings.entry("ssl.keystore.certificate.chain").and_modify(|chain| *chain = as_version_1(chain));
+    let server = server(&settings);
+    let warnings = server.warnings();
+    assert!(
+        warnings[0].starts_with("the certificate of CN=broker,O=Barnabas is of X.509 version 1"),
+        "{warnings:?}"
+    );
+    let refused =
+        meet(&client(&trusting(Settings::new(), &issuer)), &server).expect_err("not by our clients");
+    assert!(refused.to_string().contains("is of X.509 version 1"), "{refused}");
+    let (other, _) = leaf(&issuer, "other", 2100);
+    settings.insert("ssl.keystore.key", other);
+    let wrong = ServerTls::load(read(&settings), false).expect_err("another key");
+    assert!(wrong.to_string().contains("belongs to another certificate"), "{wrong}");
+}
+
 #[test]
 fn sessions_are_resumed_in_both_versions() {
     let issuer = authority("ca");

@@ -55,6 +55,11 @@ fn of_certificate(error: &CertificateError, whose: &str) -> String {
                 expected.to_str()
             )
         }
+        // webpki's error, which rustls passes on as it is.
+        CertificateError::Other(other) if format!("{other:?}").contains("UnsupportedCertVersion") => format!(
+            "{whose} is of X.509 version 1, without names of hosts, and not accepted. Issue it with version 3: with \
+             subjectAltName (openssl x509 -req: -extfile)"
+        ),
         other => format!("{whose} cannot be accepted: {other}"),
     }
 }

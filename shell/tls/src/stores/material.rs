@@ -8,7 +8,7 @@ use super::revoked::Lists;
 use super::trust::{Trust, take_refused};
 use barnabas_certificates::{
     Expiring, Facts, KEY_STORE, KeyEntry, Source, Store, StoreKeys, TRUST_STORE, TlsError, TlsSettings,
-    check_replacement,
+    check_replacement, public_key,
 };
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -58,6 +58,12 @@ impl Material {
         for entry in key_store.into_iter().flat_map(|store| store.keys) {
             let facts = entry.chain.first().and_then(Facts::of);
             keys.push(Arc::new(certified(entry, provider)?));
+            if let Some(Facts { subject, version: 1, .. }) = &facts {
+                warnings.push(format!(
+                    "the certificate of {subject} is of X.509 version 1, without names of hosts: Barnabas' nodes and tools \
+                     and many clients do not accept it. Issue it with subjectAltName (openssl x509 -req: -extfile)"
+                ));
+            }
             own = own.or(facts);
         }
         if settings.key_store.is_some() && keys.is_empty() {
@@ -183,9 +189,12 @@ fn certified(entry: KeyEntry, provider: &CryptoProvider) -> Result<CertifiedKey,
     let key = provider.key_provider.load_private_key(entry.key);
     let key = key.map_err(|error| KEY_STORE.wrong(format!("its private key cannot be used: {error}")))?;
     let certified = CertifiedKey::new(entry.chain, key);
-    certified
-        .keys_match()
-        .map_err(|_| KEY_STORE.wrong("its private key belongs to another certificate than its own"))?;
+    // Not by `keys_match`, which takes no certificate of version 1.
+    let own =
+        public_key(&certified.cert[0]).ok_or_else(|| KEY_STORE.wrong("its certificate cannot be read"))?;
+    if certified.key.public_key().is_none_or(|key| key.as_ref() != own) {
+        return Err(KEY_STORE.wrong("its private key belongs to another certificate than its own"));
+    }
     Ok(certified)
 }
 

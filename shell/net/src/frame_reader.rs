@@ -2,8 +2,8 @@
 //!
 //! How much is read at once follows what the connection sends: the read size doubles when a read fills it and falls
 //! when little comes. Several small frames that arrive together share one buffer and one system call. A large frame
-//! gets a buffer of its own, in which it is moved only as that one grows: its length is believed as far as the connection has lately
-//! sent such frames in full, and reading stops where it ends. Buffers go round (spare_buffers.rs).
+//! gets a buffer of its own, and is moved only as that one grows: its length is believed as far as the connection has
+//! lately sent such frames in full, and reading stops where it ends. Buffers go round (spare_buffers.rs).
 //!
 //! Of the budget a frame claims what has arrived and what the next read may bring. A frame that a client has begun must
 //! go on (pace.rs), so that what it holds comes back. So must a connection that has sent no request yet, so that its
@@ -192,8 +192,8 @@ impl FrameReader {
         }
     }
 
-    /// How much of the frame that has begun is worth a read. A read for each TLS record of a large frame costs more than
-    /// to decrypt it.
+    /// How much of the frame that has begun is worth a read. A read for each TLS record of a large frame costs more
+    /// than to decrypt it.
     fn worth_waking(&self, stream: &ReadHalf<'_>) -> usize {
         let Ok(Some(length)) = self.announced() else { return 1 };
         let missing = (4 + length).saturating_sub(self.buffer.len() + stream.held_bytes());

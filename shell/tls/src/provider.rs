@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suites_are_the_same_whoever_makes_them() {
+    fn suites_of_both_libraries_are_the_same() {
         let names = |is_ring_faster| suites(is_ring_faster).iter().map(|s| s.suite()).collect::<Vec<_>>();
         assert_eq!(names(true), names(false));
     }

@@ -38,8 +38,8 @@ impl RevocationList {
             return Err("it holds bytes after its revocation list".to_owned());
         }
         if parsed.version().is_none_or(|version| version.0 == 0) {
-            return Err("its revocation list is of version 1, without a number by which lists are told apart: make it with \
-                        version 2 (openssl ca -gencrl with crlnumber in its configuration)"
+            return Err("its revocation list is of version 1, which has no number. Make it with version 2 (openssl ca \
+                        -gencrl with crlnumber in its configuration)"
                 .to_owned());
         }
         let issuer = rfc2253(parsed.issuer().as_raw()).ok_or("the name of its issuer cannot be read")?;

@@ -97,7 +97,7 @@ class HalfOpen(WithTls):
 
 
 class GiantFrames(Attack):
-    """At the rate of a network of 1 Gbit/s. At loopback's own rate the senders take both cores of a small machine; there records of the good producer failed (16; of Kafka's none)."""
+    """At the rate of a network of 1 Gbit/s. At loopback's own rate the senders take both cores of a small machine."""
 
     name, what = "giant frames", "frames of 100 MiB, the largest that is taken, whole over 8 connections at 1 Gbit/s together, again and again; and frames announced as 2 GiB, as one byte too large, as empty and as negative"
     sizes, lanes, seconds = (2**31 - 1, FRAME_BYTES + 1, 0, -1, -2**31), 8, 15

@@ -46,7 +46,7 @@ mod tests {
 
     fn facts(subject: &str, names: &[&str], not_after_s: i64) -> Facts {
         let names = names.iter().map(|&name| name.to_owned()).collect();
-        Facts { subject: subject.to_owned(), not_before_s: 0, not_after_s, names }
+        Facts { subject: subject.to_owned(), not_before_s: 0, not_after_s, names, version: 3 }
     }
 
     fn refused(new: &Facts, allowed: &[&str]) -> Option<String> {

@@ -125,18 +125,28 @@ fn records_torn_anywhere_come_out_whole() {
     assert!(dialling.has_out(), "an alert says so");
 }
 
-/// The same without its version: that makes it version 1, and its signature wrong, which a server does not look at.
+/// A certificate or list without its version, which makes it version 1; its signature no longer fits.
+fn without_version(der: &[u8], version: &[u8]) -> Vec<u8> {
+    let mut der = der.to_vec();
+    let at = der.windows(version.len()).position(|bytes| bytes == version).expect("its version");
+    der.drain(at..at + version.len());
+    // The lengths of the whole and of what is signed of it, each of one or two bytes behind 0x81 or 0x82.
+    let mut header = 0;
+    for _ in 0..2 {
+        let bytes = usize::from(der[header + 1] & 0x7f);
+        let length = &mut der[header + 2..header + 2 + bytes];
+        let value = length.iter().fold(0, |value, byte| value << 8 | usize::from(*byte)) - version.len();
+        length.copy_from_slice(&value.to_be_bytes()[size_of::<usize>() - bytes..]);
+        header += 2 + bytes;
+    }
+    der
+}
+
 fn as_version_1(chain: &str) -> String {
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
-    let mut der = CertificateDer::from_pem_slice(chain.as_bytes()).expect("a certificate").to_vec();
-    let version = der.windows(5).position(|bytes| bytes == [0xa0, 3, 2, 1, 2]).expect("version 3");
-    der.drain(version..version + 5);
-    // The lengths of the certificate and of what is signed of it.
-    for at in [2, 6] {
-        let length = u16::from_be_bytes([der[at], der[at + 1]]) - 5;
-        der[at..at + 2].copy_from_slice(&length.to_be_bytes());
-    }
+    let der = CertificateDer::from_pem_slice(chain.as_bytes()).expect("a certificate");
+    let der = without_version(&der, &[0xa0, 3, 2, 1, 2]);
     let text = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, der);
     format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
 }

@@ -172,4 +172,7 @@ fn missing_or_empty_list_stops_the_start() {
     assert_eq!(error("/nowhere/list.pem").key, "ssl.crl.location");
     assert!(error(&folder.write("empty", ca.pem())).to_string().contains("no block X509 CRL"));
     assert!(error(&folder.write("damaged", [0x30, 0x82, 0, 1])).to_string().contains("is damaged"));
+    let old = error(&folder.write("old", without_version(list(&ca, &[7], 2100).der(), &[2, 1, 1])));
+    assert_eq!(old.key, "ssl.crl.location");
+    assert!(old.to_string().contains("is of version 1"), "{old}");
 }

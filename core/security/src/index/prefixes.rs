@@ -13,9 +13,13 @@ const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
 pub(super) struct Prefixes {
-    /// All texts, one after the other: a binary search then stays within few cache lines.
+    /// All texts, one after the other.
     texts: String,
     entries: Vec<Entry>,
+    /// The length of what all texts begin with.
+    shared: usize,
+    /// Of each text the eight bytes behind that: a binary search then stays within few cache lines and compares numbers.
+    keys: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -46,6 +50,14 @@ impl Prefixes {
         self.texts.push_str(prefix);
         // Names of 4 GiB together do not fit the metadata log.
         self.entries.push(Entry { start, end: self.texts.len() as u32, parent, bucket });
+        let shared = in_common(self.text(&self.entries[0]), prefix);
+        if self.entries.len() == 1 || shared < self.shared {
+            self.shared = shared;
+            self.keys.clear();
+        }
+        while let Some(entry) = self.entries.get(self.keys.len()) {
+            self.keys.push(key(self.text(entry), self.shared));
+        }
     }
 
     /// Those that begin the name, the longest first.
@@ -54,11 +66,7 @@ impl Prefixes {
         name: &str,
         work: &mut W,
     ) -> impl Iterator<Item = &'a Bucket> + use<'a, W> {
-        let after = self.entries.partition_point(|entry| {
-            work.step();
-            self.text(entry) <= name
-        });
-        let last = after.checked_sub(1);
+        let last = self.last_at_or_before(name, work);
         let in_common = last.map_or(0, |last| in_common(self.text(&self.entries[last]), name));
         let mut at = last.map_or(NONE, |last| last as u32);
         std::iter::from_fn(move || {
@@ -72,6 +80,30 @@ impl Prefixes {
         })
     }
 
+    /// The last text that sorts at or before a name. `None` also where the name does not begin as all texts do: none of
+    /// them begins it.
+    fn last_at_or_before<W: Work>(&self, name: &str, work: &mut W) -> Option<usize> {
+        let first = self.entries.first()?;
+        work.step();
+        if in_common(self.text(first), name) < self.shared {
+            return None;
+        }
+        let key = key(name, self.shared);
+        let mut after = self.keys.partition_point(|other| {
+            work.step();
+            *other < key
+        });
+        // Texts that have the same eight bytes there.
+        if self.keys.get(after) == Some(&key) {
+            let same = self.keys[after..].partition_point(|other| *other == key);
+            after += self.entries[after..after + same].partition_point(|entry| {
+                work.step();
+                self.text(entry) <= name
+            });
+        }
+        after.checked_sub(1)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Bucket)> {
         self.entries.iter().map(|entry| (self.text(entry), &entry.bucket))
     }
@@ -81,8 +113,31 @@ impl Prefixes {
     }
 }
 
+/// Eight bytes of a text from `at` on. They sort as the text does there, but for texts that have them in common.
+fn key(text: &str, at: usize) -> u64 {
+    let bytes = text.as_bytes().get(at..).unwrap_or_default();
+    let mut word = [0; 8];
+    let count = bytes.len().min(8);
+    word[..count].copy_from_slice(&bytes[..count]);
+    u64::from_be_bytes(word)
+}
+
+/// How many bytes two texts begin with together.
 fn in_common(a: &str, b: &str) -> usize {
-    a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
+    let count = |a: &[u8], b: &[u8]| a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let (words_a, rest_a) = a.as_bytes().as_chunks::<8>();
+    let (words_b, rest_b) = b.as_bytes().as_chunks::<8>();
+    let same = count_same(words_a, words_b);
+    match (words_a.get(same), words_b.get(same)) {
+        (Some(a), Some(b)) => 8 * same + count(a, b),
+        (Some(a), None) => 8 * same + count(a, rest_b),
+        (None, Some(b)) => 8 * same + count(rest_a, b),
+        (None, None) => 8 * same + count(rest_a, rest_b),
+    }
+}
+
+fn count_same(a: &[[u8; 8]], b: &[[u8; 8]]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]
@@ -110,6 +165,64 @@ mod tests {
         assert_eq!(found(&prefixes, "h"), [0u32; 0]);
         assert_eq!(found(&prefixes, ""), [0u32; 0]);
         assert_eq!(found(&[], "x"), [0u32; 0]);
+    }
+
+    #[test]
+    fn long_texts_with_much_in_common_are_told_apart() {
+        let prefixes =
+            ["team-000017-", "team-000017-orders-", "team-000017-orders-eu", "team-000018-", "team-00002"];
+        assert_eq!(found(&prefixes, "team-000017-orders-eu-1"), [2, 1, 0]);
+        assert_eq!(found(&prefixes, "team-000017-orders-us"), [1, 0]);
+        assert_eq!(found(&prefixes, "team-000017-"), [0]);
+        assert_eq!(found(&prefixes, "team-000017"), [0u32; 0]);
+        assert_eq!(found(&prefixes, "team-0"), [0u32; 0]);
+        assert_eq!(found(&prefixes, "team-00002"), [4]);
+        assert_eq!(found(&prefixes, "zeta"), [0u32; 0]);
+        assert_eq!(found(&prefixes, "a"), [0u32; 0]);
+    }
+
+    #[test]
+    fn what_texts_have_in_common_is_counted_in_bytes() {
+        for length in 0..20 {
+            let text = &"abcdefghijklmnopqrst"[..length];
+            assert_eq!(in_common(text, text), length);
+            assert_eq!(in_common(text, "abcdefghijklmnopqrstuvw"), length);
+            assert_eq!(in_common(&format!("{text}1"), &format!("{text}2xxxxxxxxx")), length);
+        }
+    }
+
+    /// Against a comparison of all, where texts share few or many bytes.
+    #[test]
+    fn finds_what_a_comparison_of_all_finds() {
+        let texts = [
+            "",
+            "a",
+            "ab",
+            "abc",
+            "abcdefgh",
+            "abcdefghi",
+            "abcdefgh0",
+            "abcdefghij",
+            "abd",
+            "b",
+            "a\0",
+            "a\0b",
+        ];
+        for chosen in 0..1usize << texts.len() {
+            let prefixes: Vec<&str> = texts
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| chosen >> at & 1 == 1)
+                .map(|(_, text)| *text)
+                .collect();
+            for name in texts.iter().chain(&["abcdefghijk", "abcdefg", "abcdefgh00", "c", "a\0c"]) {
+                let mut expected: Vec<u32> = (0..prefixes.len() as u32)
+                    .filter(|at| name.starts_with(prefixes[*at as usize]))
+                    .collect();
+                expected.sort_by_key(|at| std::cmp::Reverse(prefixes[*at as usize].len()));
+                assert_eq!(found(&prefixes, name), expected, "{prefixes:?} {name:?}");
+            }
+        }
     }
 
     #[test]

@@ -96,6 +96,7 @@ pub async fn serve(session: Rc<Session>, mut stream: Stream, new: Handover) {
         () = closed(&session) => false,
     };
     if !is_known {
+        closing::close(stream, reader).await;
         return;
     }
     let end = {
@@ -111,7 +112,7 @@ pub async fn serve(session: Rc<Session>, mut stream: Stream, new: Handover) {
         }
     };
     let End::Move(worker) = end else {
-        closing::close(stream).await;
+        closing::close(stream, reader).await;
         return;
     };
     match stream.detach() {

@@ -4,7 +4,7 @@
 //!
 //! Always true: a worker closes at most [`CLOSED_IN_TURN`] connections before its others have a turn.
 
-use barnabas_net::Stream;
+use barnabas_net::{FrameReader, Stream};
 use std::rc::Rc;
 use tokio::sync::Semaphore;
 
@@ -14,18 +14,19 @@ thread_local! {
     static CLOSING: Rc<Semaphore> = Rc::new(Semaphore::new(CLOSED_IN_TURN));
 }
 
-/// Says the end to the peer and closes, once it is this connection's turn.
-pub async fn close(stream: Stream) {
+/// Says the end to the peer, closes and frees what was half read, once it is this connection's turn.
+pub async fn close(stream: Stream, reader: FrameReader) {
     let closing = CLOSING.with(Rc::clone);
     let _turn = closing.acquire().await;
     stream.say_end();
-    drop(stream);
+    drop((stream, reader));
     tokio::task::yield_now().await;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use barnabas_net::Budget;
     use tokio::net::{TcpListener, TcpStream};
     use tokio::task::{LocalSet, spawn_local, yield_now};
 
@@ -41,8 +42,12 @@ mod tests {
         let local = LocalSet::new();
         let turns = local.run_until(async {
             let (clients, servers): (Vec<_>, Vec<_>) = streams.into_iter().unzip();
-            let closes: Vec<_> =
-                servers.into_iter().map(|server| spawn_local(close(Stream::plain(server)))).collect();
+            let budget = Budget::new(u64::MAX);
+            let reader = || FrameReader::new(budget.claim(None), 100);
+            let closes: Vec<_> = servers
+                .into_iter()
+                .map(|server| spawn_local(close(Stream::plain(server), reader())))
+                .collect();
             let mut turns = 0;
             while closes.iter().any(|close| !close.is_finished()) {
                 yield_now().await;

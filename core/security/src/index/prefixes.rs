@@ -18,7 +18,7 @@ pub(super) struct Prefixes {
     entries: Vec<Entry>,
     /// The length of what all texts begin with.
     shared: usize,
-    /// Of each text the eight bytes behind that: a binary search then stays within few cache lines and compares numbers.
+    /// Of each text the eight bytes behind that: a binary search stays within few cache lines and compares numbers.
     keys: Vec<u64>,
 }
 

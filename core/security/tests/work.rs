@@ -13,8 +13,8 @@ const ACLS: usize = 10_000;
 const SEARCH: usize = 15;
 
 /// The most steps that any of these decisions takes. The parts: one for the hash table of names, one for what all
-/// prefixes begin with and [`SEARCH`] among them, and a search for each (principal, host) pair of the caller's among the
-/// rows of each pattern that matches.
+/// prefixes begin with and [`SEARCH`] among them, and a search for each (principal, host) pair of the caller's among
+/// the rows of each pattern that matches.
 fn most_steps(acls: impl Iterator<Item = String>, principal: &str, names: &[&str]) -> usize {
     let acls: Vec<Acl> = acls.map(|line| acl(&line)).collect();
     assert_eq!(acls.len(), ACLS);

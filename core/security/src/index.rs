@@ -200,6 +200,7 @@ impl OfType {
                 false => self.prefixes.push(name, bucket),
             }
         }
+        self.prefixes.finish();
         self.rows.shrink_to_fit();
     }
 

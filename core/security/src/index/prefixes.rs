@@ -50,14 +50,14 @@ impl Prefixes {
         self.texts.push_str(prefix);
         // Names of 4 GiB together do not fit the metadata log.
         self.entries.push(Entry { start, end: self.texts.len() as u32, parent, bucket });
-        let shared = in_common(self.text(&self.entries[0]), prefix);
-        if self.entries.len() == 1 || shared < self.shared {
-            self.shared = shared;
-            self.keys.clear();
-        }
-        while let Some(entry) = self.entries.get(self.keys.len()) {
-            self.keys.push(key(self.text(entry), self.shared));
-        }
+    }
+
+    /// After the last one was added: makes them ready to be searched.
+    pub(super) fn finish(&mut self) {
+        let (Some(first), Some(last)) = (self.entries.first(), self.entries.last()) else { return };
+        // All texts between two that are sorted begin with what these two have in common.
+        self.shared = in_common(self.text(first), self.text(last));
+        self.keys = self.entries.iter().map(|entry| key(self.text(entry), self.shared)).collect();
     }
 
     /// Those that begin the name, the longest first.
@@ -124,20 +124,10 @@ fn key(text: &str, at: usize) -> u64 {
 
 /// How many bytes two texts begin with together.
 fn in_common(a: &str, b: &str) -> usize {
-    let count = |a: &[u8], b: &[u8]| a.iter().zip(b).take_while(|(a, b)| a == b).count();
-    let (words_a, rest_a) = a.as_bytes().as_chunks::<8>();
-    let (words_b, rest_b) = b.as_bytes().as_chunks::<8>();
-    let same = count_same(words_a, words_b);
-    match (words_a.get(same), words_b.get(same)) {
-        (Some(a), Some(b)) => 8 * same + count(a, b),
-        (Some(a), None) => 8 * same + count(a, rest_b),
-        (None, Some(b)) => 8 * same + count(rest_a, b),
-        (None, None) => 8 * same + count(rest_a, rest_b),
-    }
-}
-
-fn count_same(a: &[[u8; 8]], b: &[[u8; 8]]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let words = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0).take_while(|(a, b)| a == b).count();
+    let rest = a[8 * words..].iter().zip(&b[8 * words..]).take_while(|(a, b)| a == b).count();
+    8 * words + rest
 }
 
 #[cfg(test)]
@@ -152,6 +142,7 @@ mod tests {
             let place = prefixes.iter().position(|other| other == prefix).unwrap() as u32;
             table.push(&Text::from(*prefix), place..place);
         }
+        table.finish();
         table.of(name, &mut ()).map(|bucket| bucket.start).collect()
     }
 

@@ -4,6 +4,7 @@
     matrix   API × operation × resource × pattern × permission, request by request (matrix.py)
     logins   mechanism × client × right password, wrong password, unknown user; over TLS, and by certificate alone (logins.py, tls.py)
     oauth    OAUTHBEARER: right, expired, foreign tokens × client, and re-authentication (oauth.py)
+    token-requests  what Apache's client and our tool ask an issuer for a token, setting by setting (requests.py, endpoint.py)
     kerberos GSSAPI: tickets of a KDC × client, and forged tokens (kerberos.py, forge.py)
     stores   key and trust stores of listeners by dynamic configuration (stores.py)
     tokens   delegation tokens: Java's Admin makes, renews and ends them, Java's producer logs in by them (tokens.py)
@@ -23,11 +24,11 @@ from pathlib import Path
 from compat import fetch
 from compat.cli import find_binary, in_scratch
 
-from . import apaches, kerberos, logins, matrix, oauth, stores, tokens, tools, verdicts
+from . import apaches, kerberos, logins, matrix, oauth, requests, stores, tokens, tools, verdicts
 from .nodes import GuardedApache, GuardedBarnabas
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("authorizer", "matrix", "logins", "oauth", "kerberos", "stores", "tokens", "tools")
+PARTS = ("authorizer", "matrix", "logins", "oauth", "token-requests", "kerberos", "stores", "tokens", "tools")
 
 
 def arguments(words):
@@ -143,6 +144,22 @@ def play_oauth(peers, options):
     return same, excused, wrong + len(unseen)
 
 
+def play_requests(peers, options):
+    """Both clients on a node of ours."""
+    binary, directory = find_binary(options.binary), peers.scratch / "requests"
+    server = GuardedBarnabas(directory / "node", binary).guard(requests.USERS, mechanisms=("OAUTHBEARER",))
+    try:
+        played = requests.play(server, requests.Keys(directory / "keys"), binary, peers.names)
+    except fetch.Missing as missing:
+        print(f"  token-requests: {missing}")
+        return 0, 1, 0
+    if len(played) == 1:
+        for label, (lines, said) in played[0].items():
+            print("\n    ".join([label, *lines, said[-requests.SAID_CHARS:]]))
+        return len(played[0]), 0, 0
+    return requests.compare(*played, explained("token-requests"))
+
+
 def play_kerberos(peers, options):
     try:
         kdc = kerberos.Kdc(peers.scratch / "kdc")
@@ -206,8 +223,8 @@ def play_tools(peers, options):
     return done
 
 
-PLAYS = {"authorizer": play_authorizer, "matrix": play_matrix, "logins": play_logins, "oauth": play_oauth, "kerberos": play_kerberos, "stores": play_stores,
-         "tokens": play_tokens, "tools": play_tools}
+PLAYS = {"authorizer": play_authorizer, "matrix": play_matrix, "logins": play_logins, "oauth": play_oauth, "token-requests": play_requests, "kerberos": play_kerberos,
+         "stores": play_stores, "tokens": play_tokens, "tools": play_tools}
 
 
 def run(options, scratch):

@@ -1,8 +1,9 @@
-"""`make book-test`: each command of the operator's book, and of the pages on Connect and message queues, run in the order of its page against a node
-or a cluster of the built binary.
+"""`make book-test`: each command of the operator's book, and of the pages on Connect, message queues and security, run in the order of its page
+against a node or a cluster of the built binary.
 
 A page is run in a folder of its own, with ports of its own; what becomes of which block: pages.py. Pages that need Apache Kafka run in the long
-form only. Each line of WARN or ERROR that a node writes meanwhile must have its entry in messages.md, and every link of the book must lead somewhere.
+form only, and so do blocks on Kerberos, whose KDC is Debian's. Each line of WARN or ERROR that a node writes meanwhile must have its entry in
+messages.md, and every link of the book must lead somewhere.
 Printed are page × commands, what is not run here and why, and one line to quote.
 """
 
@@ -22,15 +23,15 @@ from compat.cli import find_binary
 sys.path.insert(0, str(fetch.REPOSITORY / "lab" / "bridge"))
 from ends import artemis_home  # noqa: E402  (lab/bridge)
 
-from . import apache, links, messages, pages, stage
+from . import apache, kerberos, links, messages, pages, stage
 
 BOOK = fetch.REPOSITORY / "docs" / "operations"
 # Pages beside the book.
-BESIDE = [BOOK.parent / name for name in ("CONNECT.md", "QUEUES.md")]
+BESIDE = [BOOK.parent / name for name in ("CONNECT.md", "QUEUES.md", "SECURITY.md")]
 
 
 def arguments(words):
-    parser = argparse.ArgumentParser(prog="lab/book/run", description="Runs the commands of docs/operations, docs/CONNECT.md and docs/QUEUES.md.")
+    parser = argparse.ArgumentParser(prog="lab/book/run", description="Runs the commands of docs/operations, docs/CONNECT.md, docs/QUEUES.md and docs/SECURITY.md.")
     parser.add_argument("--quick", action="store_true", help="without what needs Apache Kafka or minutes")
     parser.add_argument("--only", help="pages whose path holds one of these words, with commas")
     parser.add_argument("--binary", help="the barnabas program (default: the newest of target/release and target/debug)")
@@ -66,7 +67,8 @@ class Run:
         if self.options.quick and self.page.is_long:
             self.left_out = sum(len(step.commands()) for own, step in steps if own and step.kind == "run")
             return self
-        ports = stage.Ports([path.read_text() for path in (self.page.path, *self.page.sources())])
+        names = [(theirs, ours.replace("$PWD", str(self.folder))) for theirs, ours in self.page.names]
+        ports = stage.Ports([path.read_text() for path in (self.page.path, *self.page.sources())], names)
         place = stage.Stage(self.folder, self.options.binary, ports, self.variables)
         try:
             for own, step in steps:
@@ -85,8 +87,8 @@ class Run:
 
     def take(self, place, own, step):
         where = f"{named(self.page)}:{step.line}"
-        if step.is_long and self.options.quick:
-            self.left_out += len(step.commands())
+        if step.is_long and (self.options.quick or self.page in self.options.short):
+            self.left_out += len(step.commands()) if step.kind != "hidden" else 0
         elif step.kind == "file":
             place.write(step.name, step.text)
             self.files += own
@@ -106,7 +108,7 @@ class Run:
     def do(self, place, own, step, where):
         begun = time.monotonic()
         printed = self.tried(place, where, step.text, step.fails)
-        wanted = pages.missing(step.expected, printed)
+        wanted = pages.missing([place.ports.named(line) for line in step.expected], printed)
         if wanted is not None:
             raise stage.Failed(f"{where}: the page shows the line `{wanted}`; printed was:\n{printed[-3000:]}")
         if own and step.kind == "run":
@@ -153,14 +155,21 @@ def main(words):
     book = chosen(options)
     options.binary = find_binary(options.binary)
     folder = Path(tempfile.mkdtemp(prefix="barnabas-book-"))
-    variables = {}
+    variables = {"BOOK_TOOLS": str(Path(__file__).parent)}
     if not options.quick and any(page.is_long for page in book):
         try:
             print(f"Apache Kafka {apache.make(folder / 'kafka')} by its jars", flush=True)
-            variables = {"KAFKA_HOME": str(folder / "kafka"), "ARTEMIS_HOME": str(artemis_home())}
+            variables |= {"KAFKA_HOME": str(folder / "kafka"), "ARTEMIS_HOME": str(artemis_home())}
         except fetch.Missing as missing:
             print(f"without Apache Kafka: {missing}")
             options.quick = True
+    options.short = [page for page in book if "KERBEROS_HOME" in page.path.read_text()]
+    if not options.quick and options.short:
+        try:
+            variables["KERBEROS_HOME"] = str(kerberos.make(folder / "kerberos"))
+            options.short = []
+        except fetch.Missing as missing:
+            print(f"without a KDC, the short form of {', '.join(page.path.name for page in options.short)}: {missing}")
     known = messages.patterns(BOOK / "messages.md")
     count, broken = links.broken([*sorted(BOOK.rglob("*.md")), *BESIDE, BOOK.parent / "OPERATIONS.md", BOOK.parent / "README.md"])
     print(f"{count} links, {len(broken)} of them lead nowhere{''.join(f'; {link}' for link in broken)}", flush=True)

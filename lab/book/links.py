@@ -21,7 +21,7 @@ def broken(pages):
     """(links looked at, those that lead nowhere) of these pages."""
     count, wrong = 0, []
     for page in pages:
-        for link in LINK.findall(re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)):
+        for link in LINK.findall(re.sub(r"```.*?```|<!--.*?-->", "", page.read_text(), flags=re.DOTALL)):
             if link.startswith(("http:", "https:")):
                 continue
             count += 1

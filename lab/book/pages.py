@@ -8,9 +8,10 @@
 | `properties` without a file's name | every key must be known to `barnabas config explain` |
 
 A comment `<!-- book: WORD: TEXT -->` above a block changes that: `elsewhere` (not run here: the reason, and what checks it instead), `shown` (an
-example of a file or a line: the reason), `long` (only in the long form), `fails` (the last command must fail). By itself it is an order of the
-rig: `run` (commands that readers do not need), `files of PAGE` (those that another page shows, behind their names), `page: long: REASON`, `page:
-begins with PAGE` (that page's blocks first, in this page's folder).
+example of a file or a line: the reason), `long` (only in the long form), `fails` (the last command must fail), `sh` (a block without a kind is run).
+By itself it is an order of the rig: `run` (commands that readers do not need), `long run` (the same, in the long form), `files of PAGE` (those that
+another page shows, behind their names), `page: long: REASON`, `page: begins with PAGE` (that page's blocks first, in this page's folder), `page: for
+NAME read OTHER` (in commands, files and what is expected; `$PWD` is the page's folder).
 """
 
 import re
@@ -20,7 +21,7 @@ from pathlib import Path
 FENCE = re.compile(r"^```(\S*)\s*$")
 COMMENT = re.compile(r"<!-- book:\s+(.*?)\s*-->", re.DOTALL)
 FILE_NAME = re.compile(r"^`([^`]+)`(?: \([^)]*\))?:$")
-WORDS = ("elsewhere", "shown", "long", "fails")
+WORDS = ("elsewhere", "shown", "long", "fails", "sh")
 
 
 class Wrong(Exception):
@@ -62,6 +63,8 @@ class Page:
     begins_with: list
     is_long: bool = False
     files_of: list = field(default_factory=list)
+    # (name of the page, what is read for it here)
+    names: list = field(default_factory=list)
 
     def sources(self):
         """Further pages whose text counts for this one."""
@@ -100,10 +103,12 @@ def ordered(page, comment, line, pending):
     """A comment of ours: an order at once, or a word for the block that follows."""
     word, _, text = comment.group(1).partition(":")
     text = text.strip()
-    if word == "run":
-        page.steps.append(Step("hidden", line, text))
+    if word in ("run", "long run"):
+        page.steps.append(Step("hidden", line, text, is_long=word == "long run"))
     elif word == "page" and text.startswith("begins with "):
         page.begins_with.append(page.path.parent / text.removeprefix("begins with "))
+    elif word == "page" and (other := re.fullmatch(r"for (\S+) read (\S+)", text)):
+        page.names.append(other.groups())
     elif word == "page" and text.startswith("long"):
         page.is_long = True
     elif word.startswith("files of "):
@@ -125,7 +130,7 @@ def take(page, language, body, line, pending, before):
         page.steps.append(Step("elsewhere", line, text, pending["elsewhere"]))
     elif "shown" in pending:
         page.steps.append(Step("shown", line, text, pending["shown"]))
-    elif language == "sh":
+    elif language == "sh" or (not language and "sh" in pending):
         page.steps.append(Step("run", line, text, **more))
     elif language == "text" and before == "```" and page.steps and page.steps[-1].kind == "run":
         page.steps[-1].expected.extend(body)

@@ -1,7 +1,7 @@
 """Where a page is run: a folder, a shell that lives as long as the page, ports of its own.
 
 Ports that a page names behind a host of this machine are replaced by free ones, in commands, files and what is expected; in what is printed they are
-put back. Every process that the page starts is in the session of its shell, and ends with it.
+put back. Names that a page has others read for are replaced first. Every process that the page starts is in the session of its shell, and ends with it.
 """
 
 import os
@@ -30,19 +30,25 @@ class Failed(Exception):
 
 
 class Ports:
-    """Which free port stands for which of the page."""
+    """Which free port stands for which of the page, and which name for which."""
 
-    def __init__(self, texts):
-        self.given = {}
+    def __init__(self, texts, names=()):
+        self.given, self.names = {}, names
         for text in texts:
-            for port in PORT.findall(text):
+            for port in PORT.findall(self.named(text)):
                 self.given.setdefault(port, str(free_port()))
         taken = {ours: page for page, ours in self.given.items()}
         self.there = re.compile(r"(?<!\d)(" + "|".join(self.given) + r")(?!\d)") if self.given else None
         self.back = re.compile(r"(?<!\d)(" + "|".join(taken) + r")(?!\d)") if taken else None
         self.taken = taken
 
+    def named(self, text):
+        for theirs, ours in self.names:
+            text = text.replace(theirs, ours)
+        return text
+
     def replaced(self, text):
+        text = self.named(text)
         return self.there.sub(lambda found: self.given[found.group()], text) if self.there else text
 
     def put_back(self, text):

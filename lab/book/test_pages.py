@@ -23,6 +23,14 @@ class Pages(unittest.TestCase):
         step, = page("`x.json`:\n\n```json\n{}\n```\n").steps
         self.assertEqual((step.kind, step.name, step.text), ("file", "x.json", "{}\n"))
 
+    def test_block_without_a_kind_is_run_where_a_comment_says_so(self):
+        step, = page("<!-- book: sh -->\n```\nls\n```\n").steps
+        self.assertEqual((step.kind, step.commands()), ("run", ["ls"]))
+
+    def test_long_run_is_left_out_of_the_short_form(self):
+        short, long = page("<!-- book: run: ls -->\n<!-- book: long run:\nls\n-->\n").steps
+        self.assertEqual([(step.kind, step.is_long) for step in (short, long)], [("hidden", False), ("hidden", True)])
+
     def test_block_that_is_not_run_needs_a_reason(self):
         with self.assertRaises(pages.Wrong):
             page("<!-- book: elsewhere -->\n```sh\nls\n```\n")
@@ -37,6 +45,16 @@ class Pages(unittest.TestCase):
         ports = stage.Ports(["see 127.0.0.1:19092"])
         self.assertNotIn("19092", ports.replaced("127.0.0.1:19092"))
         self.assertEqual(ports.put_back(ports.replaced("127.0.0.1:19092 119092")), "127.0.0.1:19092 119092")
+
+    def test_name_is_read_as_another_before_ports_are_replaced(self):
+        names = page("<!-- book: page: for a.example.com read localhost -->\n").names
+        self.assertRegex(stage.Ports(["a.example.com:9092"], names).replaced("to a.example.com:9092"), r"^to localhost:(?!9092$)\d+$")
+
+    def test_link_in_a_comment_of_the_rig_is_none(self):
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "a.md"
+            path.write_text("# A\n\n<!-- book: run: echo '[2:$1](kafka)' -->\n")
+            self.assertEqual(links.broken([path]), (0, []))
 
     def test_line_without_an_entry_is_unknown(self):
         with TemporaryDirectory() as folder:

@@ -197,7 +197,8 @@ fn framed(before: Framing, line: &str) -> io::Result<Framing> {
 
 fn read_body(reader: &mut impl BufRead, framing: Framing, most: usize) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut body = Zeroizing::new(Vec::new());
-    let too_long = || invalid(format!("the answer has more than {most} bytes"));
+    let too_long =
+        || io::Error::new(io::ErrorKind::FileTooLarge, format!("the answer has more than {most} bytes"));
     match framing {
         Framing::Length(length) if length > most => return Err(too_long()),
         Framing::Length(length) => {

@@ -140,7 +140,10 @@ fn ask(issuer: &Issuer, tls: Option<&ClientTls>) -> Result<Zeroizing<String>, Re
     let limits = Limits { connect: issuer.connect, read: issuer.read, body_bytes_max: ANSWER_BYTES_MAX };
     let answer = http::send(&issuer.url, tls, (&Method::Post(&body), &headers), limits);
     let host = &issuer.url.host;
-    let answer = answer.map_err(|error| Refused { why: format!("{host}: {error}"), is_final: false })?;
+    let answer = answer.map_err(|error| {
+        let is_final = error.kind() == std::io::ErrorKind::FileTooLarge;
+        Refused { why: format!("{host}: {error}"), is_final }
+    })?;
     outcome(host, answer.status, &answer.body)
 }
 

@@ -14,8 +14,14 @@ use zeroize::Zeroizing;
 
 const BEGIN: &str = "-----BEGIN ";
 const DASHES: &str = "-----";
+const KEY_PASSWORD: &str = "ssl.key.password";
 
 pub fn open(text: &str, key_password: Option<&str>) -> Result<Store, String> {
+    read(text, (KEY_PASSWORD, key_password))
+}
+
+/// `password`: the setting that has it, and it.
+fn read(text: &str, password: (&str, Option<&str>)) -> Result<Store, String> {
     let (mut key, mut certificates) = (None, Vec::new());
     let mut rest = text;
     while let Some(block) = next_block(&mut rest)? {
@@ -25,7 +31,7 @@ pub fn open(text: &str, key_password: Option<&str>) -> Result<Store, String> {
                 continue;
             }
             "PRIVATE KEY" => PrivatePkcs8KeyDer::from(block.bytes.to_vec()).into(),
-            "ENCRYPTED PRIVATE KEY" => decrypt(&block.bytes, key_password)?,
+            "ENCRYPTED PRIVATE KEY" => decrypt(&block.bytes, password)?,
             "RSA PRIVATE KEY" => PrivatePkcs1KeyDer::from(block.bytes.to_vec()).into(),
             "EC PRIVATE KEY" => PrivateSec1KeyDer::from(block.bytes.to_vec()).into(),
             _ => continue,
@@ -54,12 +60,12 @@ pub fn revocation_lists(text: &str) -> Result<Vec<Vec<u8>>, String> {
     Ok(lists)
 }
 
-/// The one private key of a PEM text, in PKCS#8.
+/// The one private key of a PEM text, in PKCS#8. `password`: the setting that has it, and it.
 ///
 /// # Errors
 /// There is none, it is in another form, or the password is not its.
-pub fn private_key(text: &str, password: Option<&str>) -> Result<Zeroizing<Vec<u8>>, String> {
-    let key = open(text, password)?.keys.into_iter().next().map(|entry| entry.key);
+pub fn private_key(text: &str, password: (&str, Option<&str>)) -> Result<Zeroizing<Vec<u8>>, String> {
+    let key = read(text, password)?.keys.into_iter().next().map(|entry| entry.key);
     match key {
         Some(PrivateKeyDer::Pkcs8(key)) => Ok(Zeroizing::new(key.secret_pkcs8_der().to_vec())),
         Some(_) => Err("its key is not in PKCS#8; openssl pkcs8 -topk8 converts it".to_owned()),
@@ -90,12 +96,18 @@ fn next_block<'a>(rest: &mut &'a str) -> Result<Option<Block<'a>>, String> {
     Ok(Some(Block { label, bytes: Zeroizing::new(bytes) }))
 }
 
-fn decrypt(bytes: &[u8], password: Option<&str>) -> Result<PrivateKeyDer<'static>, String> {
-    let password = password.ok_or("its key is encrypted, and ssl.key.password is not set")?;
-    let info = EncryptedPrivateKeyInfoRef::try_from(bytes)
-        .map_err(|error| format!("the encryption of its key is not known: {error}"))?;
+fn decrypt(
+    bytes: &[u8],
+    (setting, password): (&str, Option<&str>),
+) -> Result<PrivateKeyDer<'static>, String> {
+    let password = password.ok_or_else(|| format!("its key is encrypted, and {setting} is not set"))?;
+    let info = EncryptedPrivateKeyInfoRef::try_from(bytes).map_err(|error| {
+        format!(
+            "the encryption of its key is not known ({error}); expected PBES2, which openssl pkcs8 -topk8 -v2 aes-256-cbc writes"
+        )
+    })?;
     let key = info
         .decrypt(password)
-        .map_err(|_| "its key cannot be decrypted: ssl.key.password is wrong, or the file is damaged")?;
+        .map_err(|_| format!("its key cannot be decrypted: {setting} is wrong, or the file is damaged"))?;
     Ok(PrivatePkcs8KeyDer::from(key.as_bytes().to_vec()).into())
 }

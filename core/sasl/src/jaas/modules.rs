@@ -79,7 +79,7 @@ impl TryFrom<&Entry> for LoginModule {
         match entry.class.as_str() {
             PLAIN => plain(entry).map(Self::Plain),
             SCRAM => scram(entry).map(Self::Scram),
-            OAUTHBEARER => oauth_bearer(entry).map(Self::OAuthBearer),
+            OAUTHBEARER => Ok(Self::OAuthBearer(oauth_bearer(entry))),
             KRB5 => krb5(entry).map(Self::Krb5),
             other => Err(ModuleError::ForeignClass(other.to_owned())),
         }
@@ -98,13 +98,19 @@ fn scram(entry: &Entry) -> Result<ScramLogin, ModuleError> {
     Ok(ScramLogin { username, password, token_auth: boolean(entry, SCRAM, "tokenauth")? })
 }
 
-fn oauth_bearer(entry: &Entry) -> Result<OAuthBearerLogin, ModuleError> {
-    let (client_id, client_secret) = pair(entry, OAUTHBEARER, "clientId", "clientSecret")?;
+fn oauth_bearer(entry: &Entry) -> OAuthBearerLogin {
     let extensions = prefixed(entry, "extension_")
         .filter_map(|(name, value)| Some((name.to_owned(), value.text()?.to_owned())))
         .collect();
     let options = entry.options().map(|(name, value)| (name.to_owned(), value.clone())).collect();
-    Ok(OAuthBearerLogin { client_id, client_secret, scope: text(entry, "scope"), extensions, options })
+    // One alone may be meant: the other one may stand in a key of its own.
+    OAuthBearerLogin {
+        client_id: text(entry, "clientId"),
+        client_secret: entry.option("clientSecret").cloned(),
+        scope: text(entry, "scope"),
+        extensions,
+        options,
+    }
 }
 
 fn krb5(entry: &Entry) -> Result<Krb5Login, ModuleError> {

@@ -18,7 +18,12 @@ const FILE_BYTES_MAX: usize = 64 << 10;
 pub fn token(assertion: &Assertion) -> Result<Zeroizing<String>, String> {
     match assertion {
         Assertion::File(path) => {
-            read_file(path, TOKEN_BYTES_MAX + 2).map(|text| Zeroizing::new(text.trim().to_owned()))
+            let text = Zeroizing::new(read_file(path, TOKEN_BYTES_MAX + 2)?.trim().to_owned());
+            // Nothing but a token goes to the issuer, whatever file the path names.
+            let is_token = Made::is_token(&text);
+            let wrong =
+                || format!("{}: no token: expected three parts with points between them", path.display());
+            is_token.then_some(text).ok_or_else(wrong)
         }
         Assertion::Made(made) => make(made, Clock::start().wall().0 / 1000),
     }
@@ -42,7 +47,7 @@ fn make(made: &Made, now_s: i64) -> Result<Zeroizing<String>, String> {
 fn sign(made: &Made, message: &[u8]) -> Result<Vec<u8>, String> {
     let wrong = |what: &str| format!("{}: {what}", made.key_file.display());
     let text = read_file(&made.key_file, FILE_BYTES_MAX)?;
-    let passphrase = made.passphrase.as_ref().and_then(Secret::text);
+    let passphrase = (Made::PASSPHRASE, made.passphrase.as_ref().and_then(Secret::text));
     let key = barnabas_certificates::private_key(&text, passphrase).map_err(|why| wrong(&why))?;
     let unfit = |_| {
         wrong("its key does not fit sasl.oauthbearer.assertion.algorithm: RS256 takes RSA, ES256 takes P-256")

@@ -151,11 +151,11 @@ fn rules(values: &Values<'_>) -> Result<Rules, OAuthError> {
         )
     };
     let of_audience = "sasl.oauthbearer.allow.unverified.audience";
-    if audiences.is_empty() && !values.flag(of_audience) {
+    if audiences.is_empty() && !values.flag(of_audience)? {
         return Err(unset("sasl.oauthbearer.expected.audience", of_audience));
     }
     let of_issuer = "sasl.oauthbearer.allow.unverified.issuer";
-    if issuer.is_none() && !values.flag(of_issuer) {
+    if issuer.is_none() && !values.flag(of_issuer)? {
         return Err(unset("sasl.oauthbearer.expected.issuer", of_issuer));
     }
     let skew_s = values.number("sasl.oauthbearer.clock.skew.seconds", 30)?.min(u64::from(u32::MAX));

@@ -70,14 +70,34 @@ impl<'a> Values<'a> {
         (self.get)(key).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
     }
 
-    pub fn flag(&self, key: &str) -> bool {
-        self.text(key).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    /// Whether the key is set, and to nothing but blanks.
+    pub fn is_blank(&self, key: &str) -> bool {
+        (self.get)(key).is_some_and(|value| value.trim().is_empty())
+    }
+
+    /// False where it is not set.
+    pub fn flag(&self, key: &str) -> Result<bool, OAuthError> {
+        match self.text(key).map(|value| value.to_ascii_lowercase()).as_deref() {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(other) => Err(OAuthError::new(key, format!("'{other}' is neither true nor false"), "true")),
+        }
     }
 
     pub fn number(&self, key: &str, default: u64) -> Result<u64, OAuthError> {
         let Some(text) = self.text(key) else { return Ok(default) };
         text.parse()
             .map_err(|_| OAuthError::new(key, format!("'{text}' is no whole number"), &default.to_string()))
+    }
+
+    /// As [`Self::number`], and no more than `most`.
+    pub fn number_up_to(&self, key: &str, default: u64, most: u64) -> Result<u64, OAuthError> {
+        match self.number(key, default)? {
+            number if number > most => {
+                Err(OAuthError::new(key, format!("{number} is more than {most}"), &default.to_string()))
+            }
+            number => Ok(number),
+        }
     }
 
     pub fn fraction(&self, key: &str, default: f64) -> Result<f64, OAuthError> {

@@ -1,5 +1,8 @@
 //! An assertion: a token of the client's own making, which tells the issuer who the client is.
 //!
+//! Its claims come from three places. Those of the template replace those of `sasl.oauthbearer.assertion.claim.*`, and
+//! the times and `jti` replace both.
+//!
 //! Source: Kafka 4.4 `JwtBearerJwtRetriever`, `DefaultAssertionCreator`, `LayeredAssertionJwtTemplate`; RFC 7523.
 
 use crate::Secret;
@@ -11,7 +14,8 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 const FILE: &str = "sasl.oauthbearer.assertion.file";
-const KEY_FILE: &str = "sasl.oauthbearer.assertion.private.key.file";
+const ISSUER: &str = "sasl.oauthbearer.assertion.claim.iss";
+pub(super) const KEY_FILE: &str = "sasl.oauthbearer.assertion.private.key.file";
 const TEMPLATE_FILE: &str = "sasl.oauthbearer.assertion.template.file";
 
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +39,11 @@ pub struct Made {
 }
 
 impl Assertion {
+    /// Whether a client with these keys proves by an assertion who it is, and not by its secret.
+    pub(super) fn is_meant(values: &Values<'_>) -> bool {
+        values.text(FILE).is_some() || values.text(ISSUER).is_some() || values.is_blank(ISSUER)
+    }
+
     /// `None`: the keys name neither a file nor a private key.
     pub(super) fn read(values: &Values<'_>, allowed: &Allowed) -> Result<Option<Self>, OAuthError> {
         let file = |key: &str| -> Result<Option<PathBuf>, OAuthError> {
@@ -58,25 +67,29 @@ impl Assertion {
                 ));
             }
         };
-        let claims = [("aud", "aud"), ("iss", "iss"), ("sub", "sub")];
-        let claims = claims.into_iter().filter_map(|(claim, key)| {
-            Some((claim, values.text(&format!("sasl.oauthbearer.assertion.claim.{key}"))?))
-        });
+        let key_of = |claim: &str| format!("sasl.oauthbearer.assertion.claim.{claim}");
+        if let Some(claim) = ["iss", "sub"].into_iter().find(|claim| values.is_blank(&key_of(claim))) {
+            return Err(OAuthError::new(&key_of(claim), "is blank", "kafka-client"));
+        }
+        let claims = ["aud", "iss", "sub"].into_iter();
+        let claims = claims.filter_map(|claim| Some((claim, values.text(&key_of(claim))?)));
         let made = Made {
             is_ecdsa,
             key_file,
-            passphrase: values.text("sasl.oauthbearer.assertion.private.key.passphrase").map(Secret::from),
+            passphrase: values.text(Made::PASSPHRASE).map(Secret::from),
             template_file: file(TEMPLATE_FILE)?,
             claims: claims.collect(),
-            exp_s: values.number("sasl.oauthbearer.assertion.claim.exp.seconds", 300)?.min(86_400) as i64,
-            nbf_s: values.number("sasl.oauthbearer.assertion.claim.nbf.seconds", 60)?.min(3_600) as i64,
-            has_jti: values.flag("sasl.oauthbearer.assertion.claim.jti.include"),
+            exp_s: values.number_up_to("sasl.oauthbearer.assertion.claim.exp.seconds", 300, 86_400)? as i64,
+            nbf_s: values.number_up_to("sasl.oauthbearer.assertion.claim.nbf.seconds", 60, 3_600)? as i64,
+            has_jti: values.flag("sasl.oauthbearer.assertion.claim.jti.include")?,
         };
         Ok(Some(Self::Made(Box::new(made))))
     }
 }
 
 impl Made {
+    pub const PASSPHRASE: &str = "sasl.oauthbearer.assertion.private.key.passphrase";
+
     /// Header and claims: what is to be signed. `template`: the text of the template's file. `jti`: random bytes, where
     /// [`Self::has_jti`] asks for them.
     ///
@@ -88,12 +101,11 @@ impl Made {
         now_s: i64,
         jti: Option<[u8; 16]>,
     ) -> Result<String, String> {
-        let [mut header, mut claims] = self.template(template)?;
+        let [mut header, of_template] = self.template(template)?;
         header.insert("alg".to_owned(), if self.is_ecdsa { "ES256" } else { "RS256" }.into());
-        header.entry("typ").or_insert_with(|| "JWT".into());
-        for (name, value) in &self.claims {
-            claims.insert((*name).to_owned(), value.as_str().into());
-        }
+        header.insert("typ".to_owned(), "JWT".into());
+        let of_settings = self.claims.iter().map(|(name, value)| ((*name).to_owned(), value.as_str().into()));
+        let mut claims: Map<String, Value> = of_settings.chain(of_template).collect();
         claims.insert("iat".to_owned(), now_s.into());
         claims.insert("exp".to_owned(), (now_s + self.exp_s).into());
         claims.insert("nbf".to_owned(), (now_s - self.nbf_s).into());
@@ -102,6 +114,12 @@ impl Made {
         }
         let part = |object: Map<String, Value>| URL_SAFE_NO_PAD.encode(Value::Object(object).to_string());
         Ok(format!("{}.{}", part(header), part(claims)))
+    }
+
+    /// Whether a file that another program writes holds an assertion: three parts, with points between them.
+    pub fn is_token(text: &str) -> bool {
+        let parts: Vec<&str> = text.split('.').collect();
+        parts.len() == 3 && parts.iter().all(|part| !part.trim().is_empty())
     }
 
     /// The whole token.
@@ -114,7 +132,7 @@ impl Made {
         let Some(text) = text else { return Ok(Default::default()) };
         let template: Value = serde_json::from_str(text).unwrap_or_default();
         let part = |name: &str| match template.get(name) {
-            None => Some(Map::new()),
+            None | Some(Value::Null) => Some(Map::new()),
             Some(Value::Object(object)) => Some(object.clone()),
             Some(_) => None,
         };

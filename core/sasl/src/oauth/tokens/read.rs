@@ -2,7 +2,7 @@
 //!
 //! Of the values that may stand in a key and in the login module (client id, secret, scope), the key counts.
 
-use super::assertion::Assertion;
+use super::assertion::{Assertion, KEY_FILE};
 use super::{Grant, Issuer, TokenSettings, UnsecuredToken, Way, Window};
 use crate::Secret;
 use crate::jaas::OAuthBearerLogin;
@@ -22,6 +22,7 @@ const RETRIEVERS: [&str; 4] = [
     "org.apache.kafka.common.security.oauthbearer.FileJwtRetriever",
     "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever",
 ];
+const JWT_BEARER: &str = "JwtBearerJwtRetriever";
 const VALIDATORS: [&str; 2] = [
     "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
     "org.apache.kafka.common.security.oauthbearer.ClientJwtValidator",
@@ -112,11 +113,11 @@ fn from(
         url,
         tls,
         grant: grant(retriever.as_deref(), values, module, allowed)?,
-        scope: values
-            .text("sasl.oauthbearer.scope")
-            .or_else(|| module.scope.clone())
-            .filter(|scope| !scope.is_empty()),
-        is_header_encoded: values.flag("sasl.oauthbearer.header.urlencode"),
+        scope: values.text("sasl.oauthbearer.scope").or_else(|| {
+            // Kafka's JwtBearerJwtRetriever reads no option.
+            module.scope.as_deref().filter(|_| retriever.as_deref() != Some(JWT_BEARER)).and_then(trimmed)
+        }),
+        is_header_encoded: values.flag("sasl.oauthbearer.header.urlencode")?,
         connect,
         read,
         retry_ms: values.number("sasl.login.retry.backoff.ms", 100)?,
@@ -130,30 +131,42 @@ fn grant(
     module: &OAuthBearerLogin,
     allowed: &Allowed,
 ) -> Result<Grant, OAuthError> {
-    let assertion = Assertion::read(values, allowed)?;
-    if retriever == Some("JwtBearerJwtRetriever") {
-        let missing = || {
-            let key = "sasl.oauthbearer.assertion.private.key.file";
-            OAuthError::new(
-                key,
-                "is not set, and no assertion.file either: JwtBearerJwtRetriever needs one",
-                "/etc/kafka/key.pem",
-            )
-        };
-        return assertion.map(Grant::JwtBearer).ok_or_else(missing);
+    let assertion = |whose: &str| {
+        let problem = || format!("is not set, and no assertion.file either: {whose} needs one");
+        let missing = || OAuthError::new(KEY_FILE, problem(), "/etc/kafka/key.pem");
+        Assertion::read(values, allowed)?.ok_or_else(missing)
+    };
+    if retriever == Some(JWT_BEARER) {
+        return assertion(JWT_BEARER).map(Grant::JwtBearer);
     }
-    let id = values.text(ID).or_else(|| module.client_id.clone());
-    let secret = values.text(SECRET).map(Secret::from).or_else(|| module.client_secret.clone());
-    match (id, secret, assertion) {
-        (Some(id), Some(secret), _) => Ok(Grant::Secret { id, secret }),
-        (id, None, Some(assertion)) => Ok(Grant::ClientAssertion { id, assertion }),
-        (None, _, _) => {
-            Err(OAuthError::new(ID, "is not set, and the login module has no clientId", "kafka-client"))
-        }
-        (Some(_), None, None) => {
-            Err(OAuthError::new(SECRET, "is not set, and the login module has no clientSecret", "…"))
-        }
+    let id = values.text(ID).or_else(|| module.client_id.as_deref().and_then(trimmed));
+    if Assertion::is_meant(values) {
+        return Ok(Grant::ClientAssertion { id, assertion: assertion("assertion.claim.iss")? });
     }
+    // A private key alone is not enough, as with Kafka.
+    let or_assertion = match values.text(KEY_FILE) {
+        Some(_) => "; for an assertion with assertion.private.key.file, set assertion.claim.iss",
+        None => "",
+    };
+    let missing = |key, option: &str, example| {
+        OAuthError::new(
+            key,
+            format!("is not set, and the login module has no {option}{or_assertion}"),
+            example,
+        )
+    };
+    let of_module = || module.client_secret.as_ref()?.text().and_then(trimmed);
+    let secret = values.text(SECRET).or_else(of_module).map(Secret::from);
+    match (id, secret) {
+        (Some(id), Some(secret)) => Ok(Grant::Secret { id, secret }),
+        (None, _) => Err(missing(ID, "clientId", "kafka-client")),
+        (Some(_), None) => Err(missing(SECRET, "clientSecret", "…")),
+    }
+}
+
+/// An option of the login module without blanks around it. `None`: nothing else is in it.
+fn trimmed(text: &str) -> Option<String> {
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 /// `unsecuredLogin…`: `StringClaim_NAME`, `NumberClaim_NAME`, `ListClaim_NAME` and the names of claims.

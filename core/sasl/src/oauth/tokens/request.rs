@@ -77,14 +77,20 @@ impl Issuer {
 pub fn outcome(host: &str, status: u16, body: &[u8]) -> Result<Zeroizing<String>, Refused> {
     if status != 200 && status != 201 {
         let why = format!("{host} answers with status {status}{}", reason(body));
-        // 408 and 429 ask to come again, 5xx may pass.
-        let is_final = status < 500 && !matches!(status, 408 | 429);
-        return Err(Refused { why, is_final });
+        return Err(Refused { why, is_final: is_final(status) });
+    }
+    if body.is_empty() {
+        return Err(Refused { why: format!("{host} answers with nothing"), is_final: false });
     }
     access_token(body).ok_or_else(|| {
         let why = format!("{host} answers without access_token or id_token");
         Refused { why, is_final: true }
     })
+}
+
+/// Whether Kafka's client gives up (`HttpJwtRetriever`). A redirect is final too: it may lead anywhere.
+fn is_final(status: u16) -> bool {
+    matches!(status, 300..=407 | 409..=415 | 501 | 505)
 }
 
 fn access_token(body: &[u8]) -> Option<Zeroizing<String>> {

@@ -3,6 +3,8 @@ use crate::jaas::{LoginModule, OAuthBearerLogin, parse_one};
 use crate::oauth::Jwt;
 use crate::oauth::settings::{Allowed, OAuthError};
 use barnabas_base::TimestampMs;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 const MODULE: &str = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required";
 const ENDPOINT: &str = "sasl.oauthbearer.token.endpoint.url";
@@ -107,7 +109,9 @@ fn answer_says_whether_asking_again_may_help() {
         refused(401, r#"{"error":"invalid_client"}"#)
             == (true, "id answers with status 401: invalid_client".to_owned())
     );
-    assert!([408, 429, 500, 503].into_iter().all(|status| !refused(status, "").0));
+    assert!([202, 204, 408, 416, 429, 500, 503].into_iter().all(|status| !refused(status, "").0));
+    assert!([302, 307, 400, 404, 415, 501, 505].into_iter().all(|status| refused(status, "").0));
+    assert_eq!(refused(200, ""), (false, "id answers with nothing".to_owned()));
     assert_eq!(refused(200, "{}"), (true, "id answers without access_token or id_token".to_owned()));
     let token = |body: &str| outcome("id", 201, body.as_bytes()).expect("a token").to_string();
     assert_eq!(token(r#"{"access_token":" ","id_token":"i"}"#), "i");
@@ -142,13 +146,15 @@ fn held_token_serves_until_its_end_and_bad_one_keeps_it() {
 #[test]
 fn assertion_has_the_claims_of_template_and_settings() {
     let made = issuer(&[
-        ("sasl.oauthbearer.client.credentials.client.secret", ""),
         ("sasl.oauthbearer.assertion.private.key.file", "/k"),
+        ("sasl.oauthbearer.assertion.claim.iss", "client"),
+        ("sasl.oauthbearer.assertion.claim.sub", "of-settings"),
         ("sasl.oauthbearer.assertion.claim.aud", "https://issuer"),
         ("sasl.oauthbearer.assertion.claim.exp.seconds", "7"),
     ]);
     let Some(Assertion::Made(made)) = made.assertion() else { panic!("{made:?}") };
-    let template = r#"{"header":{"kid":"k"},"payload":{"role":"broker"}}"#;
+    let template =
+        r#"{"header":{"kid":"k","typ":"at+jwt"},"payload":{"role":"broker","sub":"of-template","exp":1}}"#;
     let unsigned = made.unsigned(Some(template), 100, Some([0; 16])).expect("made");
     let token = Made::signed(&unsigned, &[1]);
     let jwt = Jwt::parse(&token).expect("a token");
@@ -159,5 +165,85 @@ fn assertion_has_the_claims_of_template_and_settings() {
     );
     assert_eq!((jwt.claims.time_ms("exp"), jwt.claims.time_ms("nbf")), (Ok(Some(107_000)), Ok(Some(40_000))));
     assert!(jwt.claims.text("jti").expect("a text").is_some());
+    let of_claim = |name: &str| jwt.claims.text(name).expect("a text").map(str::to_owned);
+    assert_eq!(["iss", "sub"].map(of_claim), [Some("client".to_owned()), Some("of-template".to_owned())]);
+    let header = unsigned.split('.').next().and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
+    let header: serde_json::Value = serde_json::from_slice(&header.expect("base64")).expect("JSON");
+    assert_eq!(header, serde_json::json!({"alg": "RS256", "kid": "k", "typ": "JWT"}));
+    let empty = r#"{"header":null,"payload":null}"#;
+    assert_eq!(made.unsigned(Some(empty), 100, None), made.unsigned(None, 100, None));
     made.unsigned(Some("[]"), 100, None).expect_err("no template");
+}
+
+const KEY_FILE: (&str, &str) = ("sasl.oauthbearer.assertion.private.key.file", "/k");
+const ISS: (&str, &str) = ("sasl.oauthbearer.assertion.claim.iss", "client");
+
+/// As `ConfigurationUtils` and `ClientCredentialsJwtRetriever` choose: the file, then the claim, then the secret.
+#[test]
+fn assertion_is_chosen_before_the_secret() {
+    let url = (ENDPOINT, "https://id/token");
+    let file = ("sasl.oauthbearer.assertion.file", "/a");
+    let grant = |pairs: &[(&str, &str)], options: &str| {
+        let pairs: Vec<_> = [&[url], pairs].concat();
+        read(&pairs, options).map(|settings| match settings.way {
+            Way::Issuer(issuer) => issuer.grant,
+            other => panic!("{other:?}"),
+        })
+    };
+    let is_secret = |pairs: &[(&str, &str)], options: &str| {
+        matches!(grant(pairs, options).expect("sound"), Grant::Secret { .. })
+    };
+    assert!(is_secret(&[ID, SECRET, KEY_FILE], ""), "a key alone does not choose");
+    assert!(!is_secret(&[ID, SECRET, KEY_FILE, ISS], ""));
+    assert!(!is_secret(&[ID, SECRET, file], ""));
+    let refused = |pairs: &[(&str, &str)]| grant(pairs, "").expect_err("refused");
+    assert_eq!(refused(&[ID, SECRET, ISS]).key, KEY_FILE.0);
+    let of_key_alone = refused(&[ID, KEY_FILE]);
+    assert_eq!(of_key_alone.key, SECRET.0);
+    assert!(of_key_alone.problem.contains("set assertion.claim.iss"), "{}", of_key_alone.problem);
+    // Each of the two may stand in a key or in an option, without the blanks around it.
+    assert!(is_secret(&[ID], "clientSecret=\" x \""));
+    assert!(is_secret(&[SECRET], "clientId=\"a\""));
+    let Ok(Grant::ClientAssertion { id: Some(id), .. }) = grant(&[KEY_FILE, ISS], "clientId=\" b \"") else {
+        panic!("an assertion with an id");
+    };
+    assert_eq!(id, "b");
+}
+
+#[test]
+fn values_that_kafka_refuses_are_refused() {
+    let url = (ENDPOINT, "https://id/token");
+    for (key, value) in [
+        ("sasl.oauthbearer.header.urlencode", "yes"),
+        ("sasl.oauthbearer.assertion.claim.jti.include", "yes"),
+        ("sasl.oauthbearer.assertion.claim.exp.seconds", "86401"),
+        ("sasl.oauthbearer.assertion.claim.nbf.seconds", "3601"),
+        ("sasl.oauthbearer.assertion.claim.sub", " "),
+        ("sasl.oauthbearer.assertion.claim.iss", " "),
+    ] {
+        let refused = read(&[url, KEY_FILE, ISS, (key, value)], "").expect_err(key);
+        assert_eq!(refused.key, key);
+    }
+}
+
+#[test]
+fn scope_of_the_module_is_trimmed_and_not_for_jwt_bearer() {
+    let scope = |pairs: &[(&str, &str)]| {
+        let all = [&[(ENDPOINT, "https://id/token"), KEY_FILE, ISS], pairs].concat();
+        match read(&all, "scope=\" read \"").expect("sound").way {
+            Way::Issuer(issuer) => issuer.scope,
+            other => panic!("{other:?}"),
+        }
+    };
+    let bearer = "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever";
+    assert_eq!(scope(&[]).as_deref(), Some("read"));
+    assert_eq!(scope(&[("sasl.oauthbearer.jwt.retriever.class", bearer)]), None);
+}
+
+#[test]
+fn file_without_a_token_is_no_assertion() {
+    assert!(Made::is_token("a.b.c"));
+    for wrong in ["", "password", "a.b", "a.b.", ".b.c", "a. .c", "a.b.c.d"] {
+        assert!(!Made::is_token(wrong), "{wrong}");
+    }
 }

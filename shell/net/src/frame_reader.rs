@@ -9,6 +9,9 @@
 //! go on (pace.rs), so that what it holds comes back. So must a connection that has sent no request yet, so that its
 //! place does.
 //!
+//! Clients that have not authenticated read large frames in turns ([`FrameReader::in_turns`]): thousands of them that
+//! send at once do not hold up those that have.
+//!
 //! Always true:
 //! 1. room is claimed for at most the bytes that have arrived + the read size, or for the size of the
 //!    connection's recent frames (at most [`EXPECTED_BYTES_MAX`]), whatever a length field says
@@ -16,6 +19,8 @@
 //! 3. between requests, with nothing half-read, there is no buffer
 //! 4. a length that is negative or above the limit is an error before a byte of its body is kept
 //! 5. a connection reads at most [`TURN_BYTES`] and one read more before the other ones of its thread have a turn
+//! 6. of the connections of a thread that read in turns, [`IN_TURN`] at most make one read beyond the first bytes of a
+//!    frame before the other ones have a turn
 
 mod stranger;
 
@@ -27,7 +32,9 @@ use crate::{Claim, FirstRequest, Standing, spare_buffers};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 const READ_BYTES_MIN: usize = 4 * 1024;
@@ -45,6 +52,13 @@ const WAKE_BYTES: Range<usize> = 32 * 1024..128 * 1024;
 const MOVED_BYTES_MIN: usize = 8 << 20;
 /// What one connection reads before others have their turn, though its socket has more.
 const TURN_BYTES: usize = 1 << 20;
+
+/// How many of those that read in turns do so before others go on.
+const IN_TURN: usize = 2;
+
+thread_local! {
+    static TURNS: Arc<Semaphore> = Arc::new(Semaphore::new(IN_TURN));
+}
 
 /// Fetch: its sender may be a follower, for whom producers wait.
 const FETCH: i16 = 1;
@@ -113,6 +127,8 @@ pub struct FrameReader {
     wakes_at: usize,
     /// What may still be read in this turn.
     turn_bytes_left: usize,
+    /// Whether large frames are read in turns with others'.
+    in_turns: bool,
 }
 
 impl FrameReader {
@@ -129,6 +145,7 @@ impl FrameReader {
             replicates: None,
             wakes_at: 1,
             turn_bytes_left: TURN_BYTES,
+            in_turns: false,
         }
     }
 
@@ -143,6 +160,12 @@ impl FrameReader {
     /// Changes how large a frame may be; returns what was allowed before.
     pub fn limit(&mut self, frame_bytes_max: usize) -> usize {
         std::mem::replace(&mut self.frame_bytes_max, frame_bytes_max)
+    }
+
+    /// Whether what exceeds a frame's first bytes is read in turns with other connections: until its client has
+    /// authenticated, nothing limits how many there are of its kind.
+    pub fn in_turns(&mut self, in_turns: bool) {
+        self.in_turns = in_turns;
     }
 
     /// Whether a follower or another node is at the other end: frames of these APIs have room that clients cannot take.
@@ -170,7 +193,7 @@ impl FrameReader {
             }
             self.wake_at(self.worth_waking(stream), stream);
             self.readable(stream).await?;
-            let wanted = self.make_room(stream.held_bytes()).await?;
+            let (wanted, turn) = self.make_room(stream.held_bytes()).await?;
             match stream.read_once(&mut (&mut self.buffer).limit(wanted)).await {
                 // Nothing came, or tokio lets this task read no more in this turn: then the socket is still readable,
                 // and going round again without giving the turn away would never end.
@@ -189,7 +212,19 @@ impl FrameReader {
                 Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Some(Err(error)) => return Err(error.into()),
             }
+            if turn.is_some() {
+                // Ends after the others have gone on.
+                tokio::task::yield_now().await;
+            }
         }
+    }
+
+    /// A turn, once it has come; `None`: none is needed.
+    async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        if !self.in_turns || self.buffer.len() < READ_BYTES_MIN {
+            return None;
+        }
+        TURNS.with(Arc::clone).acquire_owned().await.ok()
     }
 
     /// How much of the frame that has begun is worth a read. A read for each TLS record of a large frame costs more
@@ -324,8 +359,12 @@ impl FrameReader {
         }
     }
 
-    /// Makes room for one read, after the budget has agreed to it. Returns how much is to be read at most.
-    async fn make_room(&mut self, held_by_tls: usize) -> Result<usize, FrameError> {
+    /// Makes room for one read, after the budget has agreed to it. Returns how much is to be read at most, and the turn
+    /// for it.
+    async fn make_room(
+        &mut self,
+        held_by_tls: usize,
+    ) -> Result<(usize, Option<OwnedSemaphorePermit>), FrameError> {
         let held = self.buffer.len();
         let announced = self.announced()?.map(|length| 4 + length);
         let missing = announced.map_or(0, |bytes| bytes - held);
@@ -338,6 +377,7 @@ impl FrameReader {
         let bytes = held + wanted;
         self.claim.stand(self.standing(bytes.max(announced.unwrap_or(0))));
         self.claim.grow_to((bytes + held_by_tls) as u64).await;
+        let turn = self.turn().await;
         if self.buffer.capacity() - held < wanted {
             // Doubled, so that a large frame is copied a few times and not with each read.
             let doubled = (2 * held).min(announced.unwrap_or(0));
@@ -346,7 +386,7 @@ impl FrameReader {
                 _ => self.replace_buffer(bytes.max(doubled).max(self.expected_bytes)),
             }
         }
-        Ok(wanted)
+        Ok((wanted, turn))
     }
 
     /// Makes the buffer as large. Its pages move, by mremap, where it has as many as the allocator maps by itself: to

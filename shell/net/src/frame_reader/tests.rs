@@ -132,6 +132,44 @@ async fn others_have_a_turn_while_a_socket_has_more() {
     assert!(reader.turn_bytes_left < TURN_BYTES, "the next turn has begun");
 }
 
+/// How often others go on while thirty connections with a large frame each are read.
+async fn turns_of_others(in_turns: bool) -> usize {
+    let mut connections = Vec::new();
+    for _ in 0..30 {
+        let (mut client, server) = pair().await;
+        client.write_all(&frame(&[7; 60_000])).await.expect("writes");
+        server.tcp().readable().await.expect("readable");
+        connections.push((client, server));
+    }
+    let read = |(client, mut server): (TcpStream, Stream)| async move {
+        let mut reader = FrameReader::new(Budget::new(u64::MAX).claim(None), 1 << 20);
+        reader.in_turns(in_turns);
+        let (body, _claim) = reader.next(&mut server.split().0).await.expect("a frame").expect("open");
+        assert_eq!(body.len(), 60_000);
+        drop(client);
+    };
+    let local = tokio::task::LocalSet::new();
+    let turns = local.run_until(async {
+        let reads: Vec<_> =
+            connections.into_iter().map(|both| tokio::task::spawn_local(read(both))).collect();
+        let mut turns = 0;
+        while reads.iter().any(|read| !read.is_finished()) {
+            tokio::task::yield_now().await;
+            turns += 1;
+        }
+        turns
+    });
+    turns.await
+}
+
+#[tokio::test]
+async fn others_have_turns_while_many_send_before_they_authenticate() {
+    let (at_once, in_turns) = (turns_of_others(false).await, turns_of_others(true).await);
+    // Each frame takes three reads beyond its first bytes, or more.
+    assert!(in_turns >= 30 * 3 / IN_TURN, "{in_turns} turns, {at_once} without turns of their own");
+    assert!(at_once < in_turns / 2, "{in_turns} turns, {at_once} without turns of their own");
+}
+
 #[tokio::test]
 async fn a_large_frame_survives_that_its_buffer_grows() {
     let (mut client, mut server) = pair().await;

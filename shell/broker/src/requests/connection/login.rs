@@ -62,6 +62,7 @@ pub(super) async fn log_in(
     let begun = Stamp::now();
     let until = (accepted_at + DEADLINE).into();
     let frame_bytes_max = reader.limit(listener.receive_bytes_max);
+    reader.in_turns(true);
     let (mut exchange, mut writer) = (Exchange::new(), FrameWriter::default());
     let (mut read, write) = stream.split();
     // What the exchange keeps of a frame is counted until the next one comes.
@@ -109,6 +110,7 @@ pub(super) async fn log_in(
             session.logged_in(authenticated);
             session.note_login();
             reader.limit(frame_bytes_max);
+            reader.in_turns(false);
             return true;
         }
     }

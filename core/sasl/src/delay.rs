@@ -5,7 +5,7 @@
 //! can lock a user out.
 //!
 //! Always true:
-//! 1. at most [`ENTRIES_MAX`] addresses and users are remembered; the one refused longest ago makes room
+//! 1. at most [`ENTRIES_MAX`] addresses and users are remembered; those refused longest ago make room
 //! 2. a delay is at least `connection.failed.authentication.delay.ms`, and at most that or [`DELAY_MAX_MS`]
 //!
 //! # Source
@@ -20,6 +20,8 @@ use sha2::{Digest as _, Sha256};
 pub const ENTRIES_MAX: usize = 4096;
 /// The longest delay that grows. The deadline of a login is longer.
 pub const DELAY_MAX_MS: u64 = 5_000;
+/// How many make room at once: to find the oldest one takes a look at all, and a stranger may bring a new name each time.
+const FORGOTTEN: usize = ENTRIES_MAX / 4;
 /// Refusals that cost Kafka's delay alone.
 const FREE: u32 = 10;
 /// What a refusal costs where the configured delay is none.
@@ -79,15 +81,18 @@ impl Delays {
         count.refusals
     }
 
-    /// Forgets what has decayed, and if nothing has, the oldest.
+    /// Forgets what has decayed, and if that is little, the oldest.
     fn make_room(&mut self, now: MonotonicMs) {
         self.0.retain(|_, count| count.now(now) > 0);
-        if self.0.len() < ENTRIES_MAX {
+        let surplus = (self.0.len() + FORGOTTEN).saturating_sub(ENTRIES_MAX);
+        if surplus == 0 {
             return;
         }
-        let oldest = self.0.iter().min_by_key(|(_, count)| count.last).map(|(key, _)| *key);
-        if let Some(oldest) = oldest {
-            self.0.remove(&oldest);
+        let mut by_age: Vec<(MonotonicMs, Key)> =
+            self.0.iter().map(|(key, count)| (count.last, *key)).collect();
+        by_age.select_nth_unstable_by_key(surplus - 1, |(last, _)| *last);
+        for (_, key) in &by_age[..surplus] {
+            self.0.remove(key);
         }
     }
 }
@@ -154,7 +159,10 @@ mod tests {
         for number in 0..3 * ENTRIES_MAX as u64 {
             delays.refused(address(1), Some(&number.to_string()), 0, MonotonicMs(number / 10));
         }
-        assert_eq!(delays.len(), ENTRIES_MAX);
+        assert!((ENTRIES_MAX - FORGOTTEN..=ENTRIES_MAX).contains(&delays.len()), "{}", delays.len());
+        let last = 3 * ENTRIES_MAX as u64 - 1;
+        let newest = (last - 1_000..=last).map(|number| of_user(&number.to_string()));
+        assert_eq!(newest.filter(|key| !delays.0.contains_key(key)).count(), 0, "the newest stay");
         let grown = delays.refused(address(1), None, 0, MonotonicMs(0));
         assert_eq!(grown, DELAY_MAX_MS, "the address that goes on is not forgotten");
     }

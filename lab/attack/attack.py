@@ -32,10 +32,12 @@ from harness.ask import data, text
 from harness.usage import cpu_seconds, peak_mb, reset_peak, resident_mb
 from bombs import BOMBS
 from floods import FLOODS
+from greedy import GREEDY, PLANTED_GREEDY
 from held import HELD
 from login import LOGIN
 from nodes import OpenApache, OpenBarnabas
 from peer import Attack, batch, connect, exchange, frame
+from timing import PLANTED_TIMING, TIMING
 from tls import TLS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -220,8 +222,8 @@ class Fault(Attack):
         self.fault = "seen"
 
 
-ATTACKS = [FalseVote, RepeatedResource, ManyPartitions, ManyTopics, HalfFrames, OldGzip, LargeMembers, UnreadAnswers, ManyConnections, Rubbish, *HELD, *FLOODS, *BOMBS, *TLS, *LOGIN]
-PLANTED = [Paused, Killed, Fat, Fault]
+ATTACKS = [FalseVote, RepeatedResource, ManyPartitions, ManyTopics, HalfFrames, OldGzip, LargeMembers, UnreadAnswers, ManyConnections, Rubbish, *HELD, *FLOODS, *BOMBS, *TLS, *LOGIN, *TIMING, *GREEDY]
+PLANTED = [Paused, Killed, Fat, Fault, *PLANTED_TIMING, *PLANTED_GREEDY]
 
 
 class Producer:

@@ -12,7 +12,7 @@ from security.tls import Authority
 
 # Of the listeners that take logins: one with ACLs, one that administers.
 USERS = ("alice", "admin")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "OAUTHBEARER")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 BEARER = f"{MODULES}oauthbearer.OAuthBearer"
 ALLOWED = "org.apache.kafka.sasl.oauthbearer.allowed."
 
@@ -41,17 +41,18 @@ class Doors:
         self.overrides |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": self.keys.store, "ssl.truststore.type": "PEM", "ssl.truststore.location": self.keys.authority}
         return authority
 
-    def take_logins(self, listener, directory):
-        """PLAIN for USERS, SCRAM, and tokens of a key that signs none."""
+    def take_logins(self, listener, directory, users=USERS):
+        """PLAIN for `users`, SCRAM, and tokens of a key that signs none."""
         keys = Path(directory) / "jwks.json"
         modulus = urlsafe_b64encode(b"\xc1" + os.urandom(254) + b"\x01").decode().rstrip("=")
         keys.write_text(json.dumps({"keys": [{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "rig", "n": modulus, "e": "AQAB"}]}))
         url, prefix = keys.as_uri().replace("file:///", "file:/"), f"listener.name.{listener.lower()}."
-        known = " ".join(f'user_{user}="{password(user)}"' for user in USERS)
+        known = " ".join(f'user_{user}="{password(user)}"' for user in users)
         self.overrides |= {
             "sasl.enabled.mechanisms": ",".join(MECHANISMS),
             f"{prefix}plain.sasl.jaas.config": f"{MODULES}plain.PlainLoginModule required {known};",
             f"{prefix}scram-sha-256.sasl.jaas.config": f"{MODULES}scram.ScramLoginModule required;",
+            f"{prefix}scram-sha-512.sasl.jaas.config": f"{MODULES}scram.ScramLoginModule required;",
             f"{prefix}oauthbearer.sasl.jaas.config": f"{BEARER}LoginModule required;",
             f"{prefix}oauthbearer.sasl.server.callback.handler.class": f"{BEARER}ValidatorCallbackHandler",
             f"{prefix}oauthbearer.sasl.oauthbearer.jwks.endpoint.url": url,

@@ -77,7 +77,7 @@ compat-tools: ## kafka-consumer-groups, -groups, -share-groups, -streams-groups,
 	@lab/compat/tools/run $(ARGS)
 	@lab/compat/tools/run --native $(ARGS)
 
-book-test: ## each command of docs/operations, docs/CONNECT.md and docs/QUEUES.md against the built binary; Apache Kafka's jars and Artemis for five pages (6 minutes; QUICK=1: one, without them; ARGS="--only nodes/")
+book-test: ## each command of docs/operations, docs/SECURITY.md, docs/CONNECT.md and docs/QUEUES.md against the built binary; Apache Kafka's jars, Artemis and a KDC for six pages (8 minutes; QUICK=1: one, without them; ARGS="--only nodes/")
 	@$(CARGO) build --release --locked -p barnabas
 	@QUICK=$(QUICK) lab/book/run $(ARGS)
 

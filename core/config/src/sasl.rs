@@ -254,7 +254,8 @@ impl Of<'_> {
         }
         let module = self.module(mechanism)?;
         if let (SaslMechanism::OAuthBearer, Some(LoginModule::OAuthBearer(login))) = (mechanism, &module) {
-            let get = |key: &str| Some(self.named(Some(mechanism), key).1);
+            // Defaults of keys that are not set are empty.
+            let get = |key: &str| Some(self.named(Some(mechanism), key).1).filter(|value| !value.is_empty());
             let settings = TokenSettings::read(&get, login, &self.allowed());
             let settings = settings.and_then(|settings| {
                 if let Way::Issuer(issuer) = &settings.way {

@@ -15,12 +15,13 @@
 //! 2. at most [`IN_FLIGHT_MAX`] requests wait for their answers, at most [`OTHERS_IN_FLIGHT_MAX`] where one is no
 //!    Produce or Fetch; after that the socket is not read
 //! 3. while the socket takes no more of the answers, nothing more is started; nor while answers of [`WRITE_BYTES`] wait
-//!    to be written
+//!    to be written, or Fetches that are under way hold as much (session/reading.rs)
 //! 4. an answer that is not small has a share of the memory budget until it is written; while the budget is spent, a
 //!    connection that waits for such answers starts nothing more
 //! 5. while the client is throttled, nothing more is read
 //! 6. nothing that a client sends ends more than its own connection
-//! 7. a worker closes few connections before its others have a turn (closing.rs)
+//! 7. a worker makes one answer that grows with the node at a time; its other connections have their turn in between
+//! 8. a worker closes few connections before its others have a turn (closing.rs)
 //!
 //! Produce path 1 of 5. Before: shell/net's frame reader. After: core/api/src/k00_produce.rs, through requests.rs.
 
@@ -42,8 +43,10 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use throttle::Charge;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Kafka's clients keep five requests in flight; librdkafka may keep many more.
 const IN_FLIGHT_MAX: usize = 128;
@@ -66,6 +69,8 @@ struct Waiting {
     _free: Option<Free>,
     /// What its client's quotas are charged with, where it may have any.
     charge: Option<Charge>,
+    /// Given back when its answer has been made.
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 enum State {
@@ -201,7 +206,7 @@ async fn read_half(
             }
             login::Standing::Over => return End::Closed,
         }
-        if waits_for_answers(&frame) {
+        if Order::of(&frame) != Order::Nothing {
             answered(session, queue).await;
         }
         let Some(mut waiting) = begin(session, frame, claim).await else { return End::Closed };
@@ -218,26 +223,58 @@ async fn read_half(
     }
 }
 
-/// Whether the request's answer tells offsets of partitions, which must not be older than those in the answers before
-/// it. A consumer takes a ListOffsets that overtook a waiting Fetch for the end of the log, and reports a lag below
-/// zero. Or whether the answer grows with the node, and not with the request: a connection has one of those at a time.
-fn waits_for_answers(frame: &Bytes) -> bool {
-    let api = RequestStart::peek(frame).ok().and_then(|start| ApiKey::from_number(start.api_key));
-    let Some(api) = api else { return false };
-    let is_of_offsets =
-        matches!(api, ApiKey::ListOffsets | ApiKey::OffsetForLeaderEpoch | ApiKey::DescribeProducers);
-    let is_of_groups = matches!(
-        api,
-        ApiKey::ListGroups
+/// What a request waits for before it is started.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Nothing,
+    /// Its connection's answers. The answer tells offsets of partitions, which must not be older than those in the
+    /// answers before it: a consumer takes a ListOffsets that overtook a waiting Fetch for the end of the log, and
+    /// reports a lag below zero. Or it grows with the node, and not with the request: a connection has one of those at
+    /// a time.
+    Answers,
+    /// Those, and its turn among the worker's connections. The answer grows with the node, and to make it does not wait
+    /// for memory.
+    Turn,
+}
+
+impl Order {
+    fn of(frame: &Bytes) -> Self {
+        let api = RequestStart::peek(frame).ok().and_then(|start| ApiKey::from_number(start.api_key));
+        api.map_or(Self::Nothing, Self::of_api)
+    }
+
+    fn of_api(api: ApiKey) -> Self {
+        match api {
+            ApiKey::ListOffsets
+            | ApiKey::OffsetForLeaderEpoch
+            | ApiKey::DescribeProducers
+            | ApiKey::DescribeShareGroupOffsets
+            | ApiKey::DescribeLogDirs => Self::Answers,
+            ApiKey::ListGroups
             | ApiKey::DescribeGroups
             | ApiKey::ConsumerGroupDescribe
             | ApiKey::ShareGroupDescribe
             | ApiKey::StreamsGroupDescribe
-            | ApiKey::DescribeShareGroupOffsets
-    );
-    let is_of_node =
-        matches!(api, ApiKey::ListTransactions | ApiKey::DescribeTransactions | ApiKey::DescribeLogDirs);
-    is_of_offsets || is_of_groups || is_of_node
+            | ApiKey::ListTransactions
+            | ApiKey::DescribeTransactions => Self::Turn,
+            _ => Self::Nothing,
+        }
+    }
+
+    /// Waits for the turn, where there is one. Its holder waits for no memory, which others that wait here may hold.
+    async fn turn(self) -> Option<OwnedSemaphorePermit> {
+        match self {
+            // Never closed.
+            Self::Turn => TURN.with(Arc::clone).acquire_owned().await.ok(),
+            Self::Nothing | Self::Answers => None,
+        }
+    }
+}
+
+thread_local! {
+    /// The answer that grows with the node and is made now. One of 1,000 groups with long names takes ten milliseconds:
+    /// forty connections that ask for it at once must not hold up the others.
+    static TURN: Arc<Semaphore> = Arc::new(Semaphore::new(1));
 }
 
 /// Waits until everything that was started is answered and written.
@@ -260,7 +297,7 @@ async fn room(session: &Session, queue: &Queue) -> bool {
         if queue.is_empty() && !writing {
             session.is_scarce.set(false);
         }
-        let is_read = !writing && session.unsent.get() < WRITE_BYTES;
+        let is_read = !writing && session.unsent.get() + session.reading.get() < WRITE_BYTES;
         if is_read && !session.is_scarce.get() && !is_full(&queue) {
             return Poll::Ready(has_waited);
         }
@@ -294,7 +331,7 @@ async fn begin(session: &Rc<Session>, frame: Bytes, mut claim: Claim) -> Option<
     };
     let waiting = |version, state, claim, free| {
         let correlation_id = start.correlation_id;
-        Waiting { correlation_id, api, version, state, _claim: claim, _free: free, charge: None }
+        Waiting { correlation_id, api, version, state, _claim: claim, _free: free, charge: None, turn: None }
     };
     if !super::versions(api).contains(start.api_version) {
         if api == ApiKey::ApiVersions {
@@ -318,13 +355,14 @@ async fn begin(session: &Rc<Session>, frame: Bytes, mut claim: Claim) -> Option<
             return None;
         }
     };
-    let turn = LargeTurn::of(&decoded).await;
+    let turn = Order::of_api(api).turn().await;
+    let large_turn = LargeTurn::of(&decoded).await;
     let state = match super::start(session.clone(), decoded.header, decoded.body).await {
         Started::Answer(answer) => State::Done(answer),
         Started::Wait(future) => State::Running(future),
     };
-    drop(turn);
-    Some(waiting(start.api_version, state, claim, free))
+    drop(large_turn);
+    Some(Waiting { turn, ..waiting(start.api_version, state, claim, free) })
 }
 
 fn bad_request(session: &Session, cause: Cause, what: &str) {

@@ -5,6 +5,7 @@ use crate::mailbox::{FollowerLife, PartitionKey, ReadItem, ReadOutcome};
 use crate::requests::call::{Answer, Call, Started};
 use crate::requests::connection::throttle::{Fetched, bound_fetch, charge_records};
 use crate::requests::decode::FREE_BYTES;
+use crate::requests::session::reading::Reading;
 use crate::routing::owners::{self, ReaderOf};
 use crate::worker::replica::registered;
 use barnabas_api::Plan;
@@ -64,10 +65,7 @@ pub async fn fetch(call: Call, mut request: FetchRequest) -> Started {
     let deadline = barnabas_clock::now() + Duration::from_millis(u64::try_from(wait.0).unwrap_or(0));
     let waiter = (wait.0 > 0 && bytes_min > 0)
         .then(|| Waiter::new(bytes_min as i64, isolation == Isolation::ReadCommitted));
-    let mut claim = call.session.claim();
-    if is_known {
-        claim.stand(Standing::Replication);
-    }
+    let (reading, claim) = (Reading::new(call.session.clone()), claim_for_answer(&call, is_known));
     let mut fetching = Fetching {
         call,
         reader: ReaderOf { isolation, from_any, rack, repairs_for, follower },
@@ -81,6 +79,7 @@ pub async fn fetch(call: Call, mut request: FetchRequest) -> Started {
         fetched: 0,
         by_topic: Vec::new(),
         claim,
+        reading,
         _session_claim: session_claim,
     };
     let first = fetching.ask(true).await;
@@ -113,6 +112,15 @@ pub(super) async fn claim_for_session(call: &Call, bytes: u64) -> Claim {
         let is_follower = call.session.is_follower.get();
         claim.stand(if is_follower { Standing::Replication } else { Standing::of(bytes) });
         claim.grow_to(bytes).await;
+    }
+    claim
+}
+
+/// An empty claim for an answer; a known follower's has replication's standing.
+fn claim_for_answer(call: &Call, is_known: bool) -> Claim {
+    let mut claim = call.session.claim();
+    if is_known {
+        claim.stand(Standing::Replication);
     }
     claim
 }
@@ -177,6 +185,7 @@ struct Fetching {
     by_topic: Vec<(TopicId, metering::Fetched)>,
     /// The answer's share of the memory budget: what may be read while it is read, what was read after that.
     claim: Claim,
+    reading: Reading,
     /// For the partitions that the request does not name. Given back before the answer is written.
     _session_claim: Claim,
 }
@@ -197,6 +206,7 @@ impl Fetching {
         let wanted: usize = self.parts.iter().map(|part| part.bytes_max).sum();
         let wanted = wanted.min(whole.bytes);
         let max_bytes = granted(&self.call, &mut self.claim, wanted);
+        self.reading.set(max_bytes);
         let waiter = self.waiter.clone().filter(|_| wait);
         let node = &self.call.session.node;
         owners::read(node, items.collect(), self.reader.clone(), max_bytes, whole.at_least_one, waiter).await
@@ -275,6 +285,7 @@ impl Fetching {
         // What no record came for is given back.
         let held = self.claim.split(taken as u64);
         self.claim = held;
+        self.reading.set(taken);
         Ok(taken)
     }
 

@@ -8,6 +8,7 @@
 mod affinity;
 pub mod audited;
 mod open_transactions;
+pub mod reading;
 pub mod share_members;
 pub mod turns;
 
@@ -91,6 +92,8 @@ pub struct Session {
     pub(super) unclaimed: Unclaimed,
     /// Bytes of answers that are ready, and not yet on their way to the socket.
     pub(super) unsent: Cell<usize>,
+    /// Bytes that Fetches hold whose answers are not ready (session/reading.rs).
+    pub(super) reading: Cell<usize>,
     pub open_transactions: RefCell<OpenTransactions>,
     pub forwarding: RefCell<Forwarding>,
     /// The broker whose heartbeats come in by this connection.
@@ -146,6 +149,7 @@ impl Session {
             claimant,
             unclaimed: Unclaimed::default(),
             unsent: Cell::default(),
+            reading: Cell::default(),
             callers: Callers::default(),
             limited: RefCell::default(),
             muted_until: Cell::new(MonotonicMs(0)),

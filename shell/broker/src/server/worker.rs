@@ -104,7 +104,7 @@ impl Worker {
             tokio::select! {
                 biased;
                 () = reports.arrived() => {}
-                count = mailbox.recv_many(&mut commands, ROUND_COMMANDS_MAX), if self.partitions.takes_commands() => {
+                count = mailbox.recv_many(&mut commands, ROUND_COMMANDS_MAX), if commands.is_empty() && self.partitions.takes_commands() => {
                     if count == 0 {
                         return;
                     }
@@ -119,10 +119,12 @@ impl Worker {
                 // Connections have their turn in between.
                 () = tokio::task::yield_now(), if has_more => {}
             }
-            let (begun, taken) = (self.partitions.begin_turn(), commands.len());
-            for command in commands.drain(..) {
-                self.take(command);
+            let (begun, waiting) = (self.partitions.begin_turn(), commands.len());
+            if self.partitions.takes_commands() {
+                self.take_some(&mut commands);
             }
+            let taken = waiting - commands.len();
+            self.partitions.end_commands(waiting <= 1 && mailbox.is_empty());
             reports.take(&mut reported);
             for report in reported.drain(..) {
                 self.partitions.hear(report);
@@ -137,7 +139,7 @@ impl Worker {
             let must_replicate = self.partitions.replicate();
             // Writing back takes its time: what this turn has answered goes out first.
             let has_yielded = std::mem::take(&mut has_more);
-            has_more |= must_replicate;
+            has_more |= must_replicate || (!commands.is_empty() && self.partitions.takes_commands());
             has_more |= self.partitions.close_some_deleted();
             has_more |= self.partitions.answer_some();
             has_more |=
@@ -146,6 +148,21 @@ impl Worker {
             has_more |= self.coordinators.is_loading() || self.partitions.has_round();
             self.watch_timers();
             self.recorder.turn(begun, taken);
+        }
+    }
+
+    /// Takes commands in their order, until enough was read for one turn. What is left stays.
+    fn take_some(&mut self, commands: &mut Vec<Command>) {
+        let mut drain = commands.drain(..);
+        for command in drain.by_ref() {
+            self.take(command);
+            if self.partitions.has_read_enough() {
+                break;
+            }
+        }
+        if drain.len() > 0 {
+            let left = drain.collect();
+            *commands = left;
         }
     }
 

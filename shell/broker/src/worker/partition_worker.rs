@@ -53,6 +53,7 @@ use bytes::Bytes;
 use lifecycle::deleting::Deleting;
 use reading::asks::Asks;
 use reading::await_durable::Patient;
+use reading::turn::ReadTurn;
 use replica_fetcher::Following;
 use replication::followers::Leading;
 use std::collections::VecDeque;
@@ -118,6 +119,7 @@ pub struct PartitionWorker {
     early: Early,
     refused: RefusedBatches,
     asks: Asks,
+    read_turn: ReadTurn,
 }
 
 impl PartitionWorker {
@@ -160,6 +162,7 @@ impl PartitionWorker {
             early: Early::default(),
             refused: RefusedBatches::default(),
             asks: Asks::default(),
+            read_turn: ReadTurn::default(),
         }
     }
 
@@ -215,7 +218,18 @@ impl PartitionWorker {
     pub fn begin_turn(&mut self) -> Stamp {
         self.moment = None;
         self.tickets.turn = Stamp::now();
+        self.read_turn.begin(self.tickets.turn);
         self.tickets.turn
+    }
+
+    /// The commands of this turn are done. `is_alone`: there was one, and no other has come meanwhile.
+    pub fn end_commands(&mut self, is_alone: bool) {
+        self.read_turn.end(is_alone);
+    }
+
+    /// Whether so much was read in this turn that the commands after it wait for the next one.
+    pub fn has_read_enough(&self) -> bool {
+        self.read_turn.is_over()
     }
 
     /// Whether batches wait for [`PartitionWorker::finish_round`].

@@ -143,3 +143,37 @@ fn requests_are_decoded_within_the_budget() {
     assert!(grown <= 56 * MIB, "{} MiB more", grown / MIB);
     assert!(node.stop().success());
 }
+
+#[test]
+fn fetches_of_one_connection_hold_what_one_of_them_reads() {
+    let mut node = TestNode::start_with(&["log.cache.bytes=1048576"]);
+    node.client().create_topic("t", 1, &[]);
+    producer(&node, 0);
+    let bytes_of = |client: &mut Client| {
+        let (_, ResponseBody::Fetch(response)) = client.receive(ApiKey::Fetch, 11) else {
+            panic!("another response")
+        };
+        response.responses[0].partitions[0].records.as_ref().map_or(0, Bytes::len)
+    };
+    let mut request = FetchRequest { max_bytes: 8 << 20, ..fetch(0, 0) };
+    request.topics[0].partitions[0].partition_max_bytes = 8 << 20;
+    let mut client = node.client();
+    // Once the producer has been away for a while.
+    let is_whole = (0..50).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        client.send(request.clone(), 11);
+        bytes_of(&mut client) > 7 << 20
+    });
+    assert!(is_whole, "a reader that is alone gets what it asks for");
+    let base = node.peak_bytes();
+    const FETCHES: usize = 100;
+    for _ in 0..FETCHES {
+        client.send(request.clone(), 11);
+    }
+    // Not read for a while: the first answer waits for its socket.
+    std::thread::sleep(Duration::from_millis(500));
+    let grown = node.peak_bytes() - base;
+    assert!(grown <= 48 * MIB, "{} MiB more for {FETCHES} Fetches of 8 MiB", grown / MIB);
+    (0..FETCHES).for_each(|_| assert!(bytes_of(&mut client) > 0));
+    assert!(node.stop().success());
+}

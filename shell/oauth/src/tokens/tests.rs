@@ -126,6 +126,7 @@ fn assertion_is_signed_with_the_key_of_its_file() {
         ("sasl.oauthbearer.assertion.private.key.file", key_file.as_str()),
         ("sasl.oauthbearer.assertion.template.file", template.as_str()),
         ("sasl.oauthbearer.assertion.claim.aud", "https://issuer"),
+        ("sasl.oauthbearer.assertion.claim.iss", "node"),
         ("sasl.oauthbearer.assertion.claim.sub", "node"),
         ("sasl.oauthbearer.assertion.claim.jti.include", "true"),
         ID,

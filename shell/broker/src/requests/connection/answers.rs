@@ -206,6 +206,11 @@ fn broken_answer(session: &Session, api: ApiKey) -> Option<Unsaid> {
 /// Makes bytes of an answer that is ready, with their share of the memory budget: once, and before the socket takes
 /// them, so that what answers hold until they are read is known.
 pub(super) fn settle(session: &Session, waiting: &mut Waiting) {
+    if matches!(waiting.state, State::Running(_)) {
+        return;
+    }
+    // Ends when the bytes are made.
+    let _turn = waiting.turn.take();
     if let State::Done(answer) = &mut waiting.state
         && let Some(charge) = waiting.charge.take()
     {

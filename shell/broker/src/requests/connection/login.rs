@@ -227,6 +227,7 @@ fn push(session: &Session, queue: &Queue, api: ApiKey, Reply(frame): Reply) {
         _claim: session.claim(),
         _free: None,
         charge: None,
+        turn: None,
     };
     queue.borrow_mut().push_back(waiting);
 }

@@ -12,7 +12,11 @@ impl PartitionWorker {
     pub fn read(&mut self, command: ReadCommand) {
         let at_least_one = command.at_least_one;
         let follower = command.follower.map(|life| (life, self.node.clock.monotonic()));
+        let missing = command.waiter.as_ref().map_or(0, |waiter| waiter.missing_bytes());
         let mut left = command.max_bytes;
+        if follower.is_none() {
+            left = self.read_turn.bound(left, usize::try_from(missing).unwrap_or(0));
+        }
         let mut found = 0;
         let mut outcomes = Vec::with_capacity(command.items.len());
         for item in &command.items {
@@ -27,6 +31,7 @@ impl PartitionWorker {
             }
             outcomes.push(outcome);
         }
+        self.read_turn.read(found);
         let Some(ReadCommand { items, waiter, reply, .. }) = self.hold_early_read(command, &outcomes) else {
             return;
         };

@@ -304,7 +304,7 @@ fn check_agreement(name: &str, props: &BTreeMap<String, String>, ctx: &Context<'
 ///
 /// # Source
 /// Kafka `ConfigAdminManager.validateBrokerConfigChange`, `DynamicListenerConfig.validateReconfiguration`.
-pub(crate) fn tls_after(
+pub(crate) fn security_after(
     (kind, name): (i8, &str),
     changes: &[Change<'_>],
     replaces_all: bool,
@@ -322,7 +322,7 @@ pub(crate) fn tls_after(
     }
     let named = changes.iter().map(|change| change.name.as_str());
     let gone = before.keys().map(String::as_str).filter(|name| !after.contains_key(*name));
-    if !named.chain(gone).any(is_of_tls) {
+    if !named.chain(gone).any(is_of_security) {
         return None;
     }
     let broker = after.iter().map(|(key, value)| (Text::from(key.as_str()), Text::from(value.as_str())));
@@ -330,10 +330,11 @@ pub(crate) fn tls_after(
     Some(ctx.config.with_dynamic(dynamic))
 }
 
-/// `ssl.client.auth`, `listener.name.external.ssl.client.auth`
-fn is_of_tls(name: &str) -> bool {
+/// `ssl.client.auth`, `listener.name.external.ssl.client.auth`, `listener.name.external.plain.sasl.jaas.config`
+fn is_of_security(name: &str) -> bool {
     let of_listener = name.strip_prefix("listener.name.").and_then(|rest| rest.split_once('.'));
-    of_listener.map_or(name, |(_, key)| key).starts_with("ssl.")
+    let key = of_listener.map_or(name, |(_, key)| key);
+    key.starts_with("ssl.") || key.starts_with("sasl.") || key.contains(".sasl.")
 }
 
 /// What is set dynamically for the broker of this name, or for all where it is empty.

@@ -55,16 +55,16 @@ pub fn plan(
 }
 
 impl Work {
-    /// This broker's configuration as the request would have it, where it changes its TLS.
-    pub fn tls_after(&self, ctx: &Context<'_>) -> Option<BrokerConfig> {
+    /// This broker's configuration as the request would have it, where it changes its TLS or its logins.
+    pub fn security_after(&self, ctx: &Context<'_>) -> Option<BrokerConfig> {
         self.request.resources.iter().find_map(|resource| {
             let id = (resource.resource_type, &*resource.resource_name);
-            altered::tls_after(id, &changes_of(resource), false, ctx)
+            altered::security_after(id, &changes_of(resource), false, ctx)
         })
     }
 
-    /// Refuses the changes of the broker itself: its TLS could not be used so.
-    pub fn refuse_tls(&mut self, node: BrokerId, why: String) {
+    /// Refuses the changes of the broker itself: its TLS or its logins could not be used so.
+    pub fn refuse_own(&mut self, node: BrokerId, why: String) {
         let id = |resource: &AlterConfigsResource| (resource.resource_type, resource.resource_name.clone());
         let refusal = Refusal::new(ErrorCode::InvalidRequest, why);
         self.pending.resources.refuse_own(&mut self.request.resources, id, node, &refusal);

@@ -246,7 +246,7 @@ impl Of<'_> {
         let (enabled_key, enabled) = self.named(None, ENABLED);
         if !enabled.split(',').any(|name| name.trim() == mechanism.name()) {
             let problem = format!("{key}={} is not in it ({enabled})", mechanism.name());
-            let example = format!("{enabled_key}={},SCRAM-SHA-512", mechanism.name());
+            let example = format!("{enabled_key}={},{}", enabled.trim(), mechanism.name());
             return Err(ConfigError::value(&enabled_key, problem, example));
         }
         if mechanism == SaslMechanism::Gssapi {

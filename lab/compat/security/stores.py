@@ -87,6 +87,8 @@ class _Stage:
         return context.wrap_socket(socket.create_connection(("127.0.0.1", self.server.port_of(protocol)), timeout=5))
 
     def described(self, label, *names):
+        # A broker describes what it has learned of the metadata log: both a little after the change was answered.
+        time.sleep(1)
         answer = self.asking.ask("DescribeConfigs", 4, includeSynonyms=True, includeDocumentation=False,
                                  resources=[{"resourceType": BROKER, "resourceName": "1", "configurationKeys": list(names) or None}])
         rows = []

@@ -138,6 +138,19 @@ impl Logins {
         Ok(logins)
     }
 
+    /// Whether the logins of a changed configuration can be used.
+    ///
+    /// # Errors
+    /// What cannot. Where the logins of the one before could not be used either, nothing is refused: its mistakes may be
+    /// mended one by one.
+    pub fn check(&self, before: &BrokerConfig, after: &BrokerConfig) -> Result<(), String> {
+        let Some(source) = &self.source else { return Ok(()) };
+        match source.read(after) {
+            Err(error) if source.read(before).is_ok() => Err(error.to_string()),
+            _ => Ok(()),
+        }
+    }
+
     /// The dynamic configurations have changed. A configuration that cannot be applied is logged and leaves everything
     /// as it was.
     pub fn reconfigure(&self, config: &BrokerConfig) {

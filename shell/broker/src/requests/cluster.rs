@@ -11,8 +11,8 @@ pub mod admin;
 mod auto_creation;
 pub mod log_dirs;
 mod metrics_in_band;
+mod security_changes;
 pub mod telemetry;
-mod tls_changes;
 
 use crate::requests::call::{Answer, Call, Started, pieces, unencodable};
 use barnabas_api::{

@@ -95,6 +95,36 @@ fn right_password_is_served_by_each_mechanism() {
     assert!(node.stop().success());
 }
 
+/// One that was written down would have no effect, and neither would those after it: an old password would go on
+/// working.
+#[test]
+fn change_of_logins_that_cannot_be_used_is_refused() {
+    let (mut node, port) = launched(&[]);
+    let server = std::format!("127.0.0.1:{}", node.port);
+    let alter = |config: &str| {
+        let words = ["configs", "--bootstrap-server", &server, "--alter", "--entity-type", "brokers"];
+        let done = binary().args(words).args(["--entity-name", "1", "--add-config", config]).output();
+        let done = done.expect("runs");
+        (done.status.success(), String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    for (config, why) in [
+        ("listener.name.secure.plain.sasl.jaas.config=rubbish", "plain.sasl.jaas.config"),
+        ("listener.name.secure.sasl.enabled.mechanisms=[PLAIN,NONSENSE]", "NONSENSE"),
+        ("listener.name.secure.sasl.enabled.mechanisms=[PLAIN,GSSAPI]", "gssapi.sasl.jaas.config"),
+    ] {
+        let (is_done, said) = alter(config);
+        assert!(!is_done && said.contains("INVALID_REQUEST") && said.contains(why), "{config}: {said}");
+    }
+    let module = jaas("", &[("alice", "alice-new")]);
+    let (is_done, said) = alter(&std::format!("listener.name.secure.plain.sasl.jaas.config={module}"));
+    assert!(is_done, "{said}");
+    let trust = trusting();
+    eventually("the new password is taken", || code(port, &trust, &plain("alice", "alice-new")) == 0);
+    assert_eq!(code(port, &trust, &plain("alice", "alice-secret")), 58);
+    assert!(!node.log().contains("is not applied"), "{}", node.log());
+    assert!(node.stop().success());
+}
+
 /// The principal is the login's, not the certificate's; a certificate is asked for only by the listener's own key.
 #[test]
 fn login_counts_and_not_the_certificate() {

@@ -5,7 +5,7 @@ use crate::config::logging;
 use crate::node::peers::controller::NotTaken;
 use crate::node::workers::repeated::Repeated;
 use crate::requests::call::{Answer, Call, Started};
-use crate::requests::cluster::tls_changes;
+use crate::requests::cluster::security_changes;
 use crate::requests::quorum;
 use barnabas_api::{
     Plan, Refusal, k19_create_topics, k20_delete_topics, k33_alter_configs, k37_create_partitions,
@@ -132,12 +132,12 @@ pub fn alter_configs(call: Call, request: AlterConfigsRequest) -> Started {
     match k33_alter_configs::plan(request, call.route(), &call.context(&moment)) {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(mut work) => {
-            let after = work.tls_after(&call.context(&moment));
+            let after = work.security_after(&call.context(&moment));
             Started::wait(async move {
                 let node = call.session.node.clone();
                 let own = node.identity.broker_id;
-                if let Some(why) = tls_changes::refusal(node, after).await {
-                    work.refuse_tls(own, why);
+                if let Some(why) = security_changes::refusal(node, after).await {
+                    work.refuse_own(own, why);
                 }
                 let answer = match work.request.resources.is_empty() {
                     true => Ok(AlterConfigsResponse::default()),
@@ -167,12 +167,12 @@ pub fn incremental_alter_configs(call: Call, mut request: IncrementalAlterConfig
             Started::reply(response)
         }
         Plan::Work(mut work) => {
-            let after = work.tls_after(&call.context(&moment));
+            let after = work.security_after(&call.context(&moment));
             Started::wait(async move {
                 let node = call.session.node.clone();
                 let own = node.identity.broker_id;
-                if let Some(why) = tls_changes::refusal(node, after).await {
-                    work.refuse_tls(own, why);
+                if let Some(why) = security_changes::refusal(node, after).await {
+                    work.refuse_own(own, why);
                 }
                 let answer = match work.request.resources.is_empty() {
                     true => Ok(IncrementalAlterConfigsResponse::default()),

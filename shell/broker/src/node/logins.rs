@@ -141,8 +141,8 @@ impl Logins {
     /// Whether the logins of a changed configuration can be used.
     ///
     /// # Errors
-    /// What cannot. Where the logins of the one before could not be used either, nothing is refused: its mistakes may be
-    /// mended one by one.
+    /// What cannot. Where the logins of the one before could not be used either, nothing is refused: its mistakes may
+    /// be mended one by one.
     pub fn check(&self, before: &BrokerConfig, after: &BrokerConfig) -> Result<(), String> {
         let Some(source) = &self.source else { return Ok(()) };
         match source.read(after) {

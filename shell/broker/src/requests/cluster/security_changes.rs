@@ -1,9 +1,9 @@
-//! Changes of this broker's TLS and logins by AlterConfigs and IncrementalAlterConfigs: the broker tries them before the
-//! controller writes them down. What cannot be used is refused with INVALID_REQUEST: written down, it would have no
-//! effect, and a password that is to be replaced would go on working.
+//! Changes of this broker's TLS and logins by AlterConfigs and IncrementalAlterConfigs: the broker tries them before
+//! the controller writes them down. What cannot be used is refused with INVALID_REQUEST: written down, it would have
+//! no effect, and a password that is to be replaced would go on working.
 //!
-//! Source: Kafka `ConfigAdminManager.validateBrokerConfigChange`, `DynamicListenerConfig.validateReconfiguration`, which
-//! tries stores alone.
+//! Source: Kafka `ConfigAdminManager.validateBrokerConfigChange`, `DynamicListenerConfig.validateReconfiguration`,
+//! which tries stores alone.
 
 use crate::node::Node;
 use barnabas_metadata::config::BrokerConfig;

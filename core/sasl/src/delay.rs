@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 pub const ENTRIES_MAX: usize = 4096;
 /// The longest delay that grows. The deadline of a login is longer.
 pub const DELAY_MAX_MS: u64 = 5_000;
-/// How many make room at once: to find the oldest one takes a look at all, and a stranger may bring a new name each
+/// How many are forgotten at once. Finding the oldest reads the whole table, and a stranger may bring a new name each
 /// time.
 const FORGOTTEN: usize = ENTRIES_MAX / 4;
 /// Refusals that cost Kafka's delay alone.

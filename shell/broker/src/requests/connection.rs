@@ -232,7 +232,7 @@ enum Order {
     /// reports a lag below zero. Or it grows with the node, and not with the request: a connection has one of those at
     /// a time.
     Answers,
-    /// Those, and its turn among the worker's connections. The answer grows with the node, and to make it does not wait
+    /// Those, and its turn among the worker's connections. The answer grows with the node, and making it never waits
     /// for memory.
     Turn,
 }
@@ -261,7 +261,7 @@ impl Order {
         }
     }
 
-    /// Waits for the turn, where there is one. Its holder waits for no memory, which others that wait here may hold.
+    /// Waits for the turn, where there is one. Its holder never waits for memory: those that wait here may hold it.
     async fn turn(self) -> Option<OwnedSemaphorePermit> {
         match self {
             // Never closed.

@@ -1,7 +1,7 @@
 //! How much is read for one request and in one turn of the worker while others wait for it.
 //!
-//! To read 16 MiB takes ten milliseconds, in which every append of the worker waits. A consumer gets what it asks for
-//! until something has waited behind a read; then less for a while, and asks again.
+//! Reading 16 MiB takes ten milliseconds, in which every append of the worker waits. A consumer gets what it asks for
+//! until another command has waited behind a read. For a while after that it gets less, and asks again.
 //!
 //! Always true:
 //! 1. a request gets what its `fetch.min.bytes` asks for, as far as it is there
@@ -12,9 +12,9 @@ use barnabas_metrics::Stamp;
 /// What one request reads while others wait: a consumer's `max.partition.fetch.bytes` by default.
 const SHARED_BYTES: usize = 1 << 20;
 const TURN_BYTES: usize = 4 << 20;
-/// After a read of so much it counts whether others have waited.
+/// Shorter reads hold nothing up.
 const LONG_BYTES: usize = SHARED_BYTES / 2;
-/// Others that have waited come again.
+/// How long others are expected to come again.
 const SHARED_NS: u64 = 200_000_000;
 
 #[derive(Debug, Default)]

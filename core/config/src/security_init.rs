@@ -108,7 +108,8 @@ pub fn next(root: &Path, nodes: &[Node], cluster_id: &str) -> String {
     let at = |path: &str| shell_word(&root.join(path));
     let mut text = format!(
         "Made in {}:\n  ca/      the authority. Keep ca.key off the nodes: it issues certificates\n  \
-         node-N/  key, certificate, credentials and settings of a node. Copy the directory to the same path on its machine\n  \
+         node-N/  key, certificate, credentials and settings of a node. Copy the directory to the same path on its machine;\n  \
+         \x20        delete its *.scram files once the node is formatted: they hold salted passwords\n  \
          client/  client.properties for every tool, as user {ADMIN}\n",
         root.display()
     );

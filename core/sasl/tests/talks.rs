@@ -84,6 +84,10 @@ impl Surroundings for Around {
         None
     }
 
+    fn kerberos_renewed(&self) -> Option<std::sync::Arc<kerberos::Acceptor>> {
+        None
+    }
+
     fn note(&self, _: [u8; 16], _: TimestampMs, _: TimestampMs) -> kerberos::Seen {
         kerberos::Seen::New
     }

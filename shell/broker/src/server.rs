@@ -132,8 +132,6 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
     let accepting = if serves { let_in(&node, acceptors, metrics, handshakes.as_ref()) } else { Vec::new() };
     let (mut queues, mut manager) = (None, None);
     if serves {
-        // Their first turn, in which they listen: what says that the node serves comes after it.
-        tokio::task::yield_now().await;
         lifecycle.ready();
         console.iter().for_each(OwnConsole::serves);
         queues = amqp.map(OwnQueues::start).transpose()?;
@@ -183,12 +181,11 @@ fn let_in(
     metrics_listener: Option<TcpListener>,
     handshakes: Option<&Handshakes>,
 ) -> Vec<JoinHandle<()>> {
-    let accept = |(listener, acceptor)| {
-        tokio::spawn(listeners::accept(node.clone(), listener, acceptor, handshakes.cloned()))
-    };
     let metered = metrics_listener
         .map(|listener| tokio::spawn(endpoint::serve(node.workers.metering.reader().clone(), listener)));
-    acceptors.into_iter().map(accept).chain(metered).collect()
+    let mut accepting = listeners::open(node, acceptors, handshakes);
+    accepting.extend(metered);
+    accepting
 }
 
 /// What to try on a node that was started without a file: the address, and three commands that work as they stand.

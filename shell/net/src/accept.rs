@@ -93,8 +93,7 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Binds the address, and accepts no connections before [`Acceptor::run`] is polled. Until then a connect
-    /// is refused, so that the client tries another node at once instead of waiting. An empty host binds
+    /// Binds the address, and takes no connections before [`Acceptor::listen`]. Until then a connect is refused, so that the client tries another node at once instead of waiting. An empty host binds
     /// every interface.
     ///
     /// # Errors
@@ -135,12 +134,15 @@ impl Acceptor {
         self.local
     }
 
-    /// Takes connections from now on.
-    fn open(&self) -> io::Result<()> {
+    /// The kernel takes connections from now on; they wait for [`Acceptor::run`].
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn listen(&self) -> io::Result<()> {
         socket2::SockRef::from(&self.listener).listen(self.options.backlog)
     }
 
-    /// Accepts until dropped and hands each connection to `take`, or to `refuse` and closes it.
+    /// Accepts until dropped and hands each connection to `take`, or to `refuse` and closes it. [`Acceptor::listen`] comes before.
     ///
     /// # Errors
     /// Only when the listener cannot be registered with the runtime.
@@ -150,7 +152,6 @@ impl Acceptor {
         mut take: impl FnMut(std::net::TcpStream, SocketAddr, ConnectionSlot),
         mut refuse: impl FnMut(SocketAddr, Refused),
     ) -> io::Result<()> {
-        self.open()?;
         let listener = TcpListener::from_std(self.listener)?;
         let mut exhausted: Option<Instant> = None;
         let mut held = Held::new(self.held_max);

@@ -32,6 +32,7 @@ use barnabas_wire::messages::{
 };
 use barnabas_wire::{ApiKey, Frame, RequestBody, RequestStart, ResponseBody, Str, frame_response};
 use bytes::{BufMut as _, Bytes, BytesMut};
+use std::sync::Arc;
 
 use crate::kerberos;
 use crate::oauth::Bearer;
@@ -109,6 +110,8 @@ pub trait Surroundings {
     fn bearer(&self, token: &str, now: TimestampMs) -> Result<Bearer, String>;
     /// What GSSAPI's clients are checked with; `None`: the keytab cannot be read.
     fn kerberos(&self) -> Option<&kerberos::Acceptor>;
+    /// The same, where the keytab has other keys by now: asked for a ticket that the known ones do not decrypt.
+    fn kerberos_renewed(&self) -> Option<Arc<kerberos::Acceptor>>;
     /// Notes a request of Kerberos by its digest, until a time, and says whether it came before.
     fn note(&self, digest: [u8; 16], until: TimestampMs, now: TimestampMs) -> kerberos::Seen;
     /// Fresh and random.

@@ -6,7 +6,7 @@
 use barnabas_base::TimestampMs;
 
 use super::{SaslMechanism, Surroundings};
-use crate::kerberos::{self, Fault};
+use crate::kerberos::{self, Acceptor, Fault};
 use crate::oauth::{CONFIRMATION, FirstMessage, INVALID_TOKEN};
 use crate::scram::{self, Challenged, Identity, Received};
 use crate::{Login, Refusal, plain};
@@ -164,8 +164,17 @@ fn ticket(token: &[u8], now: TimestampMs, around: &dyn Surroundings) -> Token {
     let Some(acceptor) = around.kerberos() else {
         return refused(Refusal::hidden("this listener has no keys of Kerberos"), None);
     };
-    let note = |digest, until| around.note(digest, until, now);
-    let accepted = match acceptor.accept(token, now, &around.secrets(), note) {
+    let accept = |acceptor: &Acceptor| {
+        acceptor.accept(token, now, &around.secrets(), |digest, until| around.note(digest, until, now))
+    };
+    let accepted = match accept(acceptor) {
+        // A ticket made with a key that was added a moment ago.
+        Err((client, fault @ (Fault::NoKey(_) | Fault::WrongKey(_)))) => {
+            around.kerberos_renewed().map_or(Err((client, fault)), |renewed| accept(&renewed))
+        }
+        judged => judged,
+    };
+    let accepted = match accepted {
         Ok(accepted) => accepted,
         Err((client, fault)) => {
             return ticket_refused(&fault, client.as_deref().map(shortened));

@@ -16,6 +16,7 @@ use barnabas_wire::messages::{
 };
 use barnabas_wire::{RequestBody, encode_request};
 use bytes::Bytes;
+use std::sync::Arc;
 
 const SERVICE: &str = "kafka/broker.example.com@EXAMPLE.COM";
 const NOW: TimestampMs = TimestampMs(1_795_943_000_000);
@@ -384,12 +385,12 @@ fn tokens_that_are_cut_or_changed_are_refused() {
 }
 
 /// A listener that offers GSSAPI alone.
-struct Listener(Acceptor, std::cell::RefCell<Replays>, [Offer; 1], PlainUsers);
+struct Listener(Acceptor, std::cell::RefCell<Replays>, [Offer; 1], PlainUsers, Option<Arc<Acceptor>>);
 
 impl Listener {
     fn new() -> Self {
         let offer = Offer { mechanism: SaslMechanism::Gssapi, session_max_ms: 0 };
-        Self(acceptor(), std::cell::RefCell::default(), [offer], PlainUsers::default())
+        Self(acceptor(), std::cell::RefCell::default(), [offer], PlainUsers::default(), None)
     }
 }
 
@@ -424,6 +425,10 @@ impl Surroundings for Listener {
 
     fn kerberos(&self) -> Option<&Acceptor> {
         Some(&self.0)
+    }
+
+    fn kerberos_renewed(&self) -> Option<Arc<Acceptor>> {
+        self.4.clone()
     }
 
     fn note(&self, digest: [u8; 16], until: TimestampMs, now: TimestampMs) -> Seen {
@@ -489,6 +494,25 @@ fn login_by_raw_tokens_has_no_last_answer() {
         assert_eq!((known.login.name.as_str(), known.lifetime_ms), ("alice", None));
         assert_eq!(answer.is_some(), has_answer, "version {version}");
     }
+}
+
+/// As Java's clients see it after `ktadd`: the KDC uses the new key at once.
+#[test]
+fn ticket_of_a_key_that_the_keytab_has_by_now_is_taken() {
+    let mut around = Listener::new();
+    let newer = Key::new(Enctype::Aes256Sha1, &[8; 32]).expect("a key");
+    let request =
+        Request { service_key: newer.clone(), version: Some(3), ..without_mutual("alice@EXAMPLE.COM") };
+    let token = request.token();
+    let is_taken =
+        |around: &Listener| matches!(shaken(around, 1).take(framed(&token), NOW, around), Step::Answer(_));
+    assert!(!is_taken(&around));
+    let mut renewed = acceptor();
+    renewed.keys.push(Entry { principal: principal(SERVICE), version: 3, key: newer });
+    around.4 = Some(Arc::new(renewed));
+    assert!(is_taken(&around));
+    around.4 = Some(Arc::new(acceptor()));
+    assert!(!is_taken(&around), "other keys, and not the ticket's");
 }
 
 #[test]

@@ -12,8 +12,8 @@
 //!
 //! Always true:
 //! 1. requests start in the order of their frames, and are answered in it
-//! 2. at most [`IN_FLIGHT_MAX`] requests wait for their answers, at most [`OTHERS_IN_FLIGHT_MAX`] where one is no
-//!    Produce or Fetch; after that the socket is not read
+//! 2. at most 128 requests wait for their answers, at most 16 where one is no Produce or Fetch, or where the worker's
+//!    connections have 128 Produce requests under way together; after that the socket is not read (in_flight.rs)
 //! 3. while the socket takes no more of the answers, nothing more is started; nor while answers of [`WRITE_BYTES`] wait
 //!    to be written, or Fetches that are under way hold as much (session/reading.rs)
 //! 4. an answer that is not small has a share of the memory budget until it is written; while the budget is spent, a
@@ -27,6 +27,7 @@
 
 mod answers;
 mod closing;
+mod in_flight;
 mod login;
 pub mod throttle;
 
@@ -39,6 +40,7 @@ use barnabas_metrics::Stamp;
 use barnabas_net::{Claim, ConnectionSlot, FrameError, FrameReader, ReadHalf, Stream};
 use barnabas_wire::{ApiKey, Frame, RequestStart};
 use bytes::Bytes;
+use in_flight::{Place, is_full};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -48,10 +50,6 @@ use std::task::Poll;
 use throttle::Charge;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Kafka's clients keep five requests in flight; librdkafka may keep many more.
-const IN_FLIGHT_MAX: usize = 128;
-/// Kafka works on one at a time.
-const OTHERS_IN_FLIGHT_MAX: usize = 16;
 /// Requests that came together are started for so long, before other connections have their turn.
 const TURN_NS: u64 = 500_000;
 /// Answers that are ready are gathered up to this size before they are written.
@@ -67,6 +65,8 @@ struct Waiting {
     _claim: Claim,
     /// What it holds without one.
     _free: Option<Free>,
+    /// Its place among the worker's requests, where those are counted.
+    _place: Option<Place>,
     /// What its client's quotas are charged with, where it may have any.
     charge: Option<Charge>,
     /// Given back when its answer has been made.
@@ -308,12 +308,6 @@ async fn room(session: &Session, queue: &Queue) -> bool {
     .await
 }
 
-/// Whether as many requests wait for their answers as a connection may have.
-fn is_full(queue: &VecDeque<Waiting>) -> bool {
-    let has_others = || queue.iter().any(|waiting| !matches!(waiting.api, ApiKey::Produce | ApiKey::Fetch));
-    queue.len() >= IN_FLIGHT_MAX || (queue.len() >= OTHERS_IN_FLIGHT_MAX && has_others())
-}
-
 /// Reads a request and starts it. `None`: it cannot be read, and the connection is to be closed.
 async fn begin(session: &Rc<Session>, frame: Bytes, mut claim: Claim) -> Option<Waiting> {
     let start = RequestStart::peek(&frame);
@@ -331,7 +325,17 @@ async fn begin(session: &Rc<Session>, frame: Bytes, mut claim: Claim) -> Option<
     };
     let waiting = |version, state, claim, free| {
         let correlation_id = start.correlation_id;
-        Waiting { correlation_id, api, version, state, _claim: claim, _free: free, charge: None, turn: None }
+        Waiting {
+            correlation_id,
+            api,
+            version,
+            state,
+            _claim: claim,
+            _free: free,
+            _place: Place::of(api),
+            charge: None,
+            turn: None,
+        }
     };
     if !super::versions(api).contains(start.api_version) {
         if api == ApiKey::ApiVersions {

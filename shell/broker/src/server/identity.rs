@@ -25,6 +25,7 @@ use barnabas_metadata::config::BrokerConfig;
 use barnabas_storage::{Disk, LogDir, StorageError};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The directories as the node keeps them.
 pub fn take(config: &BrokerConfig, mut log_dirs: Vec<(LogDir, bool)>) -> Directories {
@@ -44,7 +45,7 @@ pub fn take(config: &BrokerConfig, mut log_dirs: Vec<(LogDir, bool)>) -> Directo
 pub fn look(config: &NodeConfig, disk: &dyn Disk) -> Result<Vec<Place>, Failure> {
     let mut places = Vec::new();
     for path in config.directories() {
-        let place = places::look(disk, path, config.log_dirs.iter().any(|dir| dir == path))?;
+        let place = look_at(disk, path, config.log_dirs.iter().any(|dir| dir == path))?;
         if let Some(problem) = place.problem.as_deref().filter(|_| *path == *config.metadata_log_dir) {
             return Err(cannot_be(config, path, problem).into());
         }
@@ -58,6 +59,19 @@ pub fn look(config: &NodeConfig, disk: &dyn Disk) -> Result<Vec<Place>, Failure>
     }
     check_any_left(&places)?;
     Ok(places)
+}
+
+/// A process that was killed keeps its locks until the kernel has closed its files.
+fn look_at(disk: &dyn Disk, path: &Path, holds_partitions: bool) -> Result<Place, StorageError> {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let begun = barnabas_clock::now();
+    loop {
+        let looked = places::look(disk, path, holds_partitions);
+        if !matches!(looked, Err(StorageError::Locked(_))) || barnabas_clock::since(begun) >= PATIENCE {
+            return looked;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Makes what is missing, locks and reads every directory; with each, whether partitions may lie in it. One that cannot

@@ -88,14 +88,35 @@ pub fn accept_early(
     let acceptors = acceptors.into_iter().enumerate();
     let (early, late): (Vec<_>, Vec<_>) =
         acceptors.partition(|(listener, _)| node.identity.listeners[*listener].0.is_early);
-    let open = |(listener, acceptor)| {
-        node.peers.links.handle().spawn(accept(node.clone(), listener, acceptor, handshakes.cloned()))
+    (open(node, early, handshakes), late)
+}
+
+/// All of these listen when it returns.
+pub fn open(
+    node: &Arc<Node>,
+    acceptors: Vec<(usize, Acceptor)>,
+    handshakes: Option<&Handshakes>,
+) -> Vec<tokio::task::JoinHandle<()>> {
+    let open = |(listener, acceptor): (usize, Acceptor)| {
+        if let Err(error) = acceptor.listen() {
+            has_failed(node, listener, &error);
+            return None;
+        }
+        let accepting = accept(node.clone(), listener, acceptor, handshakes.cloned());
+        Some(node.peers.links.handle().spawn(accepting))
     };
-    (early.into_iter().map(open).collect(), late)
+    acceptors.into_iter().filter_map(open).collect()
+}
+
+fn has_failed(node: &Node, listener: usize, error: &std::io::Error) {
+    let at =
+        node.identity.listeners.get(listener).map(|(_, address)| address.to_string()).unwrap_or_default();
+    tracing::error!(%error, "the listener on {at} failed; the node stops");
+    node.shutdown.failed("a listener has stopped");
 }
 
 /// Accepts connections and deals them out to the workers in turn; with TLS, after their handshake.
-pub async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor, handshakes: Option<Handshakes>) {
+async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor, handshakes: Option<Handshakes>) {
     let tls = node.peers.tls.listeners.get(listener).cloned().flatten();
     let tls = tls.map(|tls| (tls, handshakes.expect("invariant: a node with TLS has threads for it")));
     let mut next = listener;
@@ -119,10 +140,7 @@ pub async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor, handsh
     };
     let quotas = node.workers.connection_quotas.of_listener(listener, node.clock);
     if let Err(error) = acceptor.run(quotas, take, refuse).await {
-        let at =
-            node.identity.listeners.get(listener).map(|(_, address)| address.to_string()).unwrap_or_default();
-        tracing::error!(%error, "the listener on {at} failed; the node stops");
-        node.shutdown.failed("a listener has stopped");
+        has_failed(&node, listener, &error);
     }
 }
 

@@ -1,7 +1,9 @@
 //! How a node begins and ends: refusals at the start, one process per directory, formatting, signals.
 
 use crate::harness::{PATIENCE, TempDir, TestNode, binary};
-use std::process::Output;
+use std::io::{BufRead, BufReader};
+use std::process::{Output, Stdio};
+use std::time::Duration;
 
 fn run(arguments: &[&str]) -> Output {
     binary().args(arguments).output().expect("runs")
@@ -23,6 +25,31 @@ fn a_second_instance_on_the_same_directory_is_refused() {
     let said = text(&second.stderr);
     assert!(said.contains("in use by another process") && said.contains("log.dirs"), "{said}");
     assert!(node.stop().success());
+}
+
+/// As a supervisor has it that does not wait for the end of the one before.
+#[test]
+fn a_start_waits_for_a_directory_whose_process_is_ending() {
+    let mut node = TestNode::start();
+    let mut second = binary()
+        .args(["server", "--override", "listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"])
+        .args(["--override", &format!("log.dirs={}", node.data().display())])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    std::thread::sleep(Duration::from_millis(300));
+    node.kill();
+    let mut said = String::new();
+    for line in BufReader::new(second.stderr.take().expect("piped")).lines() {
+        said = said + &line.expect("text") + "\n";
+        if said.contains("serves on") {
+            break;
+        }
+    }
+    let ended = second.try_wait().expect("asked");
+    second.kill().expect("killed");
+    second.wait().expect("ends");
+    assert!(said.contains("serves on") && ended.is_none(), "{said}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! readers that want everything, and readers that never read their answers. docs/NON-OBVIOUS.md has the table that the
 //! bound is made of.
 
+use crate::harness::share::{ShareMember, set_group_configs};
 use crate::harness::{Client, TestNode, batch};
 use barnabas_wire::ApiKey;
 use barnabas_wire::messages::ProduceRequest;
@@ -175,5 +176,31 @@ fn fetches_of_one_connection_hold_what_one_of_them_reads() {
     let grown = node.peak_bytes() - base;
     assert!(grown <= 48 * MIB, "{} MiB more for {FETCHES} Fetches of 8 MiB", grown / MIB);
     (0..FETCHES).for_each(|_| assert!(bytes_of(&mut client) > 0));
+    assert!(node.stop().success());
+}
+
+#[test]
+fn share_fetches_of_one_connection_hold_what_one_of_them_reads() {
+    const RECORDS: usize = 400;
+    let mut node = TestNode::start_with(&["log.cache.bytes=1048576"]);
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    set_group_configs(&mut client, "g", &[("share.auto.offset.reset", "earliest")]);
+    let record = batch(&[&*"v".repeat(BATCH_BYTES)]);
+    for _ in 0..RECORDS {
+        let ResponseBody::Produce(response) = client.call(produce(0, &record), 9) else { panic!("another") };
+        assert_eq!(response.responses[0].partition_responses[0].error_code, 0, "{response:?}");
+    }
+    let mut member = ShareMember::join(node.client(), "g", "t");
+    member.fetch_some(&[]);
+    let base = node.peak_bytes();
+    const FETCHES: usize = 20;
+    (0..FETCHES).for_each(|_| member.send(8 << 20));
+    // Not read for a while: the first answer waits for its socket.
+    std::thread::sleep(Duration::from_millis(500));
+    let grown = node.peak_bytes() - base;
+    assert!(grown <= 32 * MIB, "{} MiB more for {FETCHES} fetches of 8 MiB", grown / MIB);
+    let received: usize = (0..FETCHES).map(|_| member.receive()).sum();
+    assert!(received > (RECORDS - 20) * BATCH_BYTES, "{received} bytes came");
     assert!(node.stop().success());
 }

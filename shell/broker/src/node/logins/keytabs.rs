@@ -1,17 +1,22 @@
 //! The keytabs of listeners with GSSAPI, and the requests of Kerberos that were taken lately.
 //!
-//! A keytab is read at the start and again when its bytes change, as in Kafka (the JDK's `KeyTab`). One that cannot be
-//! read any more leaves the keys before it in use.
+//! A keytab is read at the start and again when its bytes change, as in Kafka (the JDK's `KeyTab`): every few seconds,
+//! and when a ticket comes that no known key decrypts. One that cannot be read any more leaves the keys before it in
+//! use.
 //!
 //! Neighbours: core/config/src/sasl/kerberos.rs, which judges a keytab; server/listeners/handshakes.rs, whose thread
 //! calls [`Keytabs::reload`].
 
 use crate::config::sasl::read_keytab;
 use arc_swap::ArcSwap;
-use barnabas_base::TimestampMs;
+use barnabas_base::{MonotonicMs, TimestampMs};
 use barnabas_config::sasl::{KerberosListener, SaslConfig};
 use barnabas_sasl::kerberos::{Acceptor, Replays, Seen};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Tickets of strangers have the keytabs read so often at most.
+const RENEWED_EVERY_MS: u64 = 200;
 
 /// A listener's keys, or why there are none.
 type Known = (KerberosListener, Result<Arc<Acceptor>, String>);
@@ -21,6 +26,8 @@ type Known = (KerberosListener, Result<Arc<Acceptor>, String>);
 pub struct Keytabs {
     known: ArcSwap<Vec<Known>>,
     replays: Mutex<Replays>,
+    /// When a ticket may have them read again.
+    renewed_from_ms: AtomicU64,
 }
 
 impl Keytabs {
@@ -68,6 +75,29 @@ impl Keytabs {
         let known = self.known.load();
         let (_, acceptor) = known.iter().find(|(known, _)| known == listener)?;
         acceptor.as_ref().ok().cloned()
+    }
+
+    /// What a listener's clients are checked with, where its keytab has other keys than `known` by now. The caller's
+    /// worker reads the file, some hundred bytes: a client whose ticket is of the new key would give up if it were
+    /// refused.
+    pub fn renewed(
+        &self,
+        listener: &KerberosListener,
+        known: Option<&Arc<Acceptor>>,
+        now: MonotonicMs,
+    ) -> Option<Arc<Acceptor>> {
+        let from = self.renewed_from_ms.load(Ordering::Relaxed);
+        let next = now.0 + RENEWED_EVERY_MS;
+        let is_due = now.0 >= from
+            && self
+                .renewed_from_ms
+                .compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        if is_due {
+            self.reload();
+        }
+        let newer = self.acceptor(listener)?;
+        known.is_none_or(|known| !Arc::ptr_eq(known, &newer)).then_some(newer)
     }
 
     /// Notes a request by its digest.

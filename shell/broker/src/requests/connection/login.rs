@@ -226,6 +226,7 @@ fn push(session: &Session, queue: &Queue, api: ApiKey, Reply(frame): Reply) {
         state,
         _claim: session.claim(),
         _free: None,
+        _place: None,
         charge: None,
         turn: None,
     };
@@ -319,6 +320,11 @@ impl Surroundings for Around<'_> {
 
     fn kerberos(&self) -> Option<&kerberos::Acceptor> {
         self.kerberos.as_deref()
+    }
+
+    fn kerberos_renewed(&self) -> Option<Arc<kerberos::Acceptor>> {
+        let (node, listener) = (&self.session.node, self.listener.kerberos.as_ref()?);
+        node.logins.keytabs.renewed(listener, self.kerberos.as_ref(), node.clock.monotonic())
     }
 
     fn note(&self, digest: [u8; 16], until: TimestampMs, now: TimestampMs) -> kerberos::Seen {

@@ -14,6 +14,7 @@ use crate::mailbox::share::{
 };
 use crate::requests::call::{Answer, Call, Started};
 use crate::requests::fetch::{claim_for_session, granted};
+use crate::requests::session::reading::Reading;
 use crate::requests::session::share_members::{end, partition_key};
 use barnabas_api::k78_share_fetch::{self, AckPart, FetchPart, Fetched, Next, Work};
 use barnabas_api::k79_share_acknowledge;
@@ -59,9 +60,9 @@ pub async fn share_fetch(call: Call, request: ShareFetchRequest) -> Started {
     };
     drop(moment);
     let acknowledging = acknowledge(&call, &work.key, std::mem::take(&mut work.acknowledge)).await;
+    let fetching = Fetching::new(call, work);
     Started::wait(async move {
         let _session_claim = session_claim;
-        let fetching = Fetching::new(call, work);
         match fetching.answer(acknowledging).await {
             Ok(answer) => answer,
             Err(Gone) => Answer::Close,
@@ -165,6 +166,7 @@ struct Fetching {
     waiter: Option<Arc<Waiter>>,
     deadline: Instant,
     claim: Claim,
+    reading: Reading,
 }
 
 impl Fetching {
@@ -187,7 +189,12 @@ impl Fetching {
         let isolation = if is_committed { Isolation::ReadCommitted } else { Isolation::ReadUncommitted };
         let claim = call.session.claim();
         let waiter = waits.then(|| Waiter::new(1, is_committed));
-        Self { call, work, isolation, owners, waiter, deadline, claim }
+        let mut reading = Reading::new(call.session.clone());
+        if !owners.is_empty() {
+            // Before it is first polled: requests that came with it are not started meanwhile.
+            reading.set(work.bytes_max.min(ANSWER_BYTES_MAX));
+        }
+        Self { call, work, isolation, owners, waiter, deadline, claim, reading }
     }
 
     async fn answer(mut self, acknowledging: Acknowledging) -> Result<Answer, Gone> {
@@ -212,6 +219,7 @@ impl Fetching {
     async fn ask(&mut self, is_last_look: bool) -> Result<(), Gone> {
         let bytes_max = self.work.bytes_max.min(ANSWER_BYTES_MAX);
         let bytes_max = granted(&self.call, &mut self.claim, bytes_max);
+        self.reading.set(bytes_max);
         let mut records_left = self.work.records_max;
         for at in 0..self.owners.len() {
             let bytes_left = bytes_max.saturating_sub(self.work.pending.bytes());
@@ -222,6 +230,7 @@ impl Fetching {
             let outcomes = self.ask_one(at, records_left, bytes_left, is_last_look).await?;
             records_left -= self.take(at, outcomes);
         }
+        self.reading.set(self.work.pending.bytes());
         Ok(())
     }
 

@@ -215,7 +215,7 @@ impl TestNode {
         Client::try_connect(self.port).expect("connects")
     }
 
-    /// A client of the controller's listener, which may come shortly after the broker's.
+    /// A client of the controller's listener, once it listens.
     pub fn controller(&self) -> Client {
         patience::until("the controller listens", || Client::try_connect(self.controller_port).ok())
     }

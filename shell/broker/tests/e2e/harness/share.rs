@@ -3,6 +3,7 @@
 use super::Client;
 use super::patience::eventually;
 use barnabas_base::TopicId;
+use barnabas_wire::ApiKey;
 use barnabas_wire::ResponseBody;
 use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;
 use barnabas_wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
@@ -11,6 +12,7 @@ use barnabas_wire::messages::{
     DescribeConfigsRequest, FindCoordinatorRequest, IncrementalAlterConfigsRequest, ShareFetchRequest,
     ShareFetchResponse, ShareGroupHeartbeatRequest,
 };
+use bytes::Bytes;
 use std::time::{Duration, Instant};
 
 /// The resource type of groups.
@@ -121,30 +123,50 @@ impl ShareMember {
             acknowledge_types: vec![word],
             ..Default::default()
         });
-        let partition = FetchPartition {
-            partition_index: 0,
-            acknowledgement_batches: batches.collect(),
-            ..Default::default()
-        };
-        let topic = FetchTopic { topic_id: self.topic, partitions: vec![partition], ..Default::default() };
-        let request = ShareFetchRequest {
-            group_id: Some(self.group.as_str().into()),
-            member_id: Some(self.id.as_str().into()),
-            share_session_epoch: self.session,
-            max_wait_ms: 200,
-            min_bytes: 1,
-            max_bytes: 1 << 20,
-            max_records: 500,
-            batch_size: 500,
-            topics: vec![topic],
-            ..Default::default()
-        };
+        let request = self.request(batches.collect(), 1 << 20);
         let ResponseBody::ShareFetch(response) = self.client.call(request, 2) else {
             panic!("another response")
         };
         assert_eq!(response.error_code, 0, "{response:?}");
         self.session += 1;
         acquired(&response)
+    }
+
+    fn request(
+        &self,
+        acknowledgement_batches: Vec<AcknowledgementBatch>,
+        max_bytes: i32,
+    ) -> ShareFetchRequest {
+        let partition = FetchPartition { partition_index: 0, acknowledgement_batches, ..Default::default() };
+        let topic = FetchTopic { topic_id: self.topic, partitions: vec![partition], ..Default::default() };
+        ShareFetchRequest {
+            group_id: Some(self.group.as_str().into()),
+            member_id: Some(self.id.as_str().into()),
+            share_session_epoch: self.session,
+            max_wait_ms: 200,
+            min_bytes: 1,
+            max_bytes,
+            max_records: 500,
+            batch_size: 500,
+            topics: vec![topic],
+            ..Default::default()
+        }
+    }
+
+    /// Sends a fetch of so many bytes without waiting for the ones before, in a session of its own.
+    pub fn send(&mut self, max_bytes: i32) {
+        self.session = 0;
+        self.client.send(self.request(Vec::new(), max_bytes), 2);
+    }
+
+    /// Bytes of records in the next answer.
+    pub fn receive(&mut self) -> usize {
+        let (_, ResponseBody::ShareFetch(response)) = self.client.receive(ApiKey::ShareFetch, 2) else {
+            panic!("another response")
+        };
+        assert_eq!(response.error_code, 0, "{response:?}");
+        let partitions = response.responses.iter().flat_map(|topic| &topic.partitions);
+        partitions.filter_map(|partition| partition.records.as_ref()).map(Bytes::len).sum()
     }
 
     /// Fetches until something comes.

@@ -569,6 +569,7 @@ async fn accept(node: Arc<Node>, acceptor: Acceptor) {
             NewConnection { stream, certified, peer, listener, slot, reader, patience, login, software };
         assert!(node.workers.mailboxes[next].try_send(Command::Connection(new)));
     };
+    acceptor.listen().expect("listens");
     acceptor.run(barnabas_net::Unlimited, take, |_, refused| panic!("{refused}")).await.expect("accepts");
 }
 

@@ -272,7 +272,7 @@ mod tests {
         let options = SocketOptions { backlog: 5, send_buffer_bytes: None, receive_buffer_bytes: None };
         let gate = Gate::new(ConnectionLimits::default());
         let first = Acceptor::bind("127.0.0.1", 0, gate.clone(), options).expect("binds");
-        first.open().expect("listens");
+        first.listen().expect("listens");
         let error =
             Acceptor::bind("127.0.0.1", first.local_addr().port(), gate, options).expect_err("in use");
         assert!(error.to_string().contains("listeners"), "{error}");

@@ -18,9 +18,17 @@ pub(crate) fn arrange<T>(shown: &mut [T], entries: usize, name: impl Fn(&T) -> &
     let slot = |each: &T| {
         i64::from(java_hash(name(each))).wrapping_mul(-7_046_029_254_386_353_131).cast_unsigned() >> shift
     };
-    shown.sort_by_cached_key(&slot);
-    for together in shown.chunk_by_mut(|a, b| slot(a) == slot(b)) {
-        together.sort_by(|a, b| name(b).cmp(name(a)));
+    // Names may be long: each is hashed once.
+    let mut order: Vec<(u64, usize)> = shown.iter().map(&slot).zip(0..).collect();
+    order.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| name(&shown[b.1]).cmp(name(&shown[a.1]))));
+    let mut places = vec![0; shown.len()];
+    order.iter().zip(0..).for_each(|(&(_, from), to)| places[from] = to);
+    for at in 0..shown.len() {
+        while places[at] != at {
+            let to = places[at];
+            shown.swap(at, to);
+            places.swap(at, to);
+        }
     }
 }
 
@@ -37,5 +45,16 @@ mod tests {
         let mut shown = vec!["member-1", "member-2"];
         arrange(&mut shown, 2, |name| name);
         assert_eq!(shown, ["member-2", "member-1"]);
+    }
+
+    #[test]
+    fn every_entry_stays_and_all_orders_end_the_same() {
+        let mut shown: Vec<String> = (0..200).map(|number| format!("group-{number}")).collect();
+        let mut backwards: Vec<String> = shown.iter().rev().cloned().collect();
+        arrange(&mut shown, 200, |name| name);
+        arrange(&mut backwards, 200, |name| name);
+        assert_eq!(shown, backwards);
+        let names: std::collections::BTreeSet<&String> = shown.iter().collect();
+        assert_eq!(names.len(), 200);
     }
 }

@@ -1,8 +1,8 @@
 //! How many requests of one connection may wait for their answers.
 //!
-//! Each Produce that is under way lengthens the turns of its worker, and so the wait of everybody's next one. Where the
-//! connections of a worker have [`PRODUCES_MAX`] of them under way together, one that has its own part starts no more:
-//! eight clients that pipeline all they can otherwise keep a thousand in a queue before a request of somebody else.
+//! Each Produce that is under way lengthens the turns of its worker, and so the wait of everybody's next one. Beside
+//! [`OF_OTHERS_MAX`] of them of other connections, a connection that has its own part under way starts no more: eight
+//! clients that pipeline all they can otherwise keep a thousand in a queue before a request of somebody else.
 
 use super::Waiting;
 use barnabas_wire::ApiKey;
@@ -13,13 +13,12 @@ use std::collections::VecDeque;
 const OF_CONNECTION_MAX: usize = 128;
 /// Kafka works on one at a time.
 const OTHERS_MAX: usize = 16;
-/// Produce requests of all connections of a worker, beyond what each may have.
-const PRODUCES_MAX: usize = 128;
-/// What a connection may have in flight whatever others have.
-const OF_CONNECTION_MIN: usize = 16;
+/// Produce requests of a worker's other connections, beside which a connection has no more than its own part.
+const OF_OTHERS_MAX: usize = 96;
+const OWN_PART: usize = 16;
 
 thread_local! {
-    /// Produce requests of this worker's connections that wait for their answers.
+    /// Produce requests of all of this worker's connections that wait for their answers.
     static PRODUCES: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -45,10 +44,11 @@ impl Drop for Place {
 /// Whether as many requests wait for their answers as a connection may have now. It is asked again with each of its
 /// answers.
 pub(super) fn is_full(queue: &VecDeque<Waiting>) -> bool {
-    if queue.len() < OF_CONNECTION_MIN.min(OTHERS_MAX) {
+    let own = queue.len();
+    if own < OWN_PART {
         return false;
     }
     let has_others = || queue.iter().any(|waiting| !matches!(waiting.api, ApiKey::Produce | ApiKey::Fetch));
-    let is_shared = PRODUCES.get() >= PRODUCES_MAX && queue.len() >= OF_CONNECTION_MIN;
-    queue.len() >= OF_CONNECTION_MAX || is_shared || (queue.len() >= OTHERS_MAX && has_others())
+    let is_shared = || PRODUCES.get() >= OF_OTHERS_MAX + own;
+    own >= OF_CONNECTION_MAX || (own >= OTHERS_MAX && has_others()) || is_shared()
 }

@@ -51,7 +51,7 @@ const WAKE_BYTES: Range<usize> = 32 * 1024..128 * 1024;
 /// A buffer of so much is not replaced by a larger one, but grows: none of this size is kept for reuse.
 const MOVED_BYTES_MIN: usize = 8 << 20;
 /// What one connection reads before others have their turn, though its socket has more.
-const TURN_BYTES: usize = 1 << 20;
+const TURN_BYTES: usize = 256 * 1024;
 
 /// How many of those that read in turns do so before others go on.
 const IN_TURN: usize = 2;

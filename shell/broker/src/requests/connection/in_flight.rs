@@ -44,11 +44,52 @@ impl Drop for Place {
 /// Whether as many requests wait for their answers as a connection may have now. It is asked again with each of its
 /// answers.
 pub(super) fn is_full(queue: &VecDeque<Waiting>) -> bool {
-    let own = queue.len();
-    if own < OWN_PART {
-        return false;
+    is_full_with(queue.len(), PRODUCES.get(), || {
+        queue.iter().any(|waiting| !matches!(waiting.api, ApiKey::Produce | ApiKey::Fetch))
+    })
+}
+
+/// `produces`: of all connections of the worker.
+fn is_full_with(own: usize, produces: usize, has_others: impl FnOnce() -> bool) -> bool {
+    let is_shared = own >= OWN_PART && produces >= OF_OTHERS_MAX + own;
+    own >= OF_CONNECTION_MAX || is_shared || (own >= OTHERS_MAX && has_others())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connection_that_is_alone_has_more_in_flight_than_one_among_others() {
+        assert!(!is_full_with(127, 127, || false));
+        assert!(is_full_with(128, 128, || false));
+        // Beside another that has all it may have.
+        assert!(!is_full_with(15, 128 + 15, || false));
+        assert!(is_full_with(16, 128 + 16, || false));
     }
-    let has_others = || queue.iter().any(|waiting| !matches!(waiting.api, ApiKey::Produce | ApiKey::Fetch));
-    let is_shared = || PRODUCES.get() >= OF_OTHERS_MAX + own;
-    own >= OF_CONNECTION_MAX || (own >= OTHERS_MAX && has_others()) || is_shared()
+
+    #[test]
+    fn five_in_flight_are_never_too_many() {
+        assert!(!is_full_with(5, 100_000, || true));
+    }
+
+    #[test]
+    fn connections_that_send_all_they_can_share_the_worker() {
+        let mut own = [0; 4];
+        for at in (0..1_000).map(|turn| turn % own.len()) {
+            if !is_full_with(own[at], own.iter().sum(), || false) {
+                own[at] += 1;
+            }
+        }
+        assert!(own.iter().all(|own| (31..=32).contains(own)), "{own:?}");
+    }
+
+    #[test]
+    fn places_are_given_back() {
+        let places: Vec<_> = (0..3).map(|_| Place::of(ApiKey::Produce)).collect();
+        assert!(Place::of(ApiKey::Fetch).is_none());
+        assert_eq!(PRODUCES.get(), 3);
+        drop(places);
+        assert_eq!(PRODUCES.get(), 0);
+    }
 }

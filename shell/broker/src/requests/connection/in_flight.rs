@@ -1,8 +1,8 @@
 //! How many requests of one connection may wait for their answers.
 //!
-//! Each Produce that is under way lengthens the turns of its worker, and so the wait of everybody's next one. Beside
-//! [`OF_OTHERS_MAX`] of them of other connections, a connection that has its own part under way starts no more: eight
-//! clients that pipeline all they can otherwise keep a thousand in a queue before a request of somebody else.
+//! Each Produce that is under way lengthens the turns of its worker, and so the wait of everybody's next one. While a
+//! worker's connections have [`PRODUCES_MAX`] of them under way together, one that has its own part starts no more:
+//! eight clients that pipeline all they can otherwise keep a thousand in a queue before a request of somebody else.
 
 use super::Waiting;
 use barnabas_wire::ApiKey;
@@ -13,8 +13,9 @@ use std::collections::VecDeque;
 const OF_CONNECTION_MAX: usize = 128;
 /// Kafka works on one at a time.
 const OTHERS_MAX: usize = 16;
-/// Produce requests of a worker's other connections, beside which a connection has no more than its own part.
-const OF_OTHERS_MAX: usize = 96;
+/// Produce requests of all connections of a worker.
+const PRODUCES_MAX: usize = 128;
+/// What a connection may have in flight whatever others have.
 const OWN_PART: usize = 16;
 
 thread_local! {
@@ -51,7 +52,7 @@ pub(super) fn is_full(queue: &VecDeque<Waiting>) -> bool {
 
 /// `produces`: of all connections of the worker.
 fn is_full_with(own: usize, produces: usize, has_others: impl FnOnce() -> bool) -> bool {
-    let is_shared = own >= OWN_PART && produces >= OF_OTHERS_MAX + own;
+    let is_shared = own >= OWN_PART && produces >= PRODUCES_MAX;
     own >= OF_CONNECTION_MAX || is_shared || (own >= OTHERS_MAX && has_others())
 }
 
@@ -76,12 +77,17 @@ mod tests {
     #[test]
     fn connections_that_send_all_they_can_share_the_worker() {
         let mut own = [0; 4];
-        for at in (0..1_000).map(|turn| turn % own.len()) {
+        let send = |own: &mut [usize; 4], at: usize| {
             if !is_full_with(own[at], own.iter().sum(), || false) {
                 own[at] += 1;
             }
-        }
-        assert!(own.iter().all(|own| (31..=32).contains(own)), "{own:?}");
+        };
+        (0..1_000).for_each(|turn| send(&mut own, turn % 4));
+        assert_eq!(own, [32; 4]);
+        // One that was alone leaves the others their part.
+        own = [128, 0, 0, 0];
+        (0..1_000).for_each(|turn| send(&mut own, turn % 4));
+        assert_eq!(own, [128, 16, 16, 16]);
     }
 
     #[test]

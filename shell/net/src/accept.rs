@@ -93,8 +93,8 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Binds the address, and takes no connections before [`Acceptor::listen`]. Until then a connect is refused, so that the client tries another node at once instead of waiting. An empty host binds
-    /// every interface.
+    /// Binds the address, and takes no connections before [`Acceptor::listen`]. Until then a connect is refused, so
+    /// that the client tries another node at once instead of waiting. An empty host binds every interface.
     ///
     /// # Errors
     /// The host has no address, or the address cannot be bound.
@@ -142,7 +142,8 @@ impl Acceptor {
         socket2::SockRef::from(&self.listener).listen(self.options.backlog)
     }
 
-    /// Accepts until dropped and hands each connection to `take`, or to `refuse` and closes it. [`Acceptor::listen`] comes before.
+    /// Accepts until dropped and hands each connection to `take`, or to `refuse` and closes it. [`Acceptor::listen`]
+    /// comes before.
     ///
     /// # Errors
     /// Only when the listener cannot be registered with the runtime.

@@ -1,8 +1,8 @@
 //! How many requests of one connection may wait for their answers.
 //!
-//! Each Produce that is under way lengthens the turns of its worker, and so the wait of everybody's next one. While a
+//! Each Produce that is under way lengthens the turns of its worker, and so the wait of the next one. While a
 //! worker's connections have [`PRODUCES_MAX`] of them under way together, one that has its own part starts no more:
-//! eight clients that pipeline all they can otherwise keep a thousand in a queue before a request of somebody else.
+//! eight clients that pipeline all they can otherwise keep a thousand in a queue before another client's request.
 
 use super::Waiting;
 use barnabas_wire::ApiKey;

@@ -132,7 +132,9 @@ impl PipelinedProducer {
                 again.push(partition);
                 continue;
             }
-            if self.lanes[partition].retry_at.is_some() {
+            // It comes back at its time, or with the answer of the broker that led before.
+            if self.lanes[partition].retry_at.is_some() || self.lanes[partition].is_under_way_elsewhere(link)
+            {
                 continue;
             }
             if !self.lanes[partition].has_waiting() && self.is_open_due(partition, now) {
@@ -147,7 +149,7 @@ impl PipelinedProducer {
                 break;
             }
             let lane = &mut self.lanes[partition];
-            if let Some((id, records)) = lane.take(self.identity) {
+            if let Some((id, records)) = lane.take(self.identity, link) {
                 outbound.push(partition, id, records);
             }
             // Without a linger nothing else would come back to an open batch behind those that were closed.

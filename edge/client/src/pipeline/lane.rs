@@ -3,7 +3,9 @@
 //! Always true:
 //! 1. batches leave in the order in which they were closed, but for one that failed for good
 //! 2. sequences are given in that order, when a batch is sent for the first time
-//! 3. a batch that is sent again keeps its sequence, unless the producer got another id and
+//! 3. batches are under way over one link at a time: a new leader that gets the second before the first takes it for
+//!    the beginning
+//! 4. a batch that is sent again keeps its sequence, unless the producer got another id and
 //!    renumbers all batches
 //!
 //! Several batches of a partition may be under way. Where one comes back to be sent again, those behind it are
@@ -21,6 +23,8 @@ pub(super) struct Lane {
     pub closed: VecDeque<Batch>,
     /// Which link leads to its leader.
     pub leader: Option<usize>,
+    /// Over which one its batches under way went.
+    pub sent_over: Option<usize>,
     pub next_sequence: i32,
     /// Whether it stands in its leader's list of those with something to send.
     pub is_listed: bool,
@@ -46,9 +50,15 @@ impl Lane {
         self.closed.iter().find(|batch| !batch.is_in_flight).map(Batch::size_bytes)
     }
 
-    /// The first batch that waits, as it goes out.
-    pub fn take(&mut self, identity: Option<Identity>) -> Option<(u64, Bytes)> {
+    /// Whether batches are under way to another broker, which led before.
+    pub fn is_under_way_elsewhere(&self, link: usize) -> bool {
+        self.sent_over != Some(link) && self.closed.iter().any(|batch| batch.is_in_flight)
+    }
+
+    /// The first batch that waits, as it goes out over a link.
+    pub fn take(&mut self, identity: Option<Identity>, link: usize) -> Option<(u64, Bytes)> {
         let batch = self.closed.iter_mut().find(|batch| !batch.is_in_flight)?;
+        self.sent_over = Some(link);
         batch.is_in_flight = true;
         batch.attempts += 1;
         Some((batch.id, batch.seal(identity, &mut self.next_sequence)))

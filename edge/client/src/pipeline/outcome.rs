@@ -143,6 +143,15 @@ impl PipelinedProducer {
         if self.spare.len() < SPARE_MAX {
             self.spare.extend(batch.into_buffer());
         }
+        self.list_if_moved(partition as usize);
+    }
+
+    /// A partition that waited for the answers of the broker that led before goes on at the new one.
+    fn list_if_moved(&mut self, partition: usize) {
+        let lane = &self.lanes[partition];
+        if lane.sent_over != lane.leader && !lane.is_empty() {
+            self.list(partition);
+        }
     }
 
     /// Sends a batch again after a pause where that may help and is still wanted; gives it up otherwise.

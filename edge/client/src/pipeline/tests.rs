@@ -2,11 +2,13 @@
 
 use super::{Delivery, PipelineConfig, PipelinedProducer, Record, Spread, Taken};
 use crate::fake_broker::{fake_broker, nodes};
-use barnabas_base::ErrorCode;
+use barnabas_base::{ErrorCode, Sequence};
 use barnabas_wire::messages::metadata_response::{MetadataResponsePartition, MetadataResponseTopic};
 use barnabas_wire::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
 use barnabas_wire::messages::{InitProducerIdResponse, MetadataResponse, ProduceRequest, ProduceResponse};
+use barnabas_wire::records::BatchHeader;
 use barnabas_wire::{RequestBody, ResponseBody};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -116,4 +118,64 @@ async fn open_batch_behind_a_full_one_is_sent_without_a_linger() {
     assert_eq!(delivery(&mut producer).await.records, 2);
     let second = tokio::time::timeout(Duration::from_secs(20), delivery(&mut producer)).await;
     assert_eq!(second.expect("it is sent").records, 1);
+}
+
+/// Broker 1, which led partition 0, does not answer; by the metadata that partition 1's error asks for, broker 2 leads
+/// both. It must not get the second batch of partition 0 before the first.
+#[tokio::test]
+async fn new_leader_gets_the_first_batch_first() {
+    let (has_moved, sequences) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
+    let addresses = Arc::new(OnceLock::<[String; 2]>::new());
+    let says = |node: i32| {
+        let (has_moved, sequences, addresses) = (has_moved.clone(), sequences.clone(), addresses.clone());
+        move |request| match request {
+            RequestBody::Metadata(_) => {
+                let leader_of_0 = if has_moved.load(Ordering::Relaxed) { 2 } else { 1 };
+                let partition = |partition_index, leader_id| MetadataResponsePartition {
+                    partition_index,
+                    leader_id,
+                    ..Default::default()
+                };
+                let partitions = vec![partition(0, leader_of_0), partition(1, 2)];
+                let topic =
+                    MetadataResponseTopic { name: Some("t".into()), partitions, ..Default::default() };
+                let [first, second] = addresses.get().expect("known");
+                Some(MetadataResponse { topics: vec![topic], ..nodes(&[(1, first), (2, second)]) }.into())
+            }
+            RequestBody::InitProducerId(_) => {
+                Some(InitProducerIdResponse { producer_id: 5, ..Default::default() }.into())
+            }
+            RequestBody::Produce(_) if node == 1 => None,
+            RequestBody::Produce(request) => {
+                let mut codes = [ErrorCode::None; 3];
+                if !has_moved.swap(true, Ordering::Relaxed) {
+                    codes[1] = ErrorCode::NotLeaderOrFollower;
+                }
+                for data in request.topic_data[0].partition_data.iter().filter(|data| data.index == 0) {
+                    let header =
+                        BatchHeader::parse(data.records.as_ref().expect("records")).expect("a batch");
+                    sequences.lock().expect("whole").push(header.base_sequence);
+                }
+                Some(produced(&request, &Arc::new(Mutex::new(codes))))
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let brokers = [fake_broker(APIS, says(1)).await, fake_broker(APIS, says(2)).await];
+    addresses.set(brokers).expect("once");
+    let bootstrap = &addresses.get().expect("set")[0];
+    let properties =
+        [("bootstrap.servers", bootstrap.as_str()), ("linger.ms", "0"), ("request.timeout.ms", "600")];
+    let config = PipelineConfig::parse(properties).expect("a config").config;
+    let mut producer = PipelinedProducer::new("t", config, Spread::Sticky).await.expect("a topic");
+    send(&mut producer, 0);
+    producer.turn(Duration::from_millis(20)).await.expect("no codec");
+    send(&mut producer, 1);
+    assert_eq!(delivery(&mut producer).await.partition, 1);
+    send(&mut producer, 0);
+    for _ in 0..2 {
+        let delivered = delivery(&mut producer).await;
+        assert_eq!((delivered.partition, delivered.error.is_none()), (0, true), "{delivered:?}");
+    }
+    assert_eq!(*sequences.lock().expect("whole"), [Sequence(0), Sequence(1)]);
 }

@@ -6,7 +6,7 @@ use super::change::Change;
 use barnabas_base::ErrorCode;
 use barnabas_client::{ClientError, Cluster};
 use barnabas_sasl::Secret;
-use barnabas_sasl::scram::{ITERATIONS_MIN, Mechanism, fresh_salt};
+use barnabas_sasl::scram::{ITERATIONS_MAX, ITERATIONS_MIN, Mechanism, fresh_salt};
 use barnabas_wire::messages::alter_user_scram_credentials_request::{
     ScramCredentialDeletion, ScramCredentialUpsertion,
 };
@@ -121,6 +121,12 @@ fn credential(name: &str, value: &str) -> Result<(u32, Secret), ClientError> {
             "{name}: iterations are {ITERATIONS_MIN} at least, not {iterations}"
         )));
     }
+    // Before they are counted out here: a thousand million take minutes.
+    if iterations > ITERATIONS_MAX {
+        return Err(ClientError::Invalid(format!(
+            "{name}: iterations are {ITERATIONS_MAX} at most, not {iterations}"
+        )));
+    }
     Ok((iterations, Secret::from(password.as_bytes())))
 }
 
@@ -147,5 +153,22 @@ mod tests {
         }
         let few = read("iterations=1,password=secret").expect_err("too few").to_string();
         assert_eq!(few, "SCRAM-SHA-256: iterations are 4096 at least, not 1");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iterations_out_of_bounds_are_refused_before_they_are_counted_out() {
+        for (iterations, bound) in
+            [(4095, "4096 at least"), (16_385, "16384 at most"), (999_999_999, "at most")]
+        {
+            let value = format!("iterations={iterations},password=secret");
+            let refused = credential("SCRAM-SHA-256", &value).expect_err("refused").to_string();
+            assert!(refused.contains(bound) && !refused.contains("secret"), "{refused}");
+        }
+        assert_eq!(credential("SCRAM-SHA-256", "iterations=16384,password=p").expect("taken").0, 16_384);
     }
 }

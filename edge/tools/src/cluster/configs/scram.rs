@@ -154,11 +154,6 @@ mod tests {
         let few = read("iterations=1,password=secret").expect_err("too few").to_string();
         assert_eq!(few, "SCRAM-SHA-256: iterations are 4096 at least, not 1");
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn iterations_out_of_bounds_are_refused_before_they_are_counted_out() {

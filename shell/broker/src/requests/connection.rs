@@ -12,8 +12,8 @@
 //!
 //! Always true:
 //! 1. requests start in the order of their frames, and are answered in it
-//! 2. at most 128 requests wait for their answers, at most 16 where one is no Produce or Fetch, or beside many
-//!    Produce requests of other connections; after that the socket is not read (in_flight.rs)
+//! 2. at most 128 requests wait for their answers; at most 16 where one is no Produce or Fetch, or while the worker's
+//!    connections have 128 Produce requests under way; after that the socket is not read (in_flight.rs)
 //! 3. while the socket takes no more of the answers, nothing more is started; nor while answers of [`WRITE_BYTES`] wait
 //!    to be written, or Fetches that are under way hold as much (session/reading.rs)
 //! 4. an answer that is not small has a share of the memory budget until it is written; while the budget is spent, a

@@ -121,7 +121,7 @@ fn credential(name: &str, value: &str) -> Result<(u32, Secret), ClientError> {
             "{name}: iterations are {ITERATIONS_MIN} at least, not {iterations}"
         )));
     }
-    // Before they are counted out here: a thousand million take minutes.
+    // The cluster refuses more than these. Salting the password with a thousand million takes minutes.
     if iterations > ITERATIONS_MAX {
         return Err(ClientError::Invalid(format!(
             "{name}: iterations are {ITERATIONS_MAX} at most, not {iterations}"

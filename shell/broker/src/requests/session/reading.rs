@@ -1,4 +1,4 @@
-//! What the Fetches of one connection hold in memory before their answers are made.
+//! What the Fetches and ShareFetches of one connection hold in memory before their answers are made.
 //!
 //! A client may send a hundred Fetches of many MiB at once. Beside one that reads much nothing more is started, as
 //! beside an answer that waits for the socket; a Fetch that waits for records holds nothing.

@@ -1,5 +1,7 @@
 //! What strangers say before they have authenticated, and what operators write in JAAS texts.
 
+use std::sync::Arc;
+
 use barnabas_base::TimestampMs;
 use barnabas_sasl::Secret;
 use barnabas_sasl::client::{ClientExchange, ClientLogin};
@@ -57,6 +59,10 @@ impl Surroundings for NoUsers {
     }
 
     fn kerberos(&self) -> Option<&kerberos::Acceptor> {
+        None
+    }
+
+    fn kerberos_renewed(&self) -> Option<Arc<kerberos::Acceptor>> {
         None
     }
 

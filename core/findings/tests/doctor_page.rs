@@ -19,7 +19,7 @@ longer than 5 s (`request.timeout.ms` of the client's file): one that does not a
 |---|---|
 | `--interval SECONDS` | time between the two looks (10) |
 | `--json` | findings, gaps and silences as one JSON object |
-| `--fail-on info\\|warning\\|critical` | exit code 2 if there is a finding of this severity or a higher one; 1 stays for a doctor that could not look |
+| `--fail-on info\\|warning\\|critical` | exit code 2 if there is a finding of this severity or a higher one; 1 for a doctor that could not look, or had no right to see what a rule of this severity or a higher one needs |
 | `--silence FILE` | known findings, a line each: `ID[:SUBJECT] DATE REASON`. They are not shown and do not count until the day has passed. In a subject a blank is written as a hyphen: `T1:topic-scratch 2027-01-31 rebuilt each night` |
 | `--threshold ID=NUMBER` | another limit for a finding that has one; may be repeated |
 | `--command-config FILE` | the client's settings: TLS, login, timeouts, as for every tool |

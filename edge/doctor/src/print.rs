@@ -2,6 +2,7 @@
 
 use barnabas_findings::{Facts, Finding, Limits, RULES, Report, Rule, Severity, Silence, Silences, find};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Findings of one rule that the text shows; JSON has all of them.
 const SHOWN_MAX: usize = 5;
@@ -32,6 +33,13 @@ impl<'a> Shown<'a> {
     /// The worst of what is not silenced.
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
+    }
+
+    /// Rules of this severity or a higher one that could not be judged, as the user has no right to what they look at.
+    pub fn forbidden(&self, least: Severity) -> BTreeSet<&'static str> {
+        let gaps = self.report.gaps.iter().filter(|gap| gap.why.contains("_AUTHORIZATION_FAILED"));
+        let ids = gaps.map(|gap| gap.id);
+        ids.filter(|id| find(id).is_some_and(|rule| rule.severity >= least)).collect()
     }
 }
 
@@ -91,7 +99,7 @@ fn gaps(report: &Report) -> Vec<String> {
 
 fn summary(shown: &Shown<'_>) -> String {
     let count = |severity| shown.findings.iter().filter(|finding| finding.severity == severity).count();
-    let blind: std::collections::BTreeSet<&str> = shown.report.gaps.iter().map(|gap| gap.id).collect();
+    let blind: BTreeSet<&str> = shown.report.gaps.iter().map(|gap| gap.id).collect();
     let topics = shown.facts.topics.as_ref().map_or(0, Vec::len);
     format!(
         "doctor: {} critical, {} warning, {} info; {} silenced; {} of {} rules saw all they need; {} brokers, {topics} topics, {:.0} s",

@@ -35,10 +35,12 @@ pub struct LinuxDisk;
 /// A held `.lock` file.
 ///
 /// Locked twice: `flock` keeps out a second opener in this process and in others of ours, and the record lock (`fcntl`)
-/// is the one that Java's `FileChannel.tryLock` takes, so that Apache Kafka and this never share a directory.
+/// is the one that Java's `FileChannel.tryLock` takes, so that Apache Kafka and this never share a directory. Its folder is
+/// locked as well, where the file system can: a `.lock` that someone deletes lets no second node in.
 #[derive(Debug)]
 struct LinuxLock {
     _file: OwnedFd,
+    _folder: Option<OwnedFd>,
 }
 
 impl DiskLock for LinuxLock {}
@@ -163,9 +165,17 @@ impl Disk for LinuxDisk {
         let file =
             patience::open(path, flags, Mode::from_raw_mode(FILE_MODE)).map_err(failed("open", path))?;
         let exclusive = FlockOperation::NonBlockingLockExclusive;
-        let locked = fs::flock(&file, exclusive).and_then(|()| fs::fcntl_lock(&file, exclusive));
+        let folder = path.parent().and_then(|folder| open_dir("lock", folder).ok());
+        let folder_locked = match folder.as_ref().map(|folder| fs::flock(folder, exclusive)) {
+            Some(Err(error @ Errno::WOULDBLOCK)) => Err(error),
+            // File systems over a network lock no folders.
+            _ => Ok(()),
+        };
+        let locked = folder_locked
+            .and_then(|()| fs::flock(&file, exclusive))
+            .and_then(|()| fs::fcntl_lock(&file, exclusive));
         match locked {
-            Ok(()) => Ok(Box::new(LinuxLock { _file: file })),
+            Ok(()) => Ok(Box::new(LinuxLock { _file: file, _folder: folder })),
             Err(Errno::WOULDBLOCK | Errno::ACCESS) => {
                 Err(DiskError::new("lock", path, DiskErrorKind::Locked))
             }

@@ -103,6 +103,8 @@ fn a_lock_is_held_once() {
     let path = scratch.path(".lock");
     let held = disk.lock(&path).unwrap();
     assert_eq!(disk.lock(&path).unwrap_err().kind, DiskErrorKind::Locked);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(disk.lock(&path).unwrap_err().kind, DiskErrorKind::Locked);
     drop(held);
     disk.lock(&path).unwrap();
 }

@@ -12,8 +12,12 @@ use crate::stores::material::{Material, Reload};
 use crate::{ClientTls, Session, SessionError, provider, suites};
 use barnabas_certificates::{ClientAuth, Expiring, Facts, MappingRules, TlsError, TlsSettings};
 use rustls::ServerConfig;
+use rustls::client::verify_server_name;
 use rustls::crypto::CryptoProvider;
-use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::pki_types::ServerName;
+use rustls::server::{
+    ClientHello, NoServerSessionStorage, ParsedCertificate, ResolvesServerCert, WebPkiClientVerifier,
+};
 use rustls::sign::CertifiedKey;
 use std::sync::Arc;
 
@@ -60,6 +64,26 @@ impl ServerTls {
     /// What is worth a line in the log at the start and after each reload.
     pub fn warnings(&self) -> Vec<String> {
         self.loaded.get().warnings()
+    }
+
+    /// Why clients that check host names do not accept this listener's certificates at `host`; `None`: one of them is
+    /// for it.
+    pub fn wrong_name(&self, host: &str) -> Option<String> {
+        let loaded = self.loaded.get();
+        let own = loaded.material.own.as_ref()?;
+        let is_for = |key: &Arc<CertifiedKey>| {
+            let certificate = key.cert.first().map(ParsedCertificate::try_from);
+            let name = ServerName::try_from(host);
+            matches!((certificate, name), (Some(Ok(certificate)), Ok(name)) if verify_server_name(&certificate, &name).is_ok())
+        };
+        if loaded.material.keys.iter().any(is_for) {
+            return None;
+        }
+        Some(format!(
+            "the certificate of {} is not for the advertised host {host}: clients that check host names do not connect. \
+             Issue it with this name in subjectAltName",
+            own.subject
+        ))
     }
 
     /// A new connection's session.

@@ -132,9 +132,9 @@ impl PipelinedProducer {
                 again.push(partition);
                 continue;
             }
-            // It comes back at its time, or with the answer of the broker that led before.
-            if self.lanes[partition].retry_at.is_some() || self.lanes[partition].is_under_way_elsewhere(link)
-            {
+            // It comes back at its time, or with the answer that it waits for.
+            let lane = &self.lanes[partition];
+            if lane.retry_at.is_some() || lane.waits_for_answers(link, self.identity.is_some()) {
                 continue;
             }
             if !self.lanes[partition].has_waiting() && self.is_open_due(partition, now) {

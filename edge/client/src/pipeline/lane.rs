@@ -5,7 +5,9 @@
 //! 2. sequences are given in that order, when a batch is sent for the first time
 //! 3. batches are under way over one link at a time: a new leader that gets the second before the first takes it for
 //!    the beginning
-//! 4. a batch that is sent again keeps its sequence, unless the producer got another id and
+//! 4. the first batch of a producer id is under way alone: a broker that refuses it, and takes the one behind it a
+//!    moment later, would take that one for the beginning
+//! 5. a batch that is sent again keeps its sequence, unless the producer got another id and
 //!    renumbers all batches
 //!
 //! Several batches of a partition may be under way. Where one comes back to be sent again, those behind it are
@@ -26,6 +28,8 @@ pub(super) struct Lane {
     /// Over which one its batches under way went.
     pub sent_over: Option<usize>,
     pub next_sequence: i32,
+    /// Whether the leader has taken a batch of this producer id.
+    pub has_begun: bool,
     /// Whether it stands in its leader's list of those with something to send.
     pub is_listed: bool,
     pub retry_at: Option<Instant>,
@@ -50,9 +54,11 @@ impl Lane {
         self.closed.iter().find(|batch| !batch.is_in_flight).map(Batch::size_bytes)
     }
 
-    /// Whether batches are under way to another broker, which led before.
-    pub fn is_under_way_elsewhere(&self, link: usize) -> bool {
-        self.sent_over != Some(link) && self.closed.iter().any(|batch| batch.is_in_flight)
+    /// Whether its next batch waits for the answers to those under way: they went to a broker that led before, or are
+    /// the first of their producer id.
+    pub fn waits_for_answers(&self, link: usize, is_idempotent: bool) -> bool {
+        let must_be_alone = self.sent_over != Some(link) || (is_idempotent && !self.has_begun);
+        must_be_alone && self.closed.iter().any(|batch| batch.is_in_flight)
     }
 
     /// The first batch that waits, as it goes out over a link.
@@ -72,6 +78,7 @@ impl Lane {
     /// Clears all sequences, so that they start at 0 again. No batch may be in flight.
     pub fn unnumber(&mut self) {
         self.next_sequence = 0;
+        self.has_begun = false;
         for batch in &mut self.closed {
             assert!(!batch.is_in_flight, "sequences change only while nothing is under way");
             batch.unnumber();

@@ -113,7 +113,11 @@ impl PipelinedProducer {
         if !self.troubles.is_empty() {
             self.troubles.end(Some(PartitionIndex(partition as i32)));
         }
+        let has_begun = std::mem::replace(&mut self.lanes[partition].has_begun, true);
         self.finish(partition, batch, base_offset, None);
+        if !has_begun && !self.lanes[partition].is_empty() {
+            self.list(partition);
+        }
     }
 
     fn give_up(&mut self, partition: usize, batch: u64, error: ClientError) {

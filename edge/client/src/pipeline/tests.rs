@@ -120,6 +120,46 @@ async fn open_batch_behind_a_full_one_is_sent_without_a_linger() {
     assert_eq!(second.expect("it is sent").records, 1);
 }
 
+/// A broker that refuses the first batch takes the one behind it as the beginning, where both are under way.
+#[tokio::test]
+async fn first_batch_is_under_way_alone() {
+    let (sequences, address) = (Arc::new(Mutex::new(Vec::new())), Arc::new(OnceLock::<String>::new()));
+    let (seen, known) = (sequences.clone(), address.clone());
+    let says = move |request| match request {
+        RequestBody::Metadata(_) => Some(metadata(known.get().expect("known"))),
+        RequestBody::InitProducerId(_) => {
+            Some(InitProducerIdResponse { producer_id: 5, ..Default::default() }.into())
+        }
+        RequestBody::Produce(request) => {
+            let records = request.topic_data[0].partition_data[0].records.as_ref().expect("records");
+            let mut seen = seen.lock().expect("whole");
+            seen.push(BatchHeader::parse(records).expect("a batch").base_sequence);
+            let mut codes = [ErrorCode::None; 3];
+            if seen.len() == 1 {
+                codes[0] = ErrorCode::NotEnoughReplicas;
+            }
+            Some(produced(&request, &Arc::new(Mutex::new(codes))))
+        }
+        other => panic!("{other:?}"),
+    };
+    address.set(fake_broker(APIS, says).await).expect("once");
+    let bootstrap = address.get().expect("set");
+    let properties = [("bootstrap.servers", bootstrap.as_str()), ("linger.ms", "0")];
+    let config = PipelineConfig::parse(properties).expect("a config").config;
+    let mut producer = PipelinedProducer::new("t", config, Spread::Sticky).await.expect("a topic");
+    // Two full batches, and an open one that nothing but the answer brings back.
+    let value = [b'v'; 6000];
+    for mark in 0..5 {
+        let record = Record { partition: Some(0), value: Some(&value), ..Record::default() };
+        assert_eq!(producer.send(&record, mark).expect("it fits"), Taken::Yes);
+    }
+    for records in [2, 2, 1] {
+        let delivered = delivery(&mut producer).await;
+        assert_eq!((delivered.records, delivered.error.is_none()), (records, true), "{delivered:?}");
+    }
+    assert_eq!(*sequences.lock().expect("whole"), [0, 0, 2, 4].map(Sequence));
+}
+
 /// Broker 1, which led partition 0, does not answer; by the metadata that partition 1's error asks for, broker 2 leads
 /// both. It must not get the second batch of partition 0 before the first.
 #[tokio::test]

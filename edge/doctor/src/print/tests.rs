@@ -45,6 +45,19 @@ fn text_shows_finding_advice_command_and_gaps() {
 }
 
 #[test]
+fn what_the_user_may_not_see_is_not_taken_for_fine() {
+    let hidden = "topics: CLUSTER_AUTHORIZATION_FAILED";
+    let facts = Facts { topics: Err(Unseen(hidden.to_owned())), ..facts() };
+    let limits = Limits::default();
+    let report = examine(&facts, &limits);
+    let silences = Silences::default();
+    let shown = Shown::new(&facts, &report, &limits, &silences);
+    let has = |least, id| shown.forbidden(least).contains(id);
+    assert!(has(Severity::Info, "C3") && has(Severity::Warning, "C6"));
+    assert!(!has(Severity::Warning, "C3") && !has(Severity::Info, "C10"));
+}
+
+#[test]
 fn silenced_finding_is_named_and_does_not_count() {
     let facts = facts();
     let limits = Limits::default();

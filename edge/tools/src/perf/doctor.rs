@@ -81,10 +81,19 @@ fn examine_cluster(matches: &ArgMatches) -> Result<(), ToolError> {
     let shown = Shown::new(&facts, &report, &limits, &silences);
     let words = if matches.get_flag("json") { json(&shown) } else { barnabas_doctor::text(&shown) };
     say(&words)?;
-    let fails = text(matches, "fail-on").and_then(Severity::parse);
-    match fails.zip(shown.worst()) {
-        Some((least, worst)) if worst >= least => Err(ToolError::Code(FOUND)),
-        _ => Ok(()),
+    let Some(least) = text(matches, "fail-on").and_then(Severity::parse) else { return Ok(()) };
+    if shown.worst().is_some_and(|worst| worst >= least) {
+        return Err(ToolError::Code(FOUND));
+    }
+    let forbidden = Vec::from_iter(shown.forbidden(least));
+    match forbidden.is_empty() {
+        true => Ok(()),
+        false => Err(ToolError::Usage(format!(
+            "--fail-on {}: the user has no right to what {} look at. Grant it DESCRIBE and DESCRIBE_CONFIGS on the cluster, \
+             its topics and groups",
+            least.name(),
+            forbidden.join(", ")
+        ))),
     }
 }
 

@@ -177,7 +177,8 @@ fn run(
     peer_addresses::watch(&node, node.workers.connection_places.gate().clone());
     let handshakes = node.peers.tls.is_used().then(Handshakes::start).transpose()?;
     if handshakes.is_some() || node.logins.is_used() {
-        handshakes::watch(&node, node.peers.tls.clone())?;
+        let advertised = member.broker.as_ref().map_or(&[][..], |broker| &broker.listeners);
+        handshakes::watch(&node, node.peers.tls.clone(), advertised)?;
     }
     let (accepting, acceptors) = accept_early(&node, acceptors, handshakes.as_ref());
     if let Some(registration) = member.controller {

@@ -134,3 +134,15 @@ fn revoked_certificate_is_refused_once_its_list_says_so() {
     assert!(refused.is_some_and(|count| count.trim() != "0"), "{page}");
     assert!(node.stop().success());
 }
+
+#[test]
+fn certificate_for_another_host_is_said() {
+    let (ca, folder) = (Authority::new(), TempDir::new());
+    let (mut node, _) = node_of(&ca, folder.path(), &["ssl.allow.san.changes=true".to_owned()]);
+    let says =
+        "listener SSL: the certificate of CN=rcgen self signed cert is not for the advertised host 127.0.0.1";
+    assert!(!node.log().contains("is not for the advertised host"));
+    ca.write(&folder.path().join("node.pem"), "broker1.example.com");
+    eventually("the node says so", || node.log().contains(says));
+    assert!(node.stop().success());
+}

@@ -14,6 +14,7 @@ use crate::requests::session::audited::note_failed_handshake;
 use barnabas_base::{Map, Text};
 use barnabas_net::{ConnectionSlot, Detached, HandshakeError};
 use barnabas_tls::{Expiring, Expiry, REVOCATION_LISTS, Reload, ServerTls};
+use barnabas_wire::messages::broker_registration_request::Listener as RegisteredListener;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -106,18 +107,22 @@ fn wall_s(node: &Node) -> i64 {
 
 /// Reads key stores and keytabs again as long as the node runs, and says what comes of it.
 ///
+/// `advertised`: what the broker registers.
+///
 /// # Errors
 /// The system gives no thread.
-pub fn watch(node: &Arc<Node>, tls: NodeTls) -> std::io::Result<()> {
+pub fn watch(node: &Arc<Node>, tls: NodeTls, advertised: &[RegisteredListener]) -> std::io::Result<()> {
     let node = node.clone();
-    let mut watched = Watched::new(&node, tls);
+    let mut watched = Watched::new(&node, tls, advertised);
     watched.say_ends(&node);
+    watched.say_wrong_names();
     std::thread::Builder::new().name("tls-reload".to_owned()).spawn(move || {
         while !node.shutdown.is_wanted() {
             std::thread::sleep(RELOAD_EVERY);
             watched.reload(&node);
             node.logins.keytabs.reload();
             watched.say_ends(&node);
+            watched.say_wrong_names();
         }
     })?;
     Ok(())
@@ -128,19 +133,23 @@ type Part = (String, Box<dyn Fn(i64) -> Reload + Send>, Box<dyn Fn() -> Vec<Expi
 
 struct Watched {
     parts: Vec<Part>,
+    /// Listeners, their hosts as clients are told them, and what was last said about their names.
+    named: Vec<(Arc<ServerTls>, String, String, Option<String>)>,
     /// Why stores that have changed are not in use, by part: said once.
     kept: Map<String, String>,
     ends: Map<(&'static str, String, i64), Expiry>,
 }
 
 impl Watched {
-    fn new(node: &Node, tls: NodeTls) -> Self {
-        let mut parts: Vec<Part> = Vec::new();
+    fn new(node: &Node, tls: NodeTls, advertised: &[RegisteredListener]) -> Self {
+        let (mut parts, mut named): (Vec<Part>, _) = (Vec::new(), Vec::new());
         for (server, (listener, _)) in tls.listeners.iter().zip(&node.identity.listeners) {
             let Some(server) = server.clone() else { continue };
             let name = format!("listener {}", listener.endpoint.listener);
             server.warnings().iter().for_each(|warning| tracing::warn!("{name}: {warning}"));
             let of = server.clone();
+            let host = advertised.iter().find(|one| *one.name == *listener.endpoint.listener.as_str());
+            named.extend(host.map(|one| (server.clone(), name.clone(), one.host.to_string(), None)));
             parts.push((name, Box::new(move |now| server.reload(now)), Box::new(move || of.expiring())));
         }
         for (name, server) in tls.beside() {
@@ -161,7 +170,18 @@ impl Watched {
                 Box::new(move || of.expiring()),
             ));
         }
-        Self { parts, kept: Map::default(), ends: Map::default() }
+        Self { parts, named, kept: Map::default(), ends: Map::default() }
+    }
+
+    /// Once for each certificate.
+    fn say_wrong_names(&mut self) {
+        for (server, name, host, said) in &mut self.named {
+            let wrong = server.wrong_name(host);
+            if let Some(wrong) = wrong.as_ref().filter(|wrong| said.as_ref() != Some(wrong)) {
+                tracing::warn!("{name}: {wrong}");
+            }
+            *said = wrong;
+        }
     }
 
     fn reload(&mut self, node: &Node) {

@@ -91,21 +91,20 @@ pub fn accept_early(
     (open(node, early, handshakes), late)
 }
 
-/// All of these listen when it returns.
+/// All of these listen when the first of them answers.
 pub fn open(
     node: &Arc<Node>,
-    acceptors: Vec<(usize, Acceptor)>,
+    mut acceptors: Vec<(usize, Acceptor)>,
     handshakes: Option<&Handshakes>,
 ) -> Vec<tokio::task::JoinHandle<()>> {
-    let open = |(listener, acceptor): (usize, Acceptor)| {
-        if let Err(error) = acceptor.listen() {
-            has_failed(node, listener, &error);
-            return None;
-        }
+    acceptors.retain(|(listener, acceptor)| {
+        acceptor.listen().inspect_err(|error| has_failed(node, *listener, error)).is_ok()
+    });
+    let accept = |(listener, acceptor)| {
         let accepting = accept(node.clone(), listener, acceptor, handshakes.cloned());
-        Some(node.peers.links.handle().spawn(accepting))
+        node.peers.links.handle().spawn(accepting)
     };
-    acceptors.into_iter().filter_map(open).collect()
+    acceptors.into_iter().map(accept).collect()
 }
 
 fn has_failed(node: &Node, listener: usize, error: &std::io::Error) {

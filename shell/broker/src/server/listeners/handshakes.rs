@@ -133,7 +133,7 @@ type Part = (String, Box<dyn Fn(i64) -> Reload + Send>, Box<dyn Fn() -> Vec<Expi
 
 struct Watched {
     parts: Vec<Part>,
-    /// Listeners, their hosts as clients are told them, and what was last said about their names.
+    /// Listeners, the hosts that they advertise, and what was last said about their names.
     named: Vec<(Arc<ServerTls>, String, String, Option<String>)>,
     /// Why stores that have changed are not in use, by part: said once.
     kept: Map<String, String>,

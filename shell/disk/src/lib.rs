@@ -35,8 +35,8 @@ pub struct LinuxDisk;
 /// A held `.lock` file.
 ///
 /// Locked twice: `flock` keeps out a second opener in this process and in others of ours, and the record lock (`fcntl`)
-/// is the one that Java's `FileChannel.tryLock` takes, so that Apache Kafka and this never share a directory. Its folder
-/// is locked as well, where the file system can: a deleted `.lock` lets no second node in.
+/// is the one that Java's `FileChannel.tryLock` takes, so that Apache Kafka and this never share a directory. Its
+/// folder is locked as well, where the file system can: a deleted `.lock` lets no second node in.
 #[derive(Debug)]
 struct LinuxLock {
     _file: OwnedFd,

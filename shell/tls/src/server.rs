@@ -71,10 +71,10 @@ impl ServerTls {
     pub fn wrong_name(&self, host: &str) -> Option<String> {
         let loaded = self.loaded.get();
         let own = loaded.material.own.as_ref()?;
+        let name = ServerName::try_from(host).ok();
         let is_for = |key: &Arc<CertifiedKey>| {
-            let certificate = key.cert.first().map(ParsedCertificate::try_from);
-            let name = ServerName::try_from(host);
-            matches!((certificate, name), (Some(Ok(certificate)), Ok(name)) if verify_server_name(&certificate, &name).is_ok())
+            let certificate = key.cert.first().and_then(|own| ParsedCertificate::try_from(own).ok());
+            certificate.zip(name.as_ref()).is_some_and(|(own, name)| verify_server_name(&own, name).is_ok())
         };
         if loaded.material.keys.iter().any(is_for) {
             return None;

@@ -136,7 +136,7 @@ fn revoked_certificate_is_refused_once_its_list_says_so() {
 }
 
 #[test]
-fn certificate_for_another_host_is_said() {
+fn certificate_for_another_host_is_a_warning() {
     let (ca, folder) = (Authority::new(), TempDir::new());
     let (mut node, _) = node_of(&ca, folder.path(), &["ssl.allow.san.changes=true".to_owned()]);
     let says =

@@ -144,5 +144,5 @@ fn certificate_for_another_host_is_a_warning() {
     assert!(!node.log().contains("is not for the advertised host"));
     ca.write(&folder.path().join("node.pem"), "broker1.example.com");
     eventually("the node says so", || node.log().contains(says));
-    assert!(node.stop().success());
+    assert!(node.stop_expecting_trouble().success());
 }

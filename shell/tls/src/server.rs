@@ -66,9 +66,9 @@ impl ServerTls {
         self.loaded.get().warnings()
     }
 
-    /// Why clients that check host names do not accept this listener's certificates at `host`; `None`: one of them is
-    /// for it.
-    pub fn wrong_name(&self, host: &str) -> Option<String> {
+    /// Of whom this listener's certificate is, where clients that check host names do not accept it at `host`; `None`:
+    /// a certificate is for this host.
+    pub fn subject_of_others(&self, host: &str) -> Option<String> {
         let loaded = self.loaded.get();
         let own = loaded.material.own.as_ref()?;
         let name = ServerName::try_from(host).ok();
@@ -76,14 +76,7 @@ impl ServerTls {
             let certificate = key.cert.first().and_then(|own| ParsedCertificate::try_from(own).ok());
             certificate.zip(name.as_ref()).is_some_and(|(own, name)| verify_server_name(&own, name).is_ok())
         };
-        if loaded.material.keys.iter().any(is_for) {
-            return None;
-        }
-        Some(format!(
-            "the certificate of {} is not for the advertised host {host}: clients that check host names do not connect. \
-             Issue it with this name in subjectAltName",
-            own.subject
-        ))
+        (!loaded.material.keys.iter().any(is_for)).then(|| own.subject.clone())
     }
 
     /// A new connection's session.

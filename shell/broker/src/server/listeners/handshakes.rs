@@ -133,7 +133,7 @@ type Part = (String, Box<dyn Fn(i64) -> Reload + Send>, Box<dyn Fn() -> Vec<Expi
 
 struct Watched {
     parts: Vec<Part>,
-    /// Listeners, the hosts that they advertise, and what was last said about their names.
+    /// Listeners, the hosts that they advertise, and whose certificate was last warned of.
     named: Vec<(Arc<ServerTls>, String, String, Option<String>)>,
     /// Why stores that have changed are not in use, by part: said once.
     kept: Map<String, String>,
@@ -173,14 +173,17 @@ impl Watched {
         Self { parts, named, kept: Map::default(), ends: Map::default() }
     }
 
-    /// Once for each certificate.
+    /// Once for each subject.
     fn say_wrong_names(&mut self) {
         for (server, name, host, said) in &mut self.named {
-            let wrong = server.wrong_name(host);
-            if let Some(wrong) = wrong.as_ref().filter(|wrong| said.as_ref() != Some(wrong)) {
-                tracing::warn!("{name}: {wrong}");
+            let subject = server.subject_of_others(host);
+            if let Some(subject) = subject.as_ref().filter(|subject| said.as_ref() != Some(subject)) {
+                tracing::warn!(
+                    "{name}: the certificate of {subject} is not for the advertised host {host}: clients that check host \
+                     names do not connect. Issue it with this name in subjectAltName"
+                );
             }
-            *said = wrong;
+            *said = subject;
         }
     }
 

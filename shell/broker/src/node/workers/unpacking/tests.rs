@@ -1,7 +1,7 @@
 //! Turns: one job per address, jobs of connections that are gone, and the share of a worker's time.
 
 use super::*;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const ONE: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)));
 const OTHER: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)));
@@ -29,19 +29,25 @@ async fn an_address_with_many_jobs_delays_another_by_one() {
 #[tokio::test]
 async fn abandoned_job_keeps_its_turn_until_it_ends() {
     let unpacking = Unpacking::new(1);
-    let running = Arc::new(AtomicUsize::new(0));
-    let most = Arc::new(AtomicUsize::new(0));
-    for _ in 0..20 {
-        let (running, most) = (running.clone(), most.clone());
-        let work = move || {
-            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            std::thread::sleep(Duration::from_millis(1));
-            running.fetch_sub(1, Ordering::SeqCst);
-        };
-        let _ = tokio::time::timeout(Duration::from_micros(200), unpacking.run(ONE, work)).await;
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let (starts, has_started) = oneshot::channel();
+    let (end, may_end) = std::sync::mpsc::channel();
+    let ended = has_ended.clone();
+    let work = move || {
+        starts.send(()).expect("it is waited for");
+        may_end.recv().expect("it is let end");
+        ended.store(true, Ordering::SeqCst);
+    };
+    tokio::select! {
+        biased;
+        _ = unpacking.run(ONE, work) => panic!("it has not ended"),
+        started = has_started => started.expect("it is kept"),
     }
-    assert_eq!(unpacking.run(ONE, || 7).await, Some(7));
-    assert_eq!(most.load(Ordering::SeqCst), 1);
+    let ended = has_ended.clone();
+    let mut next = std::pin::pin!(unpacking.run(ONE, move || ended.load(Ordering::SeqCst)));
+    assert!(tokio::time::timeout(Duration::from_millis(20), &mut next).await.is_err());
+    end.send(()).expect("it waits");
+    assert_eq!(next.await, Some(true));
 }
 
 #[test]

@@ -31,11 +31,11 @@ async fn abandoned_job_keeps_its_turn_until_it_ends() {
     let unpacking = Unpacking::new(1);
     let has_ended = Arc::new(AtomicBool::new(false));
     let (starts, has_started) = oneshot::channel();
-    let (end, may_end) = std::sync::mpsc::channel();
+    let (end, may_end) = sync_channel(1);
     let ended = has_ended.clone();
     let work = move || {
         starts.send(()).expect("it is waited for");
-        may_end.recv().expect("it is let end");
+        may_end.recv().expect("it is released");
         ended.store(true, Ordering::SeqCst);
     };
     tokio::select! {

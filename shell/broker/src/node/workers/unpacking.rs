@@ -81,7 +81,7 @@ pub struct Unpacking {
     /// Made with the first job: a node to which no such batch comes has no such thread.
     way: OnceLock<Option<SyncSender<Job>>>,
     turns: Arc<Semaphore>,
-    addresses: Mutex<HashMap<Option<IpAddr>, Turn>>,
+    addresses: Arc<Mutex<HashMap<Option<IpAddr>, Turn>>>,
 }
 
 impl Unpacking {
@@ -91,7 +91,7 @@ impl Unpacking {
             threads,
             way: OnceLock::new(),
             turns: Arc::new(Semaphore::new(threads)),
-            addresses: Mutex::default(),
+            addresses: Arc::default(),
         }
     }
 
@@ -107,12 +107,14 @@ impl Unpacking {
         let own = place.turn.clone().acquire_owned().await.ok()?;
         let turn = self.turns.clone().acquire_owned().await.ok()?;
         let (reply, answer) = oneshot::channel();
-        // Turns go along: a job whose connection has ended runs to its end all the same.
+        // Turns and place go along: a job whose connection has ended runs to its end all the same, and the next of its
+        // address waits for it.
         let job = move || {
-            if !reply.is_closed() {
-                let _ = reply.send(work());
+            let done = (!reply.is_closed()).then(work);
+            drop((own, turn, place));
+            if let Some(done) = done {
+                let _ = reply.send(done);
             }
-            drop((own, turn));
         };
         let way = self.way.get_or_init(|| self.spawn()).as_ref()?;
         // Its turn is a place in the queue too.
@@ -148,26 +150,26 @@ fn serve(jobs: &Mutex<Receiver<Job>>) {
 }
 
 /// One who asks, in the queue of its address. The last one to leave removes the queue.
-struct Place<'a> {
-    of: &'a Unpacking,
+struct Place {
+    addresses: Arc<Mutex<HashMap<Option<IpAddr>, Turn>>>,
     address: Option<IpAddr>,
     turn: Arc<Semaphore>,
 }
 
-impl<'a> Place<'a> {
-    fn take(of: &'a Unpacking, address: Option<IpAddr>) -> Self {
+impl Place {
+    fn take(of: &Unpacking, address: Option<IpAddr>) -> Self {
         let mut addresses = of.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         // The node itself gets as many threads as there are.
         let turns = if address.is_some() { 1 } else { of.threads };
         let (turn, count) = addresses.entry(address).or_insert_with(|| (Arc::new(Semaphore::new(turns)), 0));
         *count += 1;
-        Self { of, address, turn: turn.clone() }
+        Self { addresses: of.addresses.clone(), address, turn: turn.clone() }
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
-        let mut addresses = self.of.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, count)) = addresses.get_mut(&self.address) {
             *count -= 1;
             if *count == 0 {

@@ -28,7 +28,8 @@ async fn an_address_with_many_jobs_delays_another_by_one() {
 
 #[tokio::test]
 async fn abandoned_job_keeps_its_turn_until_it_ends() {
-    let unpacking = Unpacking::new(1);
+    // Two threads: but for its turn, the second job would run beside the first.
+    let unpacking = Unpacking::new(4);
     let has_ended = Arc::new(AtomicBool::new(false));
     let (starts, has_started) = oneshot::channel();
     let (end, may_end) = sync_channel(1);

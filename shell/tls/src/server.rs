@@ -66,9 +66,8 @@ impl ServerTls {
         self.loaded.get().warnings()
     }
 
-    /// Of whom this listener's certificate is, where clients that check host names do not accept it at `host`; `None`:
-    /// a certificate is for this host.
-    pub fn subject_of_others(&self, host: &str) -> Option<String> {
+    /// The subject of this listener's certificate, if clients that check host names refuse it at `host`.
+    pub fn mismatched_subject(&self, host: &str) -> Option<String> {
         let loaded = self.loaded.get();
         let own = loaded.material.own.as_ref()?;
         let name = ServerName::try_from(host).ok();

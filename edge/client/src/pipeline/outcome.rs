@@ -113,11 +113,7 @@ impl PipelinedProducer {
         if !self.troubles.is_empty() {
             self.troubles.end(Some(PartitionIndex(partition as i32)));
         }
-        let has_begun = std::mem::replace(&mut self.lanes[partition].has_begun, true);
         self.finish(partition, batch, base_offset, None);
-        if !has_begun && !self.lanes[partition].is_empty() {
-            self.list(partition);
-        }
     }
 
     fn give_up(&mut self, partition: usize, batch: u64, error: ClientError) {
@@ -132,8 +128,14 @@ impl PipelinedProducer {
     }
 
     fn finish(&mut self, partition: usize, id: u64, base_offset: i64, error: Option<ClientError>) {
-        let Some(place) = self.lanes[partition].place(id) else { return };
-        let Some(mut batch) = self.lanes[partition].closed.remove(place) else { return };
+        let lane = &mut self.lanes[partition];
+        let Some(place) = lane.place(id) else { return };
+        let has_waited = lane.leader.is_none_or(|link| lane.waits_for_answers(link, self.identity.is_some()));
+        let Some(mut batch) = lane.closed.remove(place) else { return };
+        lane.has_begun |= error.is_none();
+        if has_waited && !lane.is_empty() {
+            self.list(partition);
+        }
         self.outstanding -= 1;
         self.used_bytes -= batch.reserved;
         if error.is_none() {
@@ -142,19 +144,16 @@ impl PipelinedProducer {
         }
         let marks = std::mem::take(&mut batch.marks);
         let (records, content_bytes) = (batch.count(), batch.content_bytes);
-        let partition = partition as i32;
-        self.deliveries.push_back(Delivery { partition, base_offset, records, content_bytes, marks, error });
+        self.deliveries.push_back(Delivery {
+            partition: partition as i32,
+            base_offset,
+            records,
+            content_bytes,
+            marks,
+            error,
+        });
         if self.spare.len() < SPARE_MAX {
             self.spare.extend(batch.into_buffer());
-        }
-        self.list_if_moved(partition as usize);
-    }
-
-    /// A partition that waited for the answers of the broker that led before goes on at the new one.
-    fn list_if_moved(&mut self, partition: usize) {
-        let lane = &self.lanes[partition];
-        if lane.sent_over != lane.leader && !lane.is_empty() {
-            self.list(partition);
         }
     }
 

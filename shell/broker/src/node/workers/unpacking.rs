@@ -149,7 +149,7 @@ fn serve(jobs: &Mutex<Receiver<Job>>) {
     }
 }
 
-/// One who asks, in the queue of its address. The last one to leave removes the queue.
+/// A job in the queue of its address, until it has ended. The last one to leave removes the queue.
 struct Place {
     addresses: Arc<Mutex<HashMap<Option<IpAddr>, Turn>>>,
     address: Option<IpAddr>,

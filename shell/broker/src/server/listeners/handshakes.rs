@@ -176,7 +176,7 @@ impl Watched {
     /// Once for each subject.
     fn say_wrong_names(&mut self) {
         for (server, name, host, said) in &mut self.named {
-            let subject = server.subject_of_others(host);
+            let subject = server.mismatched_subject(host);
             if let Some(subject) = subject.as_ref().filter(|subject| said.as_ref() != Some(subject)) {
                 tracing::warn!(
                     "{name}: the certificate of {subject} is not for the advertised host {host}: clients that check host \

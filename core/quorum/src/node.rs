@@ -258,10 +258,10 @@ impl Node {
     }
 
     /// When [`Node::tick`] has something to do.
-    pub fn next_tick(&self, now: Now) -> Option<MonotonicMs> {
+    pub fn next_tick(&self) -> Option<MonotonicMs> {
         let snapshot = self.snapshots.due_at(&self.settings);
         let controller = self.active.as_ref().and_then(|active| active.controller.next_tick());
-        [self.idle_at(), controller, snapshot, self.raft.next_tick(now)].into_iter().flatten().min()
+        [self.idle_at(), controller, snapshot, self.raft.next_tick()].into_iter().flatten().min()
     }
 
     /// When a NoOpRecord must show that the quorum is alive. Kafka writes one each half second, so that observers'

@@ -293,8 +293,7 @@ impl Talk {
             }
         }
         if said.has("due") {
-            let now = self.world.time();
-            let at = self.world.node().next_tick(now).map(|at| at.0 as i64 - self.world.now as i64);
+            let at = self.world.node().next_tick().map(|at| at.0 as i64 - self.world.now as i64);
             shown += &format!("next tick in {at:?} ms\n");
         }
         shown

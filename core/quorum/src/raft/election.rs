@@ -8,14 +8,15 @@
 
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, LeaderEpoch, MonotonicMs};
 
+use super::draw::Draw;
 use super::message::{ReplicaKey, Request, Response, Vote};
+use super::replication::following::GONE_TRIES;
 use super::{Effect, LeaderAndEpoch, Raft};
 use crate::QuorumError;
 use crate::now::Now;
 use crate::raft::state::quorum_state::QuorumState;
 use crate::raft::state::role::Election;
 use crate::raft::state::role::Following;
-use crate::raft::state::role::Gone;
 use crate::raft::state::role::Role;
 use crate::voters::VoterEndpoint;
 
@@ -56,7 +57,23 @@ impl Raft {
             self.voted = Some(vote.candidate);
             self.persist();
         }
+        if !granted && vote.pre_vote {
+            self.ask_again_for(now);
+        }
         Ok(granted)
+    }
+
+    /// A pre-vote was refused because the log of who asked ends earlier, and this node misses the same leader. Only
+    /// this node can win then, and who asked has noticed by now what it had not when it refused: it is asked soon.
+    fn ask_again_for(&mut self, now: Now) {
+        let Some(gone) = &mut self.gone else { return };
+        if let Role::Follower(following) = &mut self.role
+            && self.leader == Some(gone.leader)
+        {
+            gone.tries = Some(GONE_TRIES);
+            let until = now.monotonic.plus(pause(&mut self.draw));
+            following.until = following.until.min(until);
+        }
     }
 
     /// Any member gives its vote, also one that is no voter as far as it knows: the candidate may know newer voters.
@@ -193,7 +210,9 @@ impl Raft {
         self.settle_election(now)
     }
 
-    /// Goes into `epoch` without a leader to follow. `leader`: known by name only.
+    /// Goes into `epoch` without a leader to follow. `leader`: known by name only. What is left of a longer wait for the
+    /// former leader is not waited for: a candidate with a shorter log may have begun the epoch, and only this node may
+    /// be able to win.
     pub(super) fn unattach(&mut self, epoch: LeaderEpoch, leader: Option<BrokerId>, now: Now) {
         let until = match &self.role {
             Role::Unattached { until } => Some(*until),
@@ -201,7 +220,8 @@ impl Raft {
             Role::Follower(following) => Some(following.until),
             Role::Leader(_) | Role::Resigned { .. } => None,
         };
-        let until = until.filter(|&until| until > now.monotonic).unwrap_or_else(|| self.election_until(now));
+        let longest = self.election_until(now);
+        let until = until.filter(|&until| until > now.monotonic).map_or(longest, |until| until.min(longest));
         if epoch > self.epoch {
             self.epoch = epoch;
             self.voted = None;
@@ -238,14 +258,17 @@ impl Raft {
     /// How long a leader that is followed from now on may keep silent. `is_same`: it led before. If it is gone, votes
     /// were refused by those who still believed that they hear it: they are asked again soon, a few times.
     fn patience(&mut self, is_same: bool) -> DurationMs {
-        let gone = self.gone.take().filter(|gone| is_same && gone.tries > 0);
-        let Some(gone) = gone else { return self.config.fetch_timeout };
-        self.gone = Some(Gone { tries: gone.tries - 1, ..gone });
-        DurationMs(BACKOFF_BASE_MS + self.draw.below(2 * BACKOFF_BASE_MS)).min(self.config.fetch_timeout)
+        self.gone = self.gone.filter(|_| is_same);
+        let Some(gone) = &mut self.gone else { return self.config.fetch_timeout };
+        gone.tries = gone.tries.and_then(|tries| tries.checked_sub(1));
+        if gone.tries.is_none() {
+            return self.config.fetch_timeout;
+        }
+        pause(&mut self.draw).min(self.config.fetch_timeout)
     }
 
     fn absent(&self) -> Option<BrokerId> {
-        self.gone.map(|gone| gone.leader)
+        self.gone.filter(|gone| gone.tries.is_some()).map(|gone| gone.leader)
     }
 
     /// Goes where an answer or a request says that there is a newer epoch, or a leader of this one.
@@ -317,4 +340,9 @@ impl Raft {
         let timeout = self.config.election_timeout.0.max(1);
         now.monotonic.plus(DurationMs(timeout + self.draw.below(timeout)))
     }
+}
+
+/// Until those are asked again who refused a vote while the leader is gone.
+fn pause(draw: &mut Draw) -> DurationMs {
+    DurationMs(BACKOFF_BASE_MS + draw.below(2 * BACKOFF_BASE_MS))
 }

@@ -220,6 +220,8 @@ pub struct Raft {
     storing: Option<Storing>,
     persisted: Option<QuorumState>,
     announced: LeaderAndEpoch,
+    /// When [`Raft::poll`] last did what there was to do.
+    acted: MonotonicMs,
     effects: Vec<Effect>,
 }
 
@@ -256,6 +258,7 @@ impl Raft {
             storing: None,
             persisted: past.state.filter(|_| !past.is_state_repaired),
             announced: LeaderAndEpoch::default(),
+            acted: now.monotonic,
             effects: Vec::new(),
             log,
             config,
@@ -353,6 +356,7 @@ impl Raft {
 
     /// Does what the role has to do now: what has timed out, and what can be sent.
     fn poll(&mut self, now: Now) -> Result<(), QuorumError> {
+        self.acted = now.monotonic;
         // A role that ends is followed by another that may have something to do at once.
         while self.poll_role(now)? {}
         self.serve_parked(now);
@@ -371,18 +375,19 @@ impl Raft {
         }
     }
 
-    /// When [`Raft::tick`] has something to do.
-    pub fn next_tick(&self, now: Now) -> Option<MonotonicMs> {
+    /// When [`Raft::tick`] has something to do. What came due since this member last acted is in the past, and not left
+    /// out.
+    pub fn next_tick(&self) -> Option<MonotonicMs> {
         let role = match &self.role {
             Role::Unattached { until } => self.may_lead().then_some(*until),
             Role::Resigned { until, .. } => Some(*until),
             Role::Prospective(election) | Role::Candidate(election) => Some(election.until),
             Role::Leader(leading) => self.leader_deadline(leading),
             Role::Follower(following) => {
-                [following.until, following.update_at].into_iter().filter(|&at| at > now.monotonic).min()
+                [following.until, following.update_at].into_iter().filter(|&at| at > self.acted).min()
             }
         };
-        let ready = self.peers.next_ready(now.monotonic).filter(|_| !self.leads());
+        let ready = self.peers.next_ready(self.acted).filter(|_| !self.leads());
         [role, ready].into_iter().flatten().min()
     }
 

@@ -90,11 +90,11 @@ impl Peers {
         self.connections.clear();
     }
 
-    /// When a connection that cannot be used now can be.
-    pub fn next_ready(&self, now: MonotonicMs) -> Option<MonotonicMs> {
+    /// When a connection that could not be used at `then` can be.
+    pub fn next_ready(&self, then: MonotonicMs) -> Option<MonotonicMs> {
         let ready = self.connections.values().map(|connection| {
             connection.under_way.map_or(connection.ready_at, |(_, until)| until.max(connection.ready_at))
         });
-        ready.filter(|&at| at > now).min()
+        ready.filter(|&at| at > then).min()
     }
 }

@@ -315,9 +315,14 @@ impl Cluster {
             Event::Restart { node } => self.restart(node),
             Event::Stop { node, life } if self.nodes[&node].life == life => self.crash(node),
             Event::Stop { .. } => {}
-            Event::Closed { node, peer } => self.step(node, |node, now| {
-                node.raft.as_mut().expect("it is up").leader_is_gone(BrokerId(peer), now).unwrap();
-            }),
+            Event::Closed { node, peer } => {
+                if self.trace {
+                    println!("{} node {node} sees that node {peer} is gone", self.now);
+                }
+                self.step(node, |node, now| {
+                    node.raft.as_mut().expect("it is up").leader_is_gone(BrokerId(peer), now).unwrap();
+                });
+            }
             Event::Client => self.client(),
             Event::Admin => self.admin(),
             Event::Fault => self.fault(),
@@ -416,8 +421,7 @@ impl Cluster {
     fn plan_tick(&mut self, id: i32) {
         let time = self.now;
         let Some(node) = self.nodes.get_mut(&id) else { return };
-        let now = node.now(time);
-        let Some(at) = node.raft.as_ref().and_then(|raft| raft.next_tick(now)) else { return };
+        let Some(at) = node.raft.as_ref().and_then(|raft| raft.next_tick()) else { return };
         let at = node.global_time(at).max(time + 1);
         if node.tick_at.is_none_or(|known| known > at || known <= time) {
             node.tick_at = Some(at);

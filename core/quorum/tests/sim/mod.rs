@@ -129,6 +129,21 @@ fn a_dead_leader_is_replaced_soon() {
     assert!(silent.1 <= 8_000, "{silent:?}");
 }
 
+/// One follower sees late that the leader is gone: the other has asked for its vote in vain often enough by then, and
+/// may be the only one that can win. None of them waits for the fetch timeout.
+#[test]
+fn a_leaders_death_that_a_follower_sees_late_needs_no_timeout() {
+    let seeds = match number("QUORUM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("QUORUM_SEEDS").unwrap_or(300),
+    };
+    for seed in seeds {
+        let plan = Plan { notices_within_ms: 3_000, timeouts_ms: (1_000, 600_000), ..Plan::quiet(3) };
+        let gap = Cluster::with(plan, Rng::new(seed), None).kill_leader(true).unwrap();
+        assert!(gap <= 8_000, "seed {seed}: nothing is committed for {gap} ms");
+    }
+}
+
 /// The first seed that shows a mistake, and how.
 fn hunt(mut run: impl FnMut(u64) -> Option<String>) -> Option<(u64, String)> {
     (0..1_000).find_map(|seed| run(seed).map(|what| (seed, what)))

@@ -31,6 +31,8 @@ pub struct Plan {
     pub snapshot_every: u64,
     pub fetch_bytes_max: i32,
     pub safety_ms: u64,
+    /// How long it takes at most until a node sees that a connection of its is closed.
+    pub notices_within_ms: u64,
     /// Election and fetch timeouts.
     pub timeouts_ms: (i64, i64),
 }
@@ -60,6 +62,7 @@ impl Plan {
             snapshot_every: [0, 10, 40][rng.below(3) as usize],
             fetch_bytes_max: [100, 300, 1 << 20][rng.below(3) as usize],
             safety_ms: rng.between(4_000, 12_000),
+            notices_within_ms: 5,
             timeouts_ms: (300, 600),
         }
     }
@@ -85,6 +88,7 @@ impl Plan {
             snapshot_every: 0,
             fetch_bytes_max: 1 << 20,
             safety_ms: 5_000,
+            notices_within_ms: 5,
             timeouts_ms: (1_000, 2_000),
         }
     }

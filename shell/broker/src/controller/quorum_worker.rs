@@ -129,7 +129,7 @@ impl QuorumWorker {
     fn work(&mut self, receiver: &Receiver<Message>) -> Result<oneshot::Sender<()>, MetadataError> {
         loop {
             let mut stopping = None;
-            let due = self.quorum.next_tick(self.now());
+            let due = self.quorum.next_tick();
             let mut next = self.wait(receiver, due);
             for _ in 0..ROUND_MAX {
                 match next {

@@ -27,7 +27,7 @@ use crate::voters::{Voter, VoterEndpoint};
 /// All followers see a process die at once: they ask for votes at different moments within so long.
 const GONE_SPREAD_MS: i64 = 150;
 /// How often it is asked for votes again, soon after they were refused, once a leader is gone.
-const GONE_TRIES: u8 = 4;
+pub(crate) const GONE_TRIES: u8 = 4;
 
 impl Raft {
     pub(crate) fn poll_follower(&mut self, now: Now) -> Result<bool, QuorumError> {
@@ -195,7 +195,7 @@ impl Raft {
         {
             following.until = following.until.min(now.monotonic.plus(wait));
             following.has_fetched = false;
-            self.gone = Some(Gone { leader, tries: GONE_TRIES });
+            self.gone = Some(Gone { leader, tries: Some(GONE_TRIES), at: now.monotonic });
         }
         self.poll(now)
     }
@@ -211,9 +211,13 @@ impl Raft {
             self.peers.pause(from, now.monotonic);
             return Ok(());
         }
-        following.has_fetched = true;
-        self.gone = None;
-        following.until = now.monotonic.plus(self.config.fetch_timeout);
+        // What was asked before its connection closed may be answered after: that is no sign of life.
+        let is_after = |gone: Gone| self.peers.sent_at(from).is_some_and(|sent_at| sent_at > gone.at);
+        if self.gone.is_none_or(is_after) {
+            following.has_fetched = true;
+            self.gone = None;
+            following.until = now.monotonic.plus(self.config.fetch_timeout);
+        }
         let is_of_use = match fetched.content {
             FetchedContent::Diverging(theirs) => self.cut(theirs)?,
             FetchedContent::Snapshot(id) => self.begin_snapshot(id),

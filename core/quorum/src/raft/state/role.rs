@@ -52,8 +52,10 @@ impl Role {
 pub(crate) struct Gone {
     pub leader: BrokerId,
     /// How often it is asked again soon for votes that were refused: by those who had not noticed yet, or whose logs
-    /// end later and who were refused in their turn.
-    pub tries: u8,
+    /// end later and who were refused in their turn. `None`: often enough, until one of them asks.
+    pub tries: Option<u8>,
+    /// When it was seen.
+    pub at: MonotonicMs,
 }
 
 /// Votes that are asked for.

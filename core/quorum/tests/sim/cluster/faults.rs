@@ -57,7 +57,7 @@ impl Cluster {
         let others: Vec<i32> = self.nodes.keys().copied().filter(|&id| id != peer).collect();
         for node in others {
             if !self.cut.contains(&(peer, node)) {
-                let delay = self.rng.between(0, 5);
+                let delay = self.rng.between(0, self.plan.notices_within_ms);
                 self.after(delay, Event::Closed { node, peer });
             }
         }

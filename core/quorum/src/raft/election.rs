@@ -210,9 +210,9 @@ impl Raft {
         self.settle_election(now)
     }
 
-    /// Goes into `epoch` without a leader to follow. `leader`: known by name only. What is left of a longer wait for the
-    /// former leader is not waited for: a candidate with a shorter log may have begun the epoch, and only this node may
-    /// be able to win.
+    /// Goes into `epoch` without a leader to follow. `leader`: known by name only. What is left of a longer wait for
+    /// the former leader is not waited for: a candidate with a shorter log may have begun the epoch, and only this
+    /// node may be able to win.
     pub(super) fn unattach(&mut self, epoch: LeaderEpoch, leader: Option<BrokerId>, now: Now) {
         let until = match &self.role {
             Role::Unattached { until } => Some(*until),

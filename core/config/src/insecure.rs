@@ -102,6 +102,23 @@ fn without_effect(config: &BrokerConfig, listeners: &[(Listener, SocketAddr)]) -
     if let Some(asks) = asks.filter(|_| !has_ssl) {
         unused.push(format!("{CLIENT_AUTH} is {asks} and has no effect: no listener has the protocol SSL"));
     }
+    for (listener, _) in listeners {
+        let name = listener.endpoint.listener.as_str().to_lowercase();
+        let checks = [
+            (CLIENT_AUTH, listener.protocol.has_tls(), "TLS"),
+            (MECHANISMS, listener.protocol.has_sasl(), "SASL"),
+        ];
+        for (key, has_it, what) in checks {
+            let key = format!("listener.name.{name}.{key}");
+            if let Some(value) = given(&key).filter(|value| !has_it && *value != "none") {
+                let protocol = listener.protocol;
+                let text = format!(
+                    "{key} is {value} and has no effect: the listener has the protocol {protocol}, which is without {what}"
+                );
+                unused.push(text);
+            }
+        }
+    }
     let needs: [(&str, &str, &[&str]); 2] = [
         ("authorizer.shadow", "true", &["authorizer.class.name"]),
         ("audit.log.events", "", &["audit.log.file", "audit.topic"]),
@@ -162,6 +179,17 @@ mod tests {
         assert_eq!(said(&asked[..1], SecurityProtocol::Ssl), "");
         assert_eq!(said(&[("sasl.enabled.mechanisms", "PLAIN")], SecurityProtocol::SaslSsl), "");
         assert_eq!(said(&[("ssl.client.auth", "none")], SecurityProtocol::Plaintext), "");
+        let own = [
+            ("listener.name.x.ssl.client.auth", "required"),
+            ("listener.name.x.sasl.enabled.mechanisms", "PLAIN"),
+        ];
+        let text = said(&own, SecurityProtocol::Plaintext);
+        assert!(text.contains("listener.name.x.ssl.client.auth is required and has no effect"), "{text}");
+        assert!(
+            text.contains("listener.name.x.sasl.enabled.mechanisms is PLAIN and has no effect"),
+            "{text}"
+        );
+        assert_eq!(said(&own, SecurityProtocol::SaslSsl), "");
         let shadow = ("authorizer.shadow", "true");
         let text = said(&[shadow, ("audit.log.events", "changes")], SecurityProtocol::Plaintext);
         assert!(

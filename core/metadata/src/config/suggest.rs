@@ -38,23 +38,30 @@ const PROTECTING: &[&str] = &[
     "max.connections.per.ip.overrides",
     "mq.security.protocol",
     "sasl.enabled.mechanisms",
+    "sasl.kerberos.principal.to.local.rules",
     "sasl.server.callback.handler.class",
     "security.inter.broker.protocol",
     "ssl.cipher.suites",
     "ssl.client.auth",
     "ssl.crl.location",
     "ssl.enabled.protocols",
+    "ssl.principal.mapping.rules",
 ];
 /// So many letters are wrong at most.
 const MISSPELLED_MAX: usize = 2;
 const LISTENER_PREFIX: &str = "listener.name";
 
-/// The protecting key that an unknown one almost is, as it should have been written. A listener's prefix may be wrong
-/// as well.
+/// The protecting key that an unknown one almost is, as it should have been written: but for two letters and capitals,
+/// or without its last word (`authorizer.class`). A listener's prefix may be wrong as well.
 pub(super) fn misspelled(name: &str) -> Option<String> {
+    let name = &*name.to_ascii_lowercase();
     let is_near =
         |left: &str, right: &str| distance(left.as_bytes(), right.as_bytes(), MISSPELLED_MAX).is_some();
-    let near = |key: &str| PROTECTING.iter().find(|protecting| is_near(key, protecting)).copied();
+    let is_cut_off = |key: &str, protecting: &str| {
+        key.contains('.') && protecting.rsplit_once('.').is_some_and(|(most, _)| most == key)
+    };
+    let is_meant = |key: &str, protecting: &str| is_near(key, protecting) || is_cut_off(key, protecting);
+    let near = |key: &str| PROTECTING.iter().find(|protecting| is_meant(key, protecting)).copied();
     if let Some(key) = near(name) {
         return Some(key.to_owned());
     }
@@ -146,7 +153,11 @@ mod tests {
         for (name, meant) in [
             ("authorizer.class.nme", "authorizer.class.name"),
             ("Authorizer.Class.name", "authorizer.class.name"),
+            ("authorizer.class", "authorizer.class.name"),
+            ("SSL.client.auth", "ssl.client.auth"),
+            ("ssl.principal.mapping.rule", "ssl.principal.mapping.rules"),
             ("ssl.client.atuh", "ssl.client.auth"),
+            ("listener.name.tls.ssl.client", "listener.name.tls.ssl.client.auth"),
             ("listener.name.tls.ssl.client.atuh", "listener.name.tls.ssl.client.auth"),
             ("listner.name.tls.ssl.client.auth", "listener.name.tls.ssl.client.auth"),
             (
@@ -161,8 +172,9 @@ mod tests {
             assert_eq!(misspelled(name).as_deref(), Some(meant), "{name}");
         }
         for name in [
-            "ssl.client",
-            "authorizer.class",
+            "ssl",
+            "authorizer",
+            "audit.log.format",
             "listener.name",
             "listener.name.tls",
             "a.b.c.d",

@@ -212,6 +212,7 @@ fn misspelled_key_that_protects_refuses_the_start() {
     let class = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
     for (given, meant) in [
         (format!("authorizer.class.nme={class}"), "authorizer.class.name"),
+        (format!("authorizer.class={class}"), "authorizer.class.name"),
         (
             "listener.name.plaintext.ssl.client.atuh=required".to_owned(),
             "listener.name.plaintext.ssl.client.auth",

@@ -144,7 +144,7 @@ fn restart_of_all_nodes_logs_no_error() {
         }
     }
     cluster.await_in_sync();
-    // Before the last stops: whoever stops last may be without a quorum for long.
+    // Before the last stops: the node that stops last may be without a quorum for long.
     for node in cluster.nodes.values() {
         assert!(!node.log().contains(" ERROR "), "{}", node.log());
     }

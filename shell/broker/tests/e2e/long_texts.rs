@@ -37,8 +37,9 @@ impl Attack {
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         stream.write_all(frame).expect("sends");
         self.sent += 1;
-        let outcome = stream.read(&mut [0; 4]);
-        if !matches!(outcome, Ok(1..)) {
+        // Goes on where a signal interrupts it, as a stop and its end do.
+        let outcome = stream.read_exact(&mut [0; 4]);
+        if outcome.is_err() {
             self.unanswered.insert((key, version), format!("frame {}: {outcome:?}", self.sent));
         }
     }

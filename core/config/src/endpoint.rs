@@ -69,6 +69,11 @@ impl ListenerName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// What the listener's own keys begin with: `listener.name.NAME.`, in small letters.
+    pub fn key_prefix(&self) -> String {
+        format!("listener.name.{}.", self.0.to_ascii_lowercase())
+    }
 }
 
 impl fmt::Display for ListenerName {

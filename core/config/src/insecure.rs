@@ -103,19 +103,15 @@ fn without_effect(config: &BrokerConfig, listeners: &[(Listener, SocketAddr)]) -
         unused.push(format!("{CLIENT_AUTH} is {asks} and has no effect: no listener has the protocol SSL"));
     }
     for (listener, _) in listeners {
-        let name = listener.endpoint.listener.as_str().to_lowercase();
-        let checks = [
-            (CLIENT_AUTH, listener.protocol.has_tls(), "TLS"),
-            (MECHANISMS, listener.protocol.has_sasl(), "SASL"),
-        ];
-        for (key, has_it, what) in checks {
-            let key = format!("listener.name.{name}.{key}");
-            if let Some(value) = given(&key).filter(|value| !has_it && *value != "none") {
-                let protocol = listener.protocol;
-                let text = format!(
-                    "{key} is {value} and has no effect: the listener has the protocol {protocol}, which is without {what}"
-                );
-                unused.push(text);
+        let protocol = listener.protocol;
+        let of_listener =
+            [(CLIENT_AUTH, protocol.has_tls(), "TLS"), (MECHANISMS, protocol.has_sasl(), "SASL")];
+        for (key, _, what) in of_listener.into_iter().filter(|(_, is_used, _)| !is_used) {
+            let key = listener.endpoint.listener.key_prefix() + key;
+            if let Some(value) = given(&key).filter(|value| *value != "none") {
+                unused.push(format!(
+                    "{key} is {value} and has no effect: the listener's protocol is {protocol}, without {what}"
+                ));
             }
         }
     }

@@ -328,7 +328,7 @@ impl Of<'_> {
         if key == Allowed::URLS || key == Allowed::FILES {
             return ConfigError::value(&key, problem, example);
         }
-        let prefix = format!("{}{}.", self.prefix(), mechanism.name().to_lowercase());
+        let prefix = format!("{}{}.", self.listener.key_prefix(), mechanism.name().to_lowercase());
         ConfigError::value(&format!("{prefix}{key}"), problem, format!("{prefix}{example}"))
     }
 
@@ -376,7 +376,7 @@ impl Of<'_> {
     }
 
     fn jaas_key(&self, mechanism: SaslMechanism) -> String {
-        format!("{}{}.{JAAS}", self.prefix(), mechanism.name().to_lowercase())
+        format!("{}{}.{JAAS}", self.listener.key_prefix(), mechanism.name().to_lowercase())
     }
 
     fn jaas_example(&self, mechanism: SaslMechanism) -> String {
@@ -399,13 +399,9 @@ impl Of<'_> {
         format!("{}={module}", self.jaas_key(mechanism))
     }
 
-    fn prefix(&self) -> String {
-        format!("listener.name.{}.", self.listener.as_str().to_lowercase())
-    }
-
     /// The key under which a value is set, and the value; the default where it is not. Empty: Kafka's null.
     fn named(&self, mechanism: Option<SaslMechanism>, key: &str) -> (String, String) {
-        let prefix = self.prefix();
+        let prefix = self.listener.key_prefix();
         let of_mechanism =
             mechanism.map(|mechanism| format!("{prefix}{}.{key}", mechanism.name().to_lowercase()));
         let names = of_mechanism.into_iter().chain([format!("{prefix}{key}")]);

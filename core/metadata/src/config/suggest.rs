@@ -51,18 +51,17 @@ const PROTECTING: &[&str] = &[
 const MISSPELLED_MAX: usize = 2;
 const LISTENER_PREFIX: &str = "listener.name";
 
-/// The protecting key that an unknown one almost is, as it should have been written: but for two letters and capitals,
-/// or without its last word (`authorizer.class`). A listener's prefix may be wrong as well.
+/// The protecting key that was meant by an unknown one: two letters differ at most, capitals aside, or the last word is
+/// left out (`authorizer.class`). A listener's prefix may be wrong as well.
 pub(super) fn misspelled(name: &str) -> Option<String> {
     let name = &*name.to_ascii_lowercase();
     let is_near =
         |left: &str, right: &str| distance(left.as_bytes(), right.as_bytes(), MISSPELLED_MAX).is_some();
-    let is_cut_off = |key: &str, protecting: &str| {
-        key.contains('.') && protecting.rsplit_once('.').is_some_and(|(most, _)| most == key)
-    };
-    let is_meant = |key: &str, protecting: &str| is_near(key, protecting) || is_cut_off(key, protecting);
-    let near = |key: &str| PROTECTING.iter().find(|protecting| is_meant(key, protecting)).copied();
-    if let Some(key) = near(name) {
+    // One word alone (`audit`) says too little of what was meant.
+    let lacks_last = |key: &str, full: &str| full.rsplit_once('.').is_some_and(|(most, _)| most == key);
+    let is_meant = |key: &str, full: &str| is_near(key, full) || key.contains('.') && lacks_last(key, full);
+    let meant = |key: &str| PROTECTING.iter().find(|full| is_meant(key, full)).copied();
+    if let Some(key) = meant(name) {
         return Some(key.to_owned());
     }
     // listener.name.NAME.KEY, listener.name.NAME.MECHANISM.KEY
@@ -73,7 +72,7 @@ pub(super) fn misspelled(name: &str) -> Option<String> {
     }
     let mut dots =
         rest.match_indices('.').take(2).filter_map(|(dot, _)| Some((rest.get(..dot)?, rest.get(dot + 1..)?)));
-    dots.find_map(|(listener, key)| Some(format!("{LISTENER_PREFIX}.{listener}.{}", near(key)?)))
+    dots.find_map(|(listener, key)| Some(format!("{LISTENER_PREFIX}.{listener}.{}", meant(key)?)))
 }
 
 /// The key of a broker, or of its authorizer, that an unknown name is but for two letters at most. Names of plug-ins

@@ -10,7 +10,6 @@ use barnabas_base::{BrokerId, DurationMs, ErrorCode, LeaderEpoch, MonotonicMs};
 
 use super::draw::Draw;
 use super::message::{ReplicaKey, Request, Response, Vote};
-use super::replication::following::GONE_TRIES;
 use super::{Effect, LeaderAndEpoch, Raft};
 use crate::QuorumError;
 use crate::now::Now;
@@ -58,19 +57,19 @@ impl Raft {
             self.persist();
         }
         if !granted && vote.pre_vote {
-            self.ask_again_for(now);
+            self.ask_soon(now);
         }
         Ok(granted)
     }
 
-    /// A pre-vote was refused because the log of who asked ends earlier, and this node misses the same leader. Only
-    /// this node can win then, and who asked has noticed by now what it had not when it refused: it is asked soon.
-    fn ask_again_for(&mut self, now: Now) {
+    /// This node has refused a pre-vote. If it misses the leader too, the candidate's log ends earlier, and only this
+    /// node can win. The candidate has noticed by now that the leader is gone: this node asks for votes soon.
+    fn ask_soon(&mut self, now: Now) {
         let Some(gone) = &mut self.gone else { return };
         if let Role::Follower(following) = &mut self.role
             && self.leader == Some(gone.leader)
         {
-            gone.tries = Some(GONE_TRIES);
+            gone.renew();
             let until = now.monotonic.plus(pause(&mut self.draw));
             following.until = following.until.min(until);
         }
@@ -210,9 +209,9 @@ impl Raft {
         self.settle_election(now)
     }
 
-    /// Goes into `epoch` without a leader to follow. `leader`: known by name only. What is left of a longer wait for
-    /// the former leader is not waited for: a candidate with a shorter log may have begun the epoch, and only this
-    /// node may be able to win.
+    /// Goes into `epoch` without a leader to follow. `leader`: known by name only. It waits for an election timeout at
+    /// most, also where more of the fetch timeout is left: a candidate with a shorter log may have begun the epoch, and
+    /// only this node may be able to win.
     pub(super) fn unattach(&mut self, epoch: LeaderEpoch, leader: Option<BrokerId>, now: Now) {
         let until = match &self.role {
             Role::Unattached { until } => Some(*until),
@@ -260,8 +259,7 @@ impl Raft {
     fn patience(&mut self, is_same: bool) -> DurationMs {
         self.gone = self.gone.filter(|_| is_same);
         let Some(gone) = &mut self.gone else { return self.config.fetch_timeout };
-        gone.tries = gone.tries.and_then(|tries| tries.checked_sub(1));
-        if gone.tries.is_none() {
+        if !gone.try_again() {
             return self.config.fetch_timeout;
         }
         pause(&mut self.draw).min(self.config.fetch_timeout)
@@ -342,7 +340,7 @@ impl Raft {
     }
 }
 
-/// Until those are asked again who refused a vote while the leader is gone.
+/// How long after a refused vote this node asks again, while the leader is gone.
 fn pause(draw: &mut Draw) -> DurationMs {
     DurationMs(BACKOFF_BASE_MS + draw.below(2 * BACKOFF_BASE_MS))
 }

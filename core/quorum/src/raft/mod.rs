@@ -220,7 +220,7 @@ pub struct Raft {
     storing: Option<Storing>,
     persisted: Option<QuorumState>,
     announced: LeaderAndEpoch,
-    /// When [`Raft::poll`] last did what there was to do.
+    /// When [`Raft::poll`] ran last.
     acted: MonotonicMs,
     effects: Vec<Effect>,
 }
@@ -375,8 +375,7 @@ impl Raft {
         }
     }
 
-    /// When [`Raft::tick`] has something to do. What came due since this member last acted is in the past, and not left
-    /// out.
+    /// When [`Raft::tick`] has something to do; in the past where that came due after this member last acted.
     pub fn next_tick(&self) -> Option<MonotonicMs> {
         let role = match &self.role {
             Role::Unattached { until } => self.may_lead().then_some(*until),

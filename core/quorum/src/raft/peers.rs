@@ -90,7 +90,7 @@ impl Peers {
         self.connections.clear();
     }
 
-    /// When a connection that could not be used at `then` can be.
+    /// When the first of the connections that could not be used at `then` can be.
     pub fn next_ready(&self, then: MonotonicMs) -> Option<MonotonicMs> {
         let ready = self.connections.values().map(|connection| {
             connection.under_way.map_or(connection.ready_at, |(_, until)| until.max(connection.ready_at))

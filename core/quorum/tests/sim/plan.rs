@@ -31,7 +31,7 @@ pub struct Plan {
     pub snapshot_every: u64,
     pub fetch_bytes_max: i32,
     pub safety_ms: u64,
-    /// How long it takes at most until a node sees that a connection of its is closed.
+    /// The longest time until a node notices that a peer closed its connection, ms.
     pub notices_within_ms: u64,
     /// Election and fetch timeouts.
     pub timeouts_ms: (i64, i64),

@@ -37,7 +37,7 @@ impl Attack {
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         stream.write_all(frame).expect("sends");
         self.sent += 1;
-        // Goes on where a signal interrupts it, as a stop and its end do.
+        // A read with a timeout ends with EINTR where the process was stopped meanwhile; `read_exact` goes on.
         let outcome = stream.read_exact(&mut [0; 4]);
         if outcome.is_err() {
             self.unanswered.insert((key, version), format!("frame {}: {outcome:?}", self.sent));

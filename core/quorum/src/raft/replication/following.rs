@@ -26,8 +26,6 @@ use crate::voters::{Voter, VoterEndpoint};
 
 /// All followers see a process die at once: they ask for votes at different moments within so long.
 const GONE_SPREAD_MS: i64 = 150;
-/// How often it is asked for votes again, soon after they were refused, once a leader is gone.
-pub(crate) const GONE_TRIES: u8 = 4;
 
 impl Raft {
     pub(crate) fn poll_follower(&mut self, now: Now) -> Result<bool, QuorumError> {
@@ -195,7 +193,7 @@ impl Raft {
         {
             following.until = following.until.min(now.monotonic.plus(wait));
             following.has_fetched = false;
-            self.gone = Some(Gone { leader, tries: Some(GONE_TRIES), at: now.monotonic });
+            self.gone = Some(Gone::new(leader, now.monotonic));
         }
         self.poll(now)
     }
@@ -211,7 +209,7 @@ impl Raft {
             self.peers.pause(from, now.monotonic);
             return Ok(());
         }
-        // What was asked before its connection closed may be answered after: that is no sign of life.
+        // The leader may have answered before its connection closed: only a later Fetch shows that it lives.
         let is_after = |gone: Gone| self.peers.sent_at(from).is_some_and(|sent_at| sent_at > gone.at);
         if self.gone.is_none_or(is_after) {
             following.has_fetched = true;

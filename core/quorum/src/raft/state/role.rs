@@ -51,11 +51,32 @@ impl Role {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gone {
     pub leader: BrokerId,
-    /// How often it is asked again soon for votes that were refused: by those who had not noticed yet, or whose logs
-    /// end later and who were refused in their turn. `None`: often enough, until one of them asks.
+    /// How often this node asks again soon for votes that were refused: by voters that had not noticed yet, or whose
+    /// logs end later and that were refused in their turn. `None`: it waits for the fetch timeout, or until one of
+    /// them asks for its vote.
     pub tries: Option<u8>,
-    /// When it was seen.
+    /// When this node noticed.
     pub at: MonotonicMs,
+}
+
+impl Gone {
+    /// How often the others are asked again soon.
+    const TRIES: u8 = 4;
+
+    pub fn new(leader: BrokerId, at: MonotonicMs) -> Self {
+        Self { leader, tries: Some(Self::TRIES), at }
+    }
+
+    /// Another voter has noticed as well: all tries again.
+    pub fn renew(&mut self) {
+        self.tries = Some(Self::TRIES);
+    }
+
+    /// Whether votes are asked for again soon after this one.
+    pub fn try_again(&mut self) -> bool {
+        self.tries = self.tries.and_then(|tries| tries.checked_sub(1));
+        self.tries.is_some()
+    }
 }
 
 /// Votes that are asked for.

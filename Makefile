@@ -52,7 +52,7 @@ profile: ## packaging/profile/barnabas.profdata once more, from nodes under load
 test: ## everything that CI runs
 	@lab/test
 
-nightly: ## the rigs in their long forms, one after the other (hours; ONLY="chaos|simulation" runs some)
+nightly: ## the rigs in their long forms, one after the other (hours; ONLY="chaos|simulation" runs some, CONTINUE=1 goes on)
 	@lab/nightly
 
 compat: ## client × scenario, beside Apache Kafka

@@ -1,6 +1,7 @@
 # Runs parts, LANES (2) at a time, each with its output in one piece. Sourced by lab/test and lab/nightly, which name the parts.
 #
-# ONLY="clients|chaos" runs some parts. A part that takes longer than PART_SECONDS is ended and counts as failed.
+# ONLY="clients|chaos" runs some parts. With KEEP=DIR the result of each part is kept there, under the commit that it ran on; CONTINUE=1 then takes
+# those that passed on this commit from there instead of running them again. A part that takes longer than PART_SECONDS is ended and counts as failed.
 # `run_parts` ends in a table of parts with their seconds, the lines of failed parts that name a failure, and one line:
 # `N passed, N failed, N skipped`. With QUOTE=1 the table is followed by each part's closing line. A part that fails does not keep the others
 # from running; where the build fails, they are left out.
@@ -30,6 +31,28 @@ closing() {
   grep -vE '^[[:space:]]*$|^([A-Za-z-]+: )?[0-9]+ passed, [0-9]+ failed|^make(\[[0-9]+\])?: ' "$1" | tail -n 1 | cut -c1-400
 }
 
+# kept N: where the result of a part on this commit is kept. A tree with local changes is no commit.
+kept() {
+  printf '%s/%s' "${KEEP:-}" "$(printf '%s %s %s' "$commit" "${names[$1]}" "${commands[$1]}" | sha256sum | cut -c1-20)"
+}
+
+keep() {
+  [ -n "$commit" ] || return 0
+  mkdir -p "$KEEP"
+  cp "$out/$1.result" "$(kept "$1").result"
+  cp "$out/$1.closing" "$(kept "$1").closing"
+}
+
+# went_before N: takes the kept result of a part that passed.
+went_before() {
+  [ -n "${CONTINUE:-}" ] && [ -n "$commit" ] && [ -e "$(kept "$1").result" ] || return 1
+  awk -F'\t' '$3 > 0 { exit 1 }' "$(kept "$1").result" || return 1
+  cp "$(kept "$1").result" "$out/$1.result"
+  cp "$(kept "$1").closing" "$out/$1.closing"
+  : >"$out/$1"
+  printf '== %s: passed before on this commit\n' "${names[$1]}"
+}
+
 # run N: runs a part and counts it as one test unless it counted its own.
 run() {
   local name=${names[$1]} log="$out/$1" start=$SECONDS code p f s
@@ -54,6 +77,7 @@ run() {
   if [ "$code" -eq 0 ] && [ $((p + f + s)) -eq 0 ]; then p=1; fi
   printf '%d\t%d\t%d\t%d\t%s\n' $((SECONDS - start)) "$p" "$f" "$s" "$name" >"$out/$1.result"
   printf '%s: %s\n' "$name" "$(closing "$log")" >"$out/$1.closing"
+  keep "$1"
   {
     flock 9
     printf '\n== %s\n' "$name"
@@ -67,7 +91,7 @@ run() {
 lane() {
   local next
   while next=$(flock "$out/queue" bash -c 'n=$(cat "$1/next"); echo $((n + 1)) >"$1/next"; echo "$n"' - "$out") && [ "$next" -lt ${#names[@]} ]; do
-    run "$next"
+    went_before "$next" || run "$next"
   done
 }
 
@@ -80,6 +104,8 @@ run_parts() {
     names=("${names[@]}") commands=("${commands[@]}")
   fi
   local first=0 passed failed skipped place
+  commit=
+  if [ -n "${KEEP:-}" ] && [ -z "$(git status --porcelain)" ]; then commit=$(git rev-parse HEAD); fi
   started=$SECONDS limit=${PART_SECONDS:-1800}
   while [ "$first" -lt ${#names[@]} ] && [[ ${names[$first]} =~ ^(format|build)$ ]]; do
     if ! run "$first" && [ "${names[$first]}" = build ]; then

@@ -46,7 +46,7 @@ pub struct ReplayItem {
 }
 
 impl PartitionReplay {
-    pub(super) fn new(partition: Arc<JournalPartition>) -> Self {
+    pub(crate) fn new(partition: Arc<JournalPartition>) -> Self {
         Self {
             partition,
             removed: false,

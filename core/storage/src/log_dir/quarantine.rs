@@ -61,8 +61,10 @@ fn write(disk: &dyn Disk, root: &Path, replay: &PartitionReplay, path: &Path) ->
         file.write_at(position, &[&item.records])?;
         position += item.records.len() as u64;
     }
-    if let Some(end) = replay.synced_end.filter(|_| replay.items.is_empty()) {
-        file.write_at(0, &[format!("{LOG_END}{end}\n").as_bytes()])?;
+    // A truncation that no records follow says it as well.
+    let synced = replay.synced_below();
+    if replay.items.is_empty() && synced > Offset::ZERO {
+        file.write_at(0, &[format!("{LOG_END}{synced}\n").as_bytes()])?;
     }
     file.sync()?;
     disk.rename(&unfinished, path)?;

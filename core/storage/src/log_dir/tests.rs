@@ -5,6 +5,7 @@ use barnabas_base::{BrokerId, PartitionIndex, Text, TimestampMs};
 use super::*;
 use crate::disk::OpenMode;
 use crate::disk::memory_disk::MemoryDisk;
+use crate::journal::{JournalPartition, PartitionReplay};
 use crate::partition_files::epoch_file;
 
 const ROOT: &str = "/data";
@@ -525,4 +526,27 @@ fn life_is_not_kept_where_the_directory_is_doubtful() {
     }
     write(&disk, "barnabas-last-life", b"barnabas-last-life 0\n00000000\n14 1014\n");
     assert_eq!(open(&disk).unwrap().kept_life(), None, "damaged");
+}
+
+/// A start could not carry out a truncation, as the log is damaged below it: the next one knows that the log was synced
+/// up to there, and takes the damage for no torn tail (lab/sim, seed 3241).
+#[test]
+fn truncation_that_is_kept_aside_says_how_far_the_log_was_synced() {
+    let disk = MemoryDisk::new();
+    disk.create_dir(Path::new(ROOT)).unwrap();
+    let partition =
+        JournalPartition { topic_id: TopicId::from_random([1; 16]), topic_partition: partition("a", 0) };
+    let aside = quarantine::path(Path::new(ROOT), &partition.topic_partition, partition.topic_id);
+    let mut replay = PartitionReplay::new(Arc::new(partition));
+    replay.cut = Some(Offset(11));
+    quarantine::keep(&disk, Path::new(ROOT), &replay).unwrap();
+    assert_eq!(quarantine::goes_on_at(&disk, &aside).unwrap(), Some(Offset(11)));
+}
+
+#[cfg(planted)]
+#[test]
+fn planted_truncation_that_is_kept_aside_unsaid_is_noticed() {
+    let test = truncation_that_is_kept_aside_says_how_far_the_log_was_synced;
+    let passed = std::panic::catch_unwind(|| barnabas_base::planted::with("KeepsTruncationsUnsaid", test));
+    assert!(passed.is_err(), "it is not noticed");
 }

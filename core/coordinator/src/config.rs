@@ -120,6 +120,8 @@ pub struct StreamsConfig {
     pub size_max: usize,
     /// A group's own keys: `streams.session.timeout.ms` and the like.
     pub settings: PerGroup<StreamsSettings>,
+    /// `topology.description.plugin.class` names what is built in: members are asked to describe their topology.
+    pub keeps_descriptions: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,7 +170,7 @@ impl StreamsSettings {
 
 impl Default for StreamsConfig {
     fn default() -> Self {
-        Self { size_max: i32::MAX as usize, settings: PerGroup::default() }
+        Self { size_max: i32::MAX as usize, settings: PerGroup::default(), keeps_descriptions: false }
     }
 }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use barnabas_base::{DurationMs, Map, Text};
-use barnabas_metadata::config::{BrokerConfig, ConfigSource, group_number};
+use barnabas_metadata::config::{BrokerConfig, ConfigSource, group_number, keeps_topology_descriptions};
 use barnabas_metadata::{Changes, Image, ResourceType, Values, features};
 
 use crate::config::{
@@ -229,6 +229,7 @@ fn streams_config(config: &BrokerConfig, image: &Image) -> StreamsConfig {
     StreamsConfig {
         size_max: count("group.streams.max.size"),
         settings: per_group(settings, image, |own, settings| own_streams_settings(config, own, settings)),
+        keeps_descriptions: keeps_topology_descriptions(config),
     }
 }
 

@@ -161,6 +161,10 @@ impl GroupShard {
                 self.describe_streams(describe, ticket);
                 Ok(())
             }
+            Request::StreamsTopologyDescription(update) => {
+                self.keep_description(update, ticket);
+                Ok(())
+            }
             Request::DeleteGroups(delete) => self.delete_groups(delete, ticket),
             Request::ShareGroupDescribe(_)
             | Request::SharePartitions(_)

@@ -13,6 +13,9 @@ use barnabas_wire::Str;
 use barnabas_wire::messages::create_topics_request::CreatableTopic;
 use barnabas_wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use barnabas_wire::messages::offset_fetch_response::OffsetFetchResponseGroup;
+use barnabas_wire::messages::streams_group_topology_description_update_request::{
+    TopologyDescription, TopologyDescriptionNode,
+};
 use barnabas_wire::messages::{
     AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse, ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse,
@@ -22,8 +25,9 @@ use barnabas_wire::messages::{
     ListGroupsRequest, ListGroupsResponse, OffsetCommitRequest, OffsetCommitResponse, OffsetDeleteRequest,
     OffsetDeleteResponse, ShareGroupDescribeRequest, ShareGroupDescribeResponse, ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse, StreamsGroupDescribeRequest, StreamsGroupDescribeResponse,
-    StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse, SyncGroupRequest, SyncGroupResponse,
-    TxnOffsetCommitRequest, TxnOffsetCommitResponse,
+    StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse,
+    StreamsGroupTopologyDescriptionUpdateRequest, StreamsGroupTopologyDescriptionUpdateResponse,
+    SyncGroupRequest, SyncGroupResponse, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
 };
 
 pub(crate) use protocols::Protocols;
@@ -61,6 +65,7 @@ pub enum Request {
     ConsumerGroupDescribe(ConsumerGroupDescribeRequest),
     StreamsGroupHeartbeat(Box<StreamsGroupHeartbeatRequest>),
     StreamsGroupDescribe(StreamsGroupDescribeRequest),
+    StreamsTopologyDescription(Box<StreamsGroupTopologyDescriptionUpdateRequest>),
     DeleteGroups(DeleteGroupsRequest),
     ShareGroupHeartbeat(ShareGroupHeartbeatRequest),
     ShareGroupDescribe(ShareGroupDescribeRequest),
@@ -92,6 +97,7 @@ pub enum Response {
     StreamsGroupHeartbeat(Box<StreamsHeartbeat>),
     /// Likewise.
     StreamsGroupDescribe(StreamsGroupDescribeResponse),
+    StreamsTopologyDescription(StreamsGroupTopologyDescriptionUpdateResponse),
     DeleteGroups(DeleteGroupsResponse),
     ShareGroupHeartbeat(ShareGroupHeartbeatResponse),
     /// `authorized_operations` is left for core/api to fill in.
@@ -205,6 +211,9 @@ impl Request {
             Self::StreamsGroupHeartbeat(request) if request.member_epoch >= 0 => {
                 (&request.group_id, streams_bytes(request))
             }
+            Self::StreamsTopologyDescription(request) => {
+                (&request.group_id, description_bytes(&request.topology_description))
+            }
             Self::OffsetCommit(request) => {
                 let partitions = request.topics.iter().flat_map(|topic| &topic.partitions);
                 let notes = partitions
@@ -258,6 +267,8 @@ impl Request {
             | Self::DescribeGroups(_)
             | Self::ConsumerGroupDescribe(_)
             | Self::StreamsGroupDescribe(_)
+            // A description is in no record.
+            | Self::StreamsTopologyDescription(_)
             | Self::ShareGroupDescribe(_)
             | Self::SharePartitions(_) => false,
         }
@@ -285,6 +296,22 @@ fn streams_bytes(request: &StreamsGroupHeartbeatRequest) -> usize {
     request.member_id.len() + texts + tags + endpoint + 64 * offsets + topology.sum::<usize>()
 }
 
+/// As it is kept, and a little more.
+fn description_bytes(description: &TopologyDescription) -> usize {
+    let names = |names: &[Str]| names.iter().map(|name| name.len() + 3).sum::<usize>();
+    let node = |node: &TopologyDescriptionNode| {
+        let sink = node.sink_topic.as_ref().map_or(0, Str::len);
+        let names = names(&node.source_topics) + names(&node.stores) + names(&node.successors);
+        node.name.len() + sink + names + 12
+    };
+    let subtopologies = description
+        .subtopologies
+        .iter()
+        .map(|each| each.subtopology_id.len() + each.nodes.iter().map(node).sum::<usize>() + 10);
+    let stores = description.global_stores.iter().map(|each| node(&each.source) + node(&each.processor) + 1);
+    subtopologies.sum::<usize>() + stores.sum::<usize>() + 10
+}
+
 fn streams_fits(request: &StreamsGroupHeartbeatRequest) -> bool {
     let fits = |text: &str| text.len() <= ID_BYTES_MAX;
     let texts = [&request.instance_id, &request.rack_id, &request.process_id];
@@ -306,6 +333,7 @@ impl Response {
             Self::ConsumerGroupHeartbeat(response) => response.error_message = why,
             Self::ShareGroupHeartbeat(response) => response.error_message = why,
             Self::StreamsGroupHeartbeat(answer) => answer.response.error_message = why,
+            Self::StreamsTopologyDescription(response) => response.error_message = why,
             _ => {}
         }
         self

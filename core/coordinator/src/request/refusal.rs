@@ -26,7 +26,8 @@ use barnabas_wire::messages::{
     DeleteGroupsResponse, DeleteShareGroupOffsetsResponse, DescribeGroupsResponse, HeartbeatResponse,
     JoinGroupResponse, LeaveGroupResponse, ListGroupsResponse, OffsetCommitRequest, OffsetCommitResponse,
     OffsetDeleteResponse, ShareGroupDescribeResponse, ShareGroupHeartbeatResponse,
-    StreamsGroupDescribeResponse, StreamsGroupHeartbeatResponse, SyncGroupResponse, TxnOffsetCommitRequest,
+    StreamsGroupDescribeResponse, StreamsGroupHeartbeatResponse,
+    StreamsGroupTopologyDescriptionUpdateResponse, SyncGroupResponse, TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 };
 
@@ -54,6 +55,7 @@ at_top!(
     OffsetDeleteResponse,
     ShareGroupHeartbeatResponse,
     StreamsGroupHeartbeatResponse,
+    StreamsGroupTopologyDescriptionUpdateResponse,
     SyncGroupResponse,
 );
 
@@ -145,6 +147,7 @@ impl Request {
             Self::StreamsGroupDescribe(request) => {
                 Response::StreamsGroupDescribe(by_group(&request.group_ids, error))
             }
+            Self::StreamsTopologyDescription(_) => Response::StreamsTopologyDescription(at_top(error)),
             Self::ShareGroupDescribe(request) => {
                 Response::ShareGroupDescribe(by_group(&request.group_ids, error))
             }
@@ -203,6 +206,7 @@ impl Refusable for Response {
             Self::DescribeGroups(response) => Self::DescribeGroups(again(response, error)),
             Self::ConsumerGroupDescribe(response) => Self::ConsumerGroupDescribe(again(response, error)),
             Self::StreamsGroupDescribe(response) => Self::StreamsGroupDescribe(again(response, error)),
+            Self::StreamsTopologyDescription(_) => Self::StreamsTopologyDescription(at_top(error)),
             Self::ShareGroupDescribe(response) => Self::ShareGroupDescribe(again(response, error)),
             Self::DeleteGroups(mut response) => {
                 taken(response.results.iter_mut().map(|result| &mut result.error_code), error);

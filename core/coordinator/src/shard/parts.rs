@@ -99,12 +99,15 @@ impl GroupShard {
             }
             Request::StreamsGroupDescribe(describe) => {
                 let bytes = |id: &Str| match self.groups.get(id.as_str()) {
-                    Some(Group::Streams(group)) => streams::described_bytes(group),
+                    Some(Group::Streams(group)) => {
+                        streams::described_bytes(group, describe.include_topology_description)
+                    }
                     _ => refused(id),
                 };
                 split(room, &describe.group_ids, bytes, |group_ids| {
                     Request::StreamsGroupDescribe(StreamsGroupDescribeRequest {
                         group_ids,
+                        include_topology_description: describe.include_topology_description,
                         ..Default::default()
                     })
                 })

@@ -383,6 +383,7 @@ fn encode(response: &Response, version: i16) -> usize {
         Response::ConsumerGroupDescribe(response) => response.encode(&mut writer, version),
         Response::StreamsGroupHeartbeat(answer) => answer.response.encode(&mut writer, version),
         Response::StreamsGroupDescribe(response) => response.encode(&mut writer, version),
+        Response::StreamsTopologyDescription(response) => response.encode(&mut writer, version),
         Response::ShareGroupHeartbeat(response) => response.encode(&mut writer, version),
         Response::ShareGroupDescribe(response) => response.encode(&mut writer, version),
         Response::SharePartitions(_) | Response::Parts(_) | Response::Close => Ok(()),

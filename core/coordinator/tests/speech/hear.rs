@@ -124,6 +124,7 @@ fn answer(response: &Response) -> String {
         Response::DescribeGroups(response) => all(&response.groups, described),
         Response::ConsumerGroupDescribe(response) => all(&response.groups, consumer::described),
         Response::StreamsGroupDescribe(response) => all(&response.groups, streams::described),
+        Response::StreamsTopologyDescription(response) => streams::description_taken(response),
         Response::ShareGroupDescribe(response) => all(&response.groups, share::described),
         Response::LeaveGroup(response) => {
             let members = response.members.iter().map(|member| {

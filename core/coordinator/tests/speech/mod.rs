@@ -140,6 +140,7 @@ fn streams_config(words: &Words<'_>) -> StreamsConfig {
             rack_tags: std::sync::Arc::new(words.get("tags").map(Text::from).into_iter().collect()),
             ..StreamsSettings::default()
         }),
+        keeps_descriptions: words.has("keeps-descriptions"),
     }
 }
 

@@ -43,6 +43,9 @@ pub fn request<'a>(words: &Words<'a>) -> (&'a str, i16, Request) {
         "describe-consumer" => (1, Request::ConsumerGroupDescribe(describe_consumer(words))),
         "shb" => (1, Request::StreamsGroupHeartbeat(Box::new(streams::heartbeat_request(words)))),
         "describe-streams" => (1, Request::StreamsGroupDescribe(streams::describe_request(words))),
+        "describe-topology" => {
+            (0, Request::StreamsTopologyDescription(Box::new(streams::description_request(words))))
+        }
         "leave" => (5, Request::LeaveGroup(leave(words))),
         "commit" => (9, Request::OffsetCommit(commit(words))),
         "txn-commit" => (5, Request::TxnOffsetCommit(txn_commit(words))),

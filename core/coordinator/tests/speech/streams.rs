@@ -10,7 +10,13 @@ use barnabas_wire::messages::streams_group_describe_response::{Assignment, Descr
 use barnabas_wire::messages::streams_group_heartbeat_request::{
     CopartitionGroup, Endpoint, KeyValue, Subtopology, TaskIds, TaskOffset, TopicInfo, Topology,
 };
-use barnabas_wire::messages::{GroupRecordValue, StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest};
+use barnabas_wire::messages::streams_group_topology_description_update_request::{
+    TopologyDescription, TopologyDescriptionNode, TopologyDescriptionSubtopology,
+};
+use barnabas_wire::messages::{
+    GroupRecordValue, StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest,
+    StreamsGroupTopologyDescriptionUpdateRequest, StreamsGroupTopologyDescriptionUpdateResponse,
+};
 
 use super::consumer::list;
 use super::hear::error;
@@ -62,7 +68,37 @@ pub fn heartbeat_request(words: &Words<'_>) -> StreamsGroupHeartbeatRequest {
 }
 
 pub fn describe_request(words: &Words<'_>) -> StreamsGroupDescribeRequest {
-    StreamsGroupDescribeRequest { group_ids: vec![words.text("group", "g").into()], ..Default::default() }
+    StreamsGroupDescribeRequest {
+        group_ids: vec![words.text("group", "g").into()],
+        include_topology_description: words.has("with-topology"),
+        ..Default::default()
+    }
+}
+
+/// A topology of one source node for each name in `nodes`; `type=` says otherwise what they are.
+pub fn description_request(words: &Words<'_>) -> StreamsGroupTopologyDescriptionUpdateRequest {
+    let nodes = parts(words.text("nodes", "source"), ',').map(|name| TopologyDescriptionNode {
+        name: name.into(),
+        node_type: words.number("type", 1),
+        ..Default::default()
+    });
+    let subtopology = TopologyDescriptionSubtopology {
+        subtopology_id: "0".into(),
+        nodes: nodes.collect(),
+        ..Default::default()
+    };
+    StreamsGroupTopologyDescriptionUpdateRequest {
+        group_id: words.text("group", "g").into(),
+        member_id: words.text("member", "a").into(),
+        topology_epoch: words.number("top", 0),
+        topology_description: TopologyDescription { subtopologies: vec![subtopology], ..Default::default() },
+        ..Default::default()
+    }
+}
+
+pub fn description_taken(response: &StreamsGroupTopologyDescriptionUpdateResponse) -> String {
+    let why = response.error_message.as_deref().map(|why| format!(": {why}"));
+    format!("topology{}{}", error(response.error_code), why.unwrap_or_default())
 }
 
 fn parts(said: &str, by: char) -> impl Iterator<Item = &str> {
@@ -222,6 +258,9 @@ pub fn heartbeat(answer: &StreamsHeartbeat) -> String {
     if response.endpoint_information_epoch != 0 {
         line += &format!(" endpoint-epoch={}", response.endpoint_information_epoch);
     }
+    if response.topology_description_required {
+        line += " describe-topology!";
+    }
     line
 }
 
@@ -242,14 +281,20 @@ pub fn described(group: &DescribedGroup) -> String {
         });
         format!(" topology={}{}", topology.epoch, subtopologies.collect::<String>())
     });
+    let status =
+        ["", " no-description", " unreadable", " nodes="][group.topology_description_status as usize];
+    let subtopologies = group.topology_description.iter().flat_map(|description| &description.subtopologies);
+    let nodes: Vec<&str> =
+        subtopologies.flat_map(|each| &each.nodes).map(|node| node.name.as_str()).collect();
     format!(
-        "described {} {} epoch={} target={} {}{}{}",
+        "described {} {} epoch={} target={} {}{}{}{status}{}",
         group.group_id,
         group.group_state,
         group.group_epoch,
         group.assignment_epoch,
         group.assignor_name.as_deref().unwrap_or("-"),
         topology.unwrap_or_default(),
-        members.collect::<String>()
+        members.collect::<String>(),
+        nodes.join("+")
     )
 }

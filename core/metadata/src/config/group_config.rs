@@ -176,6 +176,22 @@ fn check_names(own: &Properties, broker: &BrokerConfig) -> Result<(), GroupConfi
     Ok(())
 }
 
+/// The key that names the plug-in for descriptions of topologies (KIP-1331).
+pub(super) const TOPOLOGY_PLUG_IN: &str = "group.streams.topology.description.plugin.class";
+
+/// The only such plug-in that comes with Kafka 4.4, and the only one that is built in here.
+const IN_MEMORY_PLUG_IN: &str = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin";
+
+/// Whether a value of [`TOPOLOGY_PLUG_IN`] names what is built in.
+pub(super) fn is_built_in_plug_in(class: &str) -> bool {
+    class.trim() == IN_MEMORY_PLUG_IN
+}
+
+/// Whether the coordinator asks streams groups for descriptions of their topologies, and keeps them.
+pub fn keeps_topology_descriptions(broker: &BrokerConfig) -> bool {
+    broker.value(TOPOLOGY_PLUG_IN).is_some_and(is_built_in_plug_in)
+}
+
 /// Checks a client-metrics subscription's configs, all that it will have.
 pub fn validate_client_metrics_configs(own: &Properties) -> Result<(), GroupConfigRefusal> {
     const LEAST_MS: i64 = 100;

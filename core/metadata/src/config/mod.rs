@@ -30,7 +30,8 @@ pub use broker_config::{BrokerConfig, ConfigSource, DynamicConfigs, Level};
 pub use contradictions::{Contradiction, contradictions};
 pub use dynamic::{DynamicRefusal, check_dynamic_configs, check_effect, listener_setting, listeners_of};
 pub use group_config::{
-    GroupConfigRefusal, group_number, validate_client_metrics_configs, validate_group_configs,
+    GroupConfigRefusal, group_number, keeps_topology_descriptions, validate_client_metrics_configs,
+    validate_group_configs,
 };
 pub use key::{ConfigKey, DefaultValue, Importance, Kind, Scope, Status, Valid};
 pub use properties::{ConfigRefusal, Properties, StaticConfig, Warning};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use barnabas_base::Text;
 
+use super::group_config::{TOPOLOGY_PLUG_IN, is_built_in_plug_in};
 use super::status::{of_authorizer, of_plug_in, refused_authorizer};
 use super::suggest::{misspelled, near_listener, protects};
 use super::{Resource, Status, ValueError, check, nearest, status};
@@ -97,6 +98,9 @@ impl StaticConfig {
                     refusals.push(ConfigRefusal::Unprotected { name, value: value.to_owned(), reason });
                 }
                 Status::NotAvailable(reason) => warnings.push(Warning::NoEffect { name, reason }),
+                Status::Emulated(reason) if key.name == TOPOLOGY_PLUG_IN && !is_built_in_plug_in(value) => {
+                    warnings.push(Warning::NoEffect { name, reason });
+                }
                 Status::Applied | Status::Emulated(_) | Status::Ignored(_) => {}
             }
         }

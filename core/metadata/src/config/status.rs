@@ -144,7 +144,10 @@ const BROKER: &[(&str, Status)] = &[
     ("group.streams.assignors", Emulated("sticky is the only assignor")),
     ("group.streams.max.warmup.replicas", WARMUP),
     ("group.streams.num.warmup.replicas", WARMUP),
-    ("group.streams.topology.description.plugin.class", NO_JVM),
+    (
+        "group.streams.topology.description.plugin.class",
+        Emulated("Kafka's InMemoryTopologyDescriptionPlugin is built in; no other class can run here"),
+    ),
     ("groups.memory.max.bytes", Applied),
     ("initial.broker.registration.timeout.ms", Applied),
     ("insecure.listeners.allowed", Applied),

@@ -221,6 +221,17 @@ fn an_authorizer_that_would_be_ignored_refuses_the_start() {
 }
 
 #[test]
+fn topology_plug_in_other_than_the_built_in_one_has_no_effect() {
+    let key = "group.streams.topology.description.plugin.class";
+    let built_in = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin";
+    let warned = |class: &str| StaticConfig::check(properties(&[(key, class)])).expect("no refusal").1.len();
+    assert_eq!((warned(""), warned(built_in), warned("org.example.Store")), (0, 0, 1));
+    let keeps = |given: &[(&str, &str)]| keeps_topology_descriptions(&broker(given));
+    assert!(!keeps(&[]) && !keeps(&[(key, "org.example.Store")]));
+    assert!(keeps(&[(key, built_in)]));
+}
+
+#[test]
 fn settings_of_the_authorizer_count_with_it() {
     let given = properties(&[
         ("authorizer.class.name", " org.apache.kafka.metadata.authorizer.StandardAuthorizer"),

@@ -1,13 +1,14 @@
-//! StreamsGroupDescribe, for one streams group.
+//! StreamsGroupDescribe, for one streams group, and the description of its topology that a member sends.
 //!
 //! # Source
 //! Kafka 4.4 `StreamsGroup.asDescribedGroup`, `StreamsGroupMember.asStreamsGroupDescribeMember`, `ConfiguredTopology`,
-//! `StreamsTopology`.
+//! `StreamsTopology`, `GroupMetadataManager.validateStreamsGroupTopologyDescriptionUpdate`.
 
 use std::sync::Arc;
 
-use barnabas_base::Text;
+use barnabas_base::{ErrorCode, Text};
 use barnabas_wire::Str;
+use barnabas_wire::messages::StreamsGroupTopologyDescriptionUpdateRequest;
 use barnabas_wire::messages::streams_group_describe_response::{
     Assignment, DescribedGroup, Endpoint, KeyValue, Member, Subtopology, TaskIds, TaskOffset, TopicInfo,
     Topology,
@@ -20,19 +21,46 @@ use super::topology::{ConfiguredSubtopology, InternalTopic};
 use crate::assignment::streams::Offsets;
 use crate::assignment::streams::Tasks;
 use crate::framework::part;
-use crate::groups::reconciled::{Refused, describe_refused};
+use crate::groups::reconciled::{Refused, describe_refused, unknown};
+use crate::outbox::Outbox;
 
-pub(crate) fn describe(group: &StreamsGroup, assignor: &str) -> DescribedGroup {
-    DescribedGroup {
+/// `with_description`: also how the application describes its topology.
+pub(crate) fn describe(group: &StreamsGroup, assignor: &str, with_description: bool) -> DescribedGroup {
+    let mut described = DescribedGroup {
         group_id: Str::from(&group.id),
         group_state: group.state_name().into(),
         group_epoch: group.epoch,
         assignment_epoch: group.assignment_epoch,
         assignor_name: Some(assignor.into()),
         topology: topology(group),
-        members: group.members().values().map(|member| described(group, member)).collect(),
+        members: group.members().values().map(|member| described_member(group, member)).collect(),
         ..Default::default()
+    };
+    if with_description {
+        group.own.description.show(group.topology_epoch(), &mut described);
     }
+    described
+}
+
+/// Keeps the description of the topology that a member sends.
+///
+/// # Errors
+/// UNKNOWN_MEMBER_ID; INVALID_REQUEST for another topology's; as [`super::topology::Description::keep`].
+pub(crate) fn keep_description(
+    group: &mut StreamsGroup,
+    request: &StreamsGroupTopologyDescriptionUpdateRequest,
+    out: &Outbox,
+) -> Result<(), Refused> {
+    if group.member(&request.member_id).is_none() {
+        return Err(unknown(&group.id, &request.member_id));
+    }
+    let (said, current) = (request.topology_epoch, group.topology_epoch());
+    if said != current {
+        let why =
+            format!("Topology epoch {said} does not match the group's current topology epoch {current}.");
+        return Err(Refused::new(ErrorCode::InvalidRequest, why));
+    }
+    group.own.description.keep(current, &request.topology_description, out.config.member_bytes_max)
 }
 
 /// With the partitions that internal topics have, once all topics are there; else as it was brought.
@@ -97,7 +125,7 @@ fn pair(key: Str, value: Str) -> KeyValue {
     KeyValue { key, value, ..Default::default() }
 }
 
-fn described(group: &StreamsGroup, member: &StreamsMember) -> Member {
+fn described_member(group: &StreamsGroup, member: &StreamsMember) -> Member {
     let offsets = group.own.task_offsets.get(&member.id).cloned().unwrap_or_default();
     let target = group.targets.get(&member.id).map(|target| Assignment {
         active_tasks: task_ids(&target.active),
@@ -157,8 +185,8 @@ fn task_offsets(offsets: &Arc<Offsets>) -> Vec<TaskOffset> {
     all.collect()
 }
 
-/// What a description takes, at most.
-pub(crate) fn described_bytes(group: &StreamsGroup) -> usize {
+/// What the answer about a group takes, at most.
+pub(crate) fn described_bytes(group: &StreamsGroup, with_description: bool) -> usize {
     let members = group.members().values().map(|member| {
         let texts = [&member.id, &member.client_id, &member.client_host, &member.own.process];
         let tags = member.own.tags.iter().flat_map(|(key, value)| [key.as_str(), value.as_str()]);
@@ -179,7 +207,8 @@ pub(crate) fn described_bytes(group: &StreamsGroup) -> usize {
             + offsets.map(|(id, _)| 16 + part::text(id)).sum::<usize>()
             + 64
     });
-    part::taken(96 + part::text(&group.id) + topology_bytes(group) + members.sum::<usize>())
+    let description = if with_description { group.own.description.shown_bytes() } else { 0 };
+    part::taken(96 + part::text(&group.id) + topology_bytes(group) + members.sum::<usize>()) + description
 }
 
 fn task_bytes(id: &Text, tasks: usize) -> usize {

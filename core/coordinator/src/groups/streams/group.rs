@@ -6,8 +6,8 @@
 //! 3. a member that has something to give up has a timer
 //!
 //! Not in its records, and so gone with a move of the coordinator: how the topology fits the topics (looked at again
-//! with the next heartbeat), the endpoints' epoch, reported offsets, members that missed an answer, and a request to
-//! shut down.
+//! with the next heartbeat), the endpoints' epoch, reported offsets, members that missed an answer, a request to shut
+//! down, and the topology's description (asked for again with the next heartbeat).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use barnabas_base::{ErrorCode, Map, Text};
 
 use super::Streams;
 use super::member::StreamsMember;
-use super::topology::{Configured, Topology};
+use super::topology::{Configured, Description, Topology};
 use crate::assignment::streams::{Held, Offsets, Role, each, each_active};
 use crate::groups::reconciled::ReconciledGroup;
 
@@ -37,9 +37,10 @@ pub(crate) struct Own {
     pub validated_epoch: i32,
     /// What assignors were told when the epoch was last raised.
     pub assignment_configs: BTreeMap<Text, Text>,
-    /// Kept for a plug-in of Kafka's; this build has none.
+    /// Kept for a plug-in of Kafka's: [`Self::description`] is in no record.
     pub description_epochs: (i32, i32),
     pub topology: Option<Arc<Topology>>,
+    pub description: Description,
     /// `None`: to be looked at.
     pub configured: Option<Arc<Configured>>,
     owners: Map<TaskId, Text>,
@@ -62,6 +63,7 @@ impl Default for Own {
             assignment_configs: BTreeMap::new(),
             description_epochs: (-1, -1),
             topology: None,
+            description: Description::default(),
             configured: None,
             owners: Map::default(),
             standbys: Map::default(),
@@ -147,6 +149,11 @@ impl ReconciledGroup<Streams> {
 
     pub fn holders(&self, role: Role, subtopology: &Text, partition: i32) -> Option<&BTreeSet<Text>> {
         self.all_holders(role).get(&(subtopology.clone(), partition))
+    }
+
+    /// Of its topology; −1: it has none.
+    pub fn topology_epoch(&self) -> i32 {
+        self.own.topology.as_ref().map_or(-1, |topology| topology.epoch())
     }
 
     /// Whether its tasks read this topic.

@@ -46,6 +46,9 @@ const OFFSETS_SINCE: i16 = 1;
 /// From this version on, the answer says that client tags are missing.
 const TAGS_REQUIRED_SINCE: i16 = 1;
 
+/// From this version on, the answer asks for a description of the topology.
+const DESCRIPTION_SINCE: i16 = 1;
+
 /// Handles a valid heartbeat of a member that does not leave. Notes the records to write in the group. `is_new`: the
 /// group did not exist before.
 ///
@@ -390,8 +393,28 @@ fn answer(
     if !told.is_new {
         response.endpoint_information_epoch = group.own.endpoint_epoch;
     }
+    response.topology_description_required = asks_for_description(group, caller, &now, out);
     let missing = group.own.configured.as_ref().map(|configured| configured.missing.clone());
     StreamsHeartbeat { response, create: missing.unwrap_or_default() }
+}
+
+/// Whether the answer to this member asks for a description of the topology (KIP-1331). A member with an older one is
+/// not asked.
+///
+/// # Source
+/// Kafka 4.4 `StreamsGroupTopologyDescriptionManager.maybeSetTopologyDescriptionRequired`.
+fn asks_for_description(
+    group: &mut StreamsGroup,
+    caller: &Caller<'_>,
+    member: &StreamsMember,
+    out: &Outbox,
+) -> bool {
+    let current = group.topology_epoch();
+    out.config.streams.keeps_descriptions
+        && caller.version >= DESCRIPTION_SINCE
+        && current >= 0
+        && member.own.topology_epoch >= current
+        && group.own.description.ask(current, out.now.mono)
 }
 
 fn task_ids(subtopology: &Text, partitions: impl Iterator<Item = i32>) -> TaskIds {
@@ -416,7 +439,7 @@ fn statuses(
         let status = Status { status_code: code as i8, status_detail: detail.into(), ..Default::default() };
         statuses.push(status);
     };
-    let current = group.own.topology.as_ref().map_or(-1, |topology| topology.epoch());
+    let current = group.topology_epoch();
     if member.own.topology_epoch < current {
         let why = format!(
             "The member's topology epoch {} is behind the group's topology epoch {current}.",

@@ -45,7 +45,7 @@ use crate::records::GroupKind;
 use crate::{GroupConfig, GroupTimes};
 
 pub(crate) use check::{check, refusal};
-pub(crate) use describe::{describe, describe_refused, described_bytes};
+pub(crate) use describe::{describe, describe_refused, described_bytes, keep_description};
 pub(crate) use group::StreamsGroup;
 pub(crate) use heartbeat::heartbeat;
 pub(crate) use leave::{fence, leave, loaded};

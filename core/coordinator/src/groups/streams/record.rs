@@ -205,7 +205,7 @@ impl ReconciledGroup<Streams> {
             said + weight::partitions(2 * held + 2 * offsets)
         });
         let topology = self.own.topology.as_ref().and_then(|topology| self.topology_bytes(topology));
-        members.sum::<usize>() + 4 * topology.unwrap_or_default()
+        members.sum::<usize>() + 4 * topology.unwrap_or_default() + self.own.description.bytes()
     }
 
     /// What a member that is known has said of itself.

@@ -38,20 +38,22 @@ impl GroupShard {
     /// Whether what the request says may be held, and how many bytes that may be.
     ///
     /// # Errors
-    /// GROUP_MAX_SIZE_REACHED, which members of every protocol take for final; INVALID_COMMIT_OFFSET_SIZE for offsets.
+    /// GROUP_MAX_SIZE_REACHED, which members of every protocol take for final; INVALID_COMMIT_OFFSET_SIZE for offsets;
+    /// STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED for a description, which a member is asked for again.
     pub(super) fn find_room(&mut self, caller: &Caller<'_>, request: &Request) -> Result<usize, NoRoom> {
         let Some((group, bytes)) = request.brings() else { return Ok(0) };
         // A member is kept with its client's id, which may be a part of its own.
         let member = MEMBER_BYTES + 2 * caller.client_id.len() + caller.client_host.len();
         let config = &self.out.config;
-        let is_commit = matches!(request, Request::OffsetCommit(_) | Request::TxnOffsetCommit(_));
+        let code = code(request);
+        let is_commit = code == ErrorCode::InvalidCommitOffsetSize;
         // What members of the other protocols say is bounded by what a record can hold.
         if matches!(request, Request::JoinGroup(_)) && bytes > config.member_bytes_max {
             let most = config.member_bytes_max;
             let why = format!(
                 "The member says {bytes} bytes of itself; group.member.metadata.max.bytes allows {most}."
             );
-            return Err(self.no_room(is_commit, why));
+            return Err(self.no_room(code, why));
         }
         let (group_max, node_max) = (config.group_bytes_max, config.groups_bytes_max);
         let is_over = |shard: &Self, bytes: usize| {
@@ -75,15 +77,15 @@ impl GroupShard {
         if has + more > group_max {
             let why =
                 format!("Group {group} holds {has} bytes, and group.memory.max.bytes allows {group_max}.");
-            return Err(self.no_room(is_commit, why));
+            return Err(self.no_room(code, why));
         }
         self.weights.room.refuse_for_node(node_max);
-        Err(refused(is_commit, self.weights.room.why().to_owned()))
+        Err(NoRoom { code, why: self.weights.room.why().to_owned() })
     }
 
-    fn no_room(&mut self, is_commit: bool, why: String) -> NoRoom {
+    fn no_room(&mut self, code: ErrorCode, why: String) -> NoRoom {
         self.weights.room.refuse(why.clone());
-        refused(is_commit, why)
+        NoRoom { code, why }
     }
 
     /// By how much the request makes its group heavier, of at most `bytes`, and of `member` for a new one.
@@ -93,6 +95,11 @@ impl GroupShard {
             Request::TxnOffsetCommit(commit) => self.growth_in_transaction(commit),
             // The assignment takes the place of the last one, and is bounded by what a record can hold.
             Request::SyncGroup(_) => 0,
+            // So does a description.
+            Request::StreamsTopologyDescription(update) => match self.groups.get(update.group_id.as_str()) {
+                Some(Group::Streams(group)) => bytes.saturating_sub(group.own.description.bytes()),
+                _ => bytes,
+            },
             Request::JoinGroup(join) => {
                 let instance = join.group_instance_id.as_deref();
                 more_than(bytes, member, self.member_bytes(&join.group_id, &join.member_id, instance))
@@ -196,9 +203,13 @@ impl GroupShard {
     }
 }
 
-fn refused(is_commit: bool, why: String) -> NoRoom {
-    let code = if is_commit { ErrorCode::InvalidCommitOffsetSize } else { ErrorCode::GroupMaxSizeReached };
-    NoRoom { code, why }
+/// How a request is refused for which there is no room.
+fn code(request: &Request) -> ErrorCode {
+    match request {
+        Request::OffsetCommit(_) | Request::TxnOffsetCommit(_) => ErrorCode::InvalidCommitOffsetSize,
+        Request::StreamsTopologyDescription(_) => ErrorCode::StreamsTopologyDescriptionUpdateFailed,
+        _ => ErrorCode::GroupMaxSizeReached,
+    }
 }
 
 /// By how much a member grows that said `known` bytes; a new one, which has said nothing, also takes a place.

@@ -3,13 +3,15 @@
 use barnabas_base::Text;
 use barnabas_wire::messages::{
     StreamsGroupDescribeRequest, StreamsGroupDescribeResponse, StreamsGroupHeartbeatRequest,
+    StreamsGroupTopologyDescriptionUpdateRequest, StreamsGroupTopologyDescriptionUpdateResponse,
 };
 
 use super::{Group, GroupShard};
 use crate::Response;
-use crate::framework::{Caller, Ticket};
+use crate::framework::{BatchId, Caller, Ticket};
 use crate::groups::classic::ClassicGroup;
 use crate::groups::reconciled::{Refused, no_group};
+use crate::groups::streams::Streams;
 use crate::groups::{find_mut, streams};
 use crate::records::GroupKind;
 use crate::request::StreamsHeartbeat;
@@ -74,11 +76,30 @@ impl GroupShard {
     ) {
         let (groups, last) = self.describe_each(
             &request.group_ids,
-            |group| streams::describe(group, ASSIGNOR),
+            |group| streams::describe(group, ASSIGNOR, request.include_topology_description),
             streams::describe_refused,
         );
         let response = StreamsGroupDescribeResponse { groups, ..Default::default() };
         self.out.answer_after(last, ticket, Response::StreamsGroupDescribe(response));
+    }
+
+    /// The answer waits for the records that the member and the topology are in.
+    pub(in crate::shard) fn keep_description(
+        &mut self,
+        request: &StreamsGroupTopologyDescriptionUpdateRequest,
+        ticket: Ticket,
+    ) {
+        let kept = find_mut::<Streams>(&mut self.groups, &request.group_id).and_then(|group| {
+            streams::keep_description(group, request, &self.out)?;
+            Ok(group.last_batch())
+        });
+        let mut response = StreamsGroupTopologyDescriptionUpdateResponse::default();
+        let last = kept.unwrap_or_else(|refused| {
+            response.error_code = refused.code.code();
+            response.error_message = Some(refused.why.into());
+            BatchId(0)
+        });
+        self.out.answer_after(last, ticket, Response::StreamsTopologyDescription(response));
     }
 
     /// Members had time to come.

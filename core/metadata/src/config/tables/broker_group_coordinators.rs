@@ -146,5 +146,6 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     int("group.streams.task.offset.interval.ms", "60000").at_least(1).internal()
         .doc("How often members of a streams group report the offsets of their tasks."),
     class("group.streams.topology.description.plugin.class", "").null()
-        .doc("Java class that stores the topology descriptions sent by Kafka Streams."),
+        .doc("Class that stores the topology descriptions sent by Kafka Streams. Unset: none is asked for or stored. \
+              org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin: the broker stores them in memory."),
 ];

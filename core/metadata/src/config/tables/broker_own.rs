@@ -98,7 +98,9 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     long("group.member.metadata.max.bytes", "1048576").between(1024, 1 << 30).unit("bytes").cluster_wide()
         .doc("The most bytes of metadata that one member of a classic group may send in JoinGroup, over all its \
               protocols. More is refused with GROUP_MAX_SIZE_REACHED. For consumer, share and streams groups the bound \
-              is `message.max.bytes`. A larger value lets one member hold more of the broker's memory."),
+              is `message.max.bytes`. Also the most bytes of the topology description of one streams group; a longer \
+              one is refused with STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED. A larger value lets one member hold more \
+              of the broker's memory."),
     long("group.memory.max.bytes", "67108864").between(65_536, 1 << 40).unit("bytes").cluster_wide()
         .doc("The most memory that one group may hold in the broker, by an estimate: its members with their metadata, \
               their assignments, and its offsets. At the bound the broker refuses new members with \

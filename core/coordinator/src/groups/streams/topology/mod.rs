@@ -1,9 +1,11 @@
 //! A group's topology, as its first member brought it: which subtopologies there are, and what topics they read and
 //! write.
 //!
-//! Kept as the record that it is written as. How it fits the topics that there are: configure.rs.
+//! Kept as the record that it is written as. How it fits the topics that there are: configure.rs. How its application
+//! describes it to people: description.rs.
 
 mod configure;
+mod description;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +18,7 @@ use barnabas_wire::messages::streams_group_topology_value::{
 };
 
 pub(crate) use configure::{Configured, ConfiguredSubtopology, InternalTopic, StatusCode, configure};
+pub(crate) use description::Description;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Topology {

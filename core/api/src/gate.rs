@@ -133,6 +133,7 @@ const OF_EACH_RESOURCE: &[ApiKey] = &[
     ApiKey::DescribeShareGroupOffsets,
     ApiKey::AlterShareGroupOffsets,
     ApiKey::DeleteShareGroupOffsets,
+    ApiKey::StreamsGroupTopologyDescriptionUpdate,
 ];
 
 /// The rule for an API on a listener. `None`: no rule, so that it is denied.

@@ -140,6 +140,7 @@ files!(
     "k90_describe_share_group_offsets",
     "k91_alter_share_group_offsets",
     "k92_delete_share_group_offsets",
+    "k93_streams_group_topology_description_update",
     "k94_unregister_controller",
 );
 

@@ -13,7 +13,7 @@
 //! | 5 | the client says which cluster and node it means (KIP-1242) |
 //!
 //! ## Left out
-//! - The API that this node does not answer yet: key 93.
+//! - Nothing.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleApiVersionsRequest`, `ApiVersionsRequest`, `ApiVersionsResponse`.
 
@@ -106,6 +106,7 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::DescribeShareGroupOffsets,
     ApiKey::AlterShareGroupOffsets,
     ApiKey::DeleteShareGroupOffsets,
+    ApiKey::StreamsGroupTopologyDescriptionUpdate,
     ApiKey::UnregisterController,
 ];
 

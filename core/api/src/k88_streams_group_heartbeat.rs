@@ -11,7 +11,6 @@
 //! ## Left out
 //! - Nothing.
 //! - Warm-up tasks are never assigned, as in Kafka 4.4; rack tags are asked for and not looked at.
-//! - Topology descriptions: there is no plug-in that would keep them, so none is asked for.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleStreamsGroupHeartbeat`.
 

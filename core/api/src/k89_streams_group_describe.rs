@@ -5,11 +5,10 @@
 //! | version | what it added |
 //! |---|---|
 //! | 0 | the request |
-//! | 1 | the assignor; a description of the topology (KIP-1331) |
+//! | 1 | the assignor; a description of the topology, if it is asked for (KIP-1331) |
 //!
 //! ## Left out
 //! - Nothing.
-//! - Topology descriptions: none is kept, and none is shown.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleStreamsGroupDescribe`, `GroupCoordinatorService.streamsGroupDescribe`.
 
@@ -47,12 +46,17 @@ pub fn plan(
         true => Err(ErrorCode::GroupAuthorizationFailed),
         false => shard_of_named_if(is_enabled, group, ctx),
     };
+    let include_topology_description = request.include_topology_description;
     let (by_shard, groups) =
         Described::split(request.group_ids, request.include_authorized_operations, shard_of);
     let pending = Pending { groups };
     let part = |(shard, group_ids)| ToShard {
         shard,
-        request: StreamsGroupDescribeRequest { group_ids, ..Default::default() },
+        request: StreamsGroupDescribeRequest {
+            group_ids,
+            include_topology_description,
+            ..Default::default()
+        },
     };
     let parts: Vec<_> = by_shard.into_iter().map(part).collect();
     if parts.is_empty() { Plan::Answer(pending.respond()) } else { Plan::Work(Work { parts, pending }) }

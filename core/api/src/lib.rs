@@ -110,6 +110,7 @@ pub mod k89_streams_group_describe;
 pub mod k90_describe_share_group_offsets;
 pub mod k91_alter_share_group_offsets;
 pub mod k92_delete_share_group_offsets;
+pub mod k93_streams_group_topology_description_update;
 pub mod k94_unregister_controller;
 pub mod loggers;
 mod own_topics;

@@ -194,6 +194,9 @@ fn start_coordinated(call: Call, body: RequestBody) -> Starting {
         }
         RequestBody::StreamsGroupHeartbeat(request) => Box::pin(streams::heartbeat(call, *request)),
         RequestBody::StreamsGroupDescribe(request) => Box::pin(streams::describe(call, *request)),
+        RequestBody::StreamsGroupTopologyDescriptionUpdate(request) => {
+            streams::take_description(call, *request)
+        }
         RequestBody::LeaveGroup(request) => groups::leave_group(call, *request),
         RequestBody::OffsetCommit(request) => groups::offset_commit(call, *request),
         RequestBody::OffsetFetch(request) => Box::pin(groups::offset_fetch(call, *request)),

@@ -228,6 +228,7 @@ const NOT_AUDITED: &[ApiKey] = &[
     ApiKey::PushTelemetry,
     ApiKey::ConsumerGroupHeartbeat,
     ApiKey::StreamsGroupHeartbeat,
+    ApiKey::StreamsGroupTopologyDescriptionUpdate,
     ApiKey::ShareGroupHeartbeat,
     ApiKey::ShareFetch,
     ApiKey::ShareAcknowledge,

@@ -32,6 +32,17 @@ fn groups_are_answered_in_their_order() {
 }
 
 #[test]
+fn shard_is_asked_for_descriptions_only_if_the_client_asks() {
+    let fixture = Fixture::with_groups();
+    for asks in [false, true] {
+        let request =
+            StreamsGroupDescribeRequest { include_topology_description: asks, ..request(&["b", "d"]) };
+        let Plan::Work(work) = plan(request, &fixture.ctx()) else { panic!("no work") };
+        assert_eq!(work.parts[0].request.include_topology_description, asks);
+    }
+}
+
+#[test]
 fn where_there_are_no_such_groups_it_is_unsupported() {
     let mut fixture = Fixture::with_groups();
     fixture.config = broker_config(&[("group.coordinator.rebalance.protocols", "classic")]);

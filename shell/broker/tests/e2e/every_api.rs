@@ -107,6 +107,7 @@ fn of_younger_groups() -> Vec<RequestBody> {
         DeleteShareGroupOffsetsRequest::default().into(),
         StreamsGroupHeartbeatRequest::default().into(),
         StreamsGroupDescribeRequest::default().into(),
+        StreamsGroupTopologyDescriptionUpdateRequest::default().into(),
     ]
 }
 

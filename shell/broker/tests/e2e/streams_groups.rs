@@ -4,9 +4,13 @@
 use crate::harness::{Client, TestNode};
 use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;
 use barnabas_wire::messages::streams_group_heartbeat_request::{Subtopology, TopicInfo, Topology};
+use barnabas_wire::messages::streams_group_topology_description_update_request::{
+    TopologyDescription, TopologyDescriptionNode, TopologyDescriptionSubtopology,
+};
 use barnabas_wire::messages::{
     DescribeConfigsRequest, FindCoordinatorRequest, ResponseBody, StreamsGroupDescribeRequest,
-    StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse, streams_group_heartbeat_request,
+    StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse,
+    StreamsGroupTopologyDescriptionUpdateRequest, streams_group_heartbeat_request,
     streams_group_heartbeat_response,
 };
 use std::time::{Duration, Instant};
@@ -105,6 +109,71 @@ fn the_broker_makes_a_groups_topics_and_assigns_its_tasks() {
     let topology = described.groups[0].topology.as_ref().expect("a topology");
     let widths = topology.subtopologies.iter().flatten().flat_map(|each| &each.state_changelog_topics);
     assert_eq!(widths.map(|topic| topic.partitions).collect::<Vec<_>>(), [3]);
+}
+
+/// What the node says of the group's description: its status, and the names of its nodes.
+fn description(client: &mut Client) -> (i8, Vec<String>) {
+    let group_ids = vec!["app".into()];
+    let describe =
+        StreamsGroupDescribeRequest { group_ids, include_topology_description: true, ..Default::default() };
+    let ResponseBody::StreamsGroupDescribe(described) = client.call(describe, 1) else { panic!("another") };
+    let group = &described.groups[0];
+    let subtopologies = group.topology_description.iter().flat_map(|description| &description.subtopologies);
+    let nodes = subtopologies.flat_map(|each| &each.nodes).map(|node| node.name.to_string());
+    (group.topology_description_status, nodes.collect())
+}
+
+/// Sends a description with one node; the error.
+fn describe_topology(client: &mut Client, name: &str) -> (i16, Option<String>) {
+    let nodes = vec![TopologyDescriptionNode { name: name.into(), node_type: 1, ..Default::default() }];
+    let subtopologies =
+        vec![TopologyDescriptionSubtopology { subtopology_id: "0".into(), nodes, ..Default::default() }];
+    let request = StreamsGroupTopologyDescriptionUpdateRequest {
+        group_id: "app".into(),
+        member_id: "m".into(),
+        topology_description: TopologyDescription { subtopologies, ..Default::default() },
+        ..Default::default()
+    };
+    let answer = client.call(request, 0);
+    let ResponseBody::StreamsGroupTopologyDescriptionUpdate(answer) = answer else { panic!("another") };
+    (answer.error_code, answer.error_message.map(|why| why.to_string()))
+}
+
+const PLUG_IN: &str = "group.streams.topology.description.plugin.class=\
+                       org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin";
+
+#[test]
+fn members_topology_description_is_shown_and_asked_for_after_a_restart() {
+    let mut node = TestNode::start_with(&["group.streams.initial.rebalance.delay.ms=0", PLUG_IN]);
+    let mut client = node.client();
+    client.create_topic("lines", 3, &[]);
+    let asks = |told: &StreamsGroupHeartbeatResponse| told.topology_description_required;
+    let told = beat(&mut client, &joins(), asks);
+    assert_eq!(description(&mut client), (1, Vec::new()), "NOT_STORED");
+    assert_eq!(describe_topology(&mut client, "source"), (0, None));
+    assert_eq!(description(&mut client), (3, vec!["source".to_owned()]), "AVAILABLE");
+    let told = beat(&mut client, &stays(told.member_epoch), |told| told.error_code == 0);
+    assert!(!asks(&told), "it is there");
+
+    node.kill();
+    node.launch();
+    let mut client = node.client();
+    beat(&mut client, &stays(told.member_epoch), asks);
+    assert_eq!(description(&mut client), (1, Vec::new()), "NOT_STORED");
+    assert_eq!(describe_topology(&mut client, "again"), (0, None));
+    assert_eq!(description(&mut client), (3, vec!["again".to_owned()]), "AVAILABLE");
+}
+
+#[test]
+fn node_without_the_plug_in_takes_no_topology_description() {
+    let mut node = TestNode::start_with(&["group.streams.initial.rebalance.delay.ms=0"]);
+    let mut client = node.client();
+    client.create_topic("lines", 3, &[]);
+    let told = beat(&mut client, &joins(), |told| told.error_code == 0 && told.member_epoch > 0);
+    assert!(!told.topology_description_required);
+    let why = "The broker has no streams group topology description plugin configured.";
+    assert_eq!(describe_topology(&mut client, "source"), (35, Some(why.to_owned())), "UNSUPPORTED_VERSION");
+    assert_eq!(description(&mut client), (1, Vec::new()), "NOT_STORED");
 }
 
 /// `kafka-configs --entity-type groups`.

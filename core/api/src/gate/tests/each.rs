@@ -268,6 +268,10 @@ fn of_groups(key: ApiKey, asking: &mut Asking) -> bool {
             let request = of!(StreamsGroupDescribeRequest { group_ids: vec![GROUP] });
             asking.ask(|ctx| k89_streams_group_describe::plan(request, ctx));
         }
+        ApiKey::StreamsGroupTopologyDescriptionUpdate => {
+            let request = of!(StreamsGroupTopologyDescriptionUpdateRequest { group_id: GROUP });
+            asking.ask(|ctx| k93_streams_group_topology_description_update::plan(request, ctx));
+        }
         _ => return false,
     }
     true

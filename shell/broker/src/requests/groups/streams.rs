@@ -1,13 +1,18 @@
-//! StreamsGroupHeartbeat and -Describe. A heartbeat that comes to a group whose internal topics are missing has them
+//! StreamsGroupHeartbeat, -Describe and -TopologyDescriptionUpdate. A heartbeat that comes to a group whose internal topics are missing has them
 //! made, before it is answered: the member that founds an application finds its topics on its next heartbeat.
 
-use super::{ask_each, response_of, send};
+use super::{ask, ask_each, response_of, send};
 use crate::requests::call::parts::Gone;
-use crate::requests::call::{Answer, Call, Started};
+use crate::requests::call::{Answer, Call, Started, Starting};
 use crate::requests::cluster::admin;
-use barnabas_api::{Plan, k88_streams_group_heartbeat, k89_streams_group_describe};
+use barnabas_api::{
+    Plan, k88_streams_group_heartbeat, k89_streams_group_describe,
+    k93_streams_group_topology_description_update,
+};
 use barnabas_coordinator::{Request, Response, StreamsHeartbeat};
-use barnabas_wire::messages::{StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest};
+use barnabas_wire::messages::{
+    StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest, StreamsGroupTopologyDescriptionUpdateRequest,
+};
 
 pub async fn heartbeat(call: Call, request: StreamsGroupHeartbeatRequest) -> Started {
     let moment = call.moment();
@@ -53,4 +58,13 @@ pub async fn describe(call: Call, request: StreamsGroupDescribeRequest) -> Start
         k89_streams_group_describe::Pending::respond,
     )
     .await
+}
+
+pub fn take_description(call: Call, request: StreamsGroupTopologyDescriptionUpdateRequest) -> Starting {
+    let moment = call.moment();
+    let plan = k93_streams_group_topology_description_update::plan(request, &call.context(&moment));
+    let to_shard = |request| Request::StreamsTopologyDescription(Box::new(request));
+    ask(&call, plan, to_shard, |response| {
+        response_of!(response, StreamsTopologyDescription).map(|response| response.into())
+    })
 }

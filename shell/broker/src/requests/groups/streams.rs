@@ -1,5 +1,6 @@
-//! StreamsGroupHeartbeat, -Describe and -TopologyDescriptionUpdate. A heartbeat that comes to a group whose internal topics are missing has them
-//! made, before it is answered: the member that founds an application finds its topics on its next heartbeat.
+//! StreamsGroupHeartbeat, -Describe and -TopologyDescriptionUpdate. A heartbeat that comes to a group whose internal
+//! topics are missing has them made, before it is answered: the member that founds an application finds its topics on
+//! its next heartbeat.
 
 use super::{ask, ask_each, response_of, send};
 use crate::requests::call::parts::Gone;

@@ -5,12 +5,14 @@
 //! |---|---|
 //! | `streams_groups/topology.rs` | a group as its coordinator describes it, and which topics are its own |
 //! | `streams_groups/describe.rs` | what is shown of a group |
+//! | `streams_groups/nodes.rs` | its topology, node by node |
 //! | `streams_groups/change.rs` | resets and deletions |
 //!
-//! Source: Kafka 4.3 `StreamsGroupCommand`, `StreamsGroupCommandOptions`.
+//! Source: Kafka 4.4 `StreamsGroupCommand`, `StreamsGroupCommandOptions`.
 
 mod change;
 mod describe;
+mod nodes;
 mod topology;
 
 pub use topology::is_internal_name;
@@ -18,8 +20,9 @@ pub use topology::is_internal_name;
 use super::actions::{GroupsTool, list_of, meant_of};
 use super::listing::{Kind, Listed, list};
 use super::reset;
-use crate::command_line::args::{exactly_one, is_given, switch, values};
+use crate::command_line::args::{check_goes_with, exactly_one, excludes, is_given, switch, values};
 use crate::command_line::connection::bootstrap_server;
+use crate::output::table::is_json;
 use crate::{ToolError, block_on};
 use barnabas_client::{ClientError, Cluster};
 use clap::{Arg, ArgMatches};
@@ -35,6 +38,7 @@ const TOOL: GroupsTool = GroupsTool {
 };
 const ACTIONS: [&str; 5] = ["list", "describe", "delete", "reset-offsets", "delete-offsets"];
 const STATES: [&str; 6] = ["Stable", "Dead", "Empty", "Assigning", "Reconciling", "NotReady"];
+const TOPOLOGY: &str = "topology";
 const INTERNAL: &str = "delete-internal-topic";
 const ALL_INTERNAL: &str = "delete-all-internal-topics";
 
@@ -45,6 +49,7 @@ pub fn flags() -> Vec<Arg> {
         switch("describe", "Show a group's lags, its members or its state"),
         switch("delete", "Delete groups without members, and their committed offsets"),
         switch("delete-offsets", "Delete a group's committed offsets of input topics"),
+        switch(TOPOLOGY, "With --describe: the topology, node by node, if the brokers keep descriptions"),
         values(INTERNAL, "topic", "With --reset-offsets --execute: delete this internal topic"),
         switch(
             ALL_INTERNAL,
@@ -62,6 +67,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
     TOOL.print_refusal(block_on(async {
         match action {
             "list" => list_of(&mut cluster, matches, Kind::Streams, &STATES).await,
+            "describe" if is_given(matches, TOPOLOGY) => describe::topologies(&mut cluster, matches).await,
             "describe" => describe::describe(&mut cluster, matches).await,
             "delete" => change::delete(&mut cluster, matches).await,
             "delete-offsets" => change::delete_offsets(&mut cluster, matches).await,
@@ -73,6 +79,11 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
 fn check(matches: &ArgMatches, action: &str) -> Result<(), ToolError> {
     TOOL.check(matches, action)?;
     let refused = |why: &str| Err(ToolError::Usage(why.to_owned()));
+    check_goes_with(matches, action, &[(TOPOLOGY, &["describe"])])?;
+    excludes(matches, TOPOLOGY, &["members", "offsets", "state"])?;
+    if is_given(matches, TOPOLOGY) && is_json(matches) {
+        return refused("--topology is shown as text: leave out --output json");
+    }
     let is_executed = is_given(matches, "execute");
     match action {
         "reset-offsets" if !is_executed && !is_given(matches, "dry-run") => {

@@ -102,6 +102,7 @@ pub(super) const TABLES: &[OfKafka] = &[
             ("state", Yes),
             ("members", Yes),
             ("offsets", Yes),
+            ("topology", But("as text; not with `--output json`")),
             ("reset-offsets", Yes),
             ("to-offset", Yes),
             ("from-file", Yes),
@@ -118,7 +119,7 @@ pub(super) const TABLES: &[OfKafka] = &[
             ("execute", Yes),
             ("export", Yes),
         ],
-        notes: "Rows are in the order of names and numbers. Exit code 1 after a refusal of the cluster, as in Kafka.",
+        notes: "Rows are in the order of names and numbers. Exit code 1 after a refusal of the cluster, and for a group without the description that `--topology` asks for, as in Kafka.",
     },
     OfKafka {
         tool: "streams-application-reset",

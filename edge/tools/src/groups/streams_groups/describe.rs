@@ -1,7 +1,7 @@
 //! How `streams-groups --describe` shows groups: their lags, members or states.
 
-use super::meant;
-use super::topology::{described, partitions_of, source_topics};
+use super::topology::{described, partitions_of, source_topics, with_description};
+use super::{meant, nodes};
 use crate::command_line::args::is_given;
 use crate::groups::offsets::{EARLIEST, LATEST, offset_at};
 use crate::output::table::{Layout, Table, cell, is_json, print_json};
@@ -31,6 +31,42 @@ pub async fn describe(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(),
         return print_json(all.iter().map(|(_, table, _)| table));
     }
     all.iter().filter(|shown| shown.2).try_for_each(|(told, table, _)| print(told, table))
+}
+
+/// Shows how each group's application describes its topology. A group without a description is a failure, once the
+/// others are shown.
+pub async fn topologies(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
+    let mut has_failed = false;
+    for group in meant(cluster, matches).await? {
+        let told = with_description(cluster, &group).await?;
+        match topology(&told) {
+            Ok(text) => say(&text)?,
+            Err(why) => {
+                say(&format!("\nError: {why}"))?;
+                has_failed = true;
+            }
+        }
+    }
+    if has_failed { Err(ToolError::Code(1)) } else { Ok(()) }
+}
+
+/// # Errors
+/// Why there is none, in the words of Kafka's tool.
+fn topology(told: &DescribedGroup) -> Result<String, String> {
+    const NOT_STORED: i8 = 1;
+    const ERROR: i8 = 2;
+    let group = &*told.group_id;
+    match (&told.topology_description, told.topology_description_status) {
+        (Some(description), _) => Ok(nodes::shown(description)),
+        (None, NOT_STORED) => Err(format!("No topology description is stored for streams group '{group}'.")),
+        (None, ERROR) => Err(format!(
+            "The broker failed to fetch the topology description for streams group '{group}'. See the broker logs for \
+             details."
+        )),
+        (None, status) => Err(format!(
+            "No topology description is available for streams group '{group}' (status: {status})."
+        )),
+    }
 }
 
 fn print(told: &DescribedGroup, table: &Table) -> Result<(), ToolError> {
@@ -181,6 +217,17 @@ mod tests {
             verbose[1],
             "app             4                         3              one             streams         5               process         client          ACTIVE: 0:[0,1]; 1:[2]; STANDBY: 1:[0]; "
         );
+    }
+
+    #[test]
+    fn group_without_a_description_says_why() {
+        let topology = |status: i8| {
+            let told = DescribedGroup { topology_description_status: status, ..group() };
+            topology(&told).expect_err("no description")
+        };
+        assert_eq!(topology(1), "No topology description is stored for streams group 'app'.");
+        assert!(topology(2).starts_with("The broker failed to fetch the topology description"));
+        assert!(topology(0).ends_with("(status: 0)."));
     }
 
     #[test]

@@ -28,15 +28,21 @@ fn flags_that_do_not_go_together_are_refused() {
             "--delete-internal-topic goes with --reset-offsets --execute",
         ),
         ("--describe --group g --state Stable", "--state takes no value with --describe"),
+        ("--list --topology", "--topology goes with describe"),
+        ("--describe --group g --topology --output json", "--topology is shown as text"),
     ] {
         let refused = checked(words).expect_err(words);
         assert!(refused.starts_with(refusal), "{words}: {refused}");
     }
     for words in [
         "--delete --all-groups --delete-all-internal-topics",
+        "--describe --all-groups --topology",
         "--delete-offsets --group g --all-input-topics",
         "--reset-offsets --group g --all-input-topics --to-earliest --execute --delete-internal-topic a",
     ] {
         checked(words).expect(words);
+    }
+    for other in ["--members", "--offsets", "--state"] {
+        checked(&format!("--describe --group g --topology {other}")).expect_err(other);
     }
 }

@@ -14,7 +14,26 @@ use std::collections::{BTreeMap, BTreeSet};
 /// # Errors
 /// The coordinator refuses: the group is not there, or of another kind.
 pub async fn described(cluster: &mut Cluster, group: &str) -> Result<(DescribedGroup, String), ClientError> {
-    let request = StreamsGroupDescribeRequest { group_ids: vec![group.into()], ..Default::default() };
+    let group_ids = vec![group.into()];
+    ask(cluster, group, StreamsGroupDescribeRequest { group_ids, ..Default::default() }).await
+}
+
+/// The group with how its application describes its topology (KIP-1331).
+///
+/// # Errors
+/// As [`described`]; the broker is older than Kafka 4.4.
+pub async fn with_description(cluster: &mut Cluster, group: &str) -> Result<DescribedGroup, ClientError> {
+    let group_ids = vec![group.into()];
+    let request =
+        StreamsGroupDescribeRequest { group_ids, include_topology_description: true, ..Default::default() };
+    Ok(ask(cluster, group, request).await?.0)
+}
+
+async fn ask(
+    cluster: &mut Cluster,
+    group: &str,
+    request: StreamsGroupDescribeRequest,
+) -> Result<(DescribedGroup, String), ClientError> {
     let code =
         |answer: &StreamsGroupDescribeResponse| answer.groups.first().map_or(0, |told| told.error_code);
     let (node, answer) = cluster.ask_coordinator(Coordinated::Group(group), &request, code).await?;

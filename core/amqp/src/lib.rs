@@ -13,12 +13,13 @@
 //! [`ClientConfig::message_bytes_max`], deliveries by the credit that was granted and, in bytes, by
 //! [`ClientConfig::held_bytes_max`].
 //!
-//! Not here: transactions, SASL SCRAM and several sessions as a client, what a login's bytes mean as a server, link
+//! Not here: SASL SCRAM and several sessions as a client, what a transaction does as a server,
+//! what a login's bytes mean as a server, link
 //! resumption (a link that is attached again starts with an empty unsettled map: what was not settled is delivered
 //! again).
 //!
 //! # Source
-//! OASIS AMQP 1.0, parts 1 (types), 2 (transport), 3 (messaging), 5 (SASL).
+//! OASIS AMQP 1.0, parts 1 (types), 2 (transport), 3 (messaging), 4 (transactions), 5 (SASL).
 
 mod client;
 mod condition;
@@ -28,6 +29,7 @@ mod liveness;
 mod message;
 mod performative;
 mod server;
+mod transaction;
 mod value;
 
 pub use client::{
@@ -43,4 +45,7 @@ pub use performative::{
     Transfer,
 };
 pub use server::{Arrived, DeliveryKey, LoginStep, PeerLink, Server, ServerConfig, ServerEvent};
+pub use transaction::{
+    Control, TRANSACTION_CAPABILITIES, TRANSACTION_ROLLBACK, TRANSACTION_TIMEOUT, UNKNOWN_TRANSACTION,
+};
 pub use value::{Reader, Value, write_value};

@@ -1,10 +1,10 @@
-//! The bodies of frames: nine performatives, five of SASL, and the outcomes of deliveries.
+//! The bodies of frames: nine performatives, five of SASL, and the outcomes of deliveries, those of transactions too.
 //!
 //! Fields that neither side here has a use for are read past and not kept. Trailing nulls are left out, as the standard
 //! allows.
 //!
 //! # Source
-//! AMQP 1.0 part 2, section 2.7; part 3, section 3.4; part 5, section 5.3.3.
+//! AMQP 1.0 part 2, section 2.7; part 3, section 3.4; part 4, section 4.5; part 5, section 5.3.3.
 
 mod write;
 
@@ -46,7 +46,7 @@ pub struct Terminus {
     /// Of a source: name and described value.
     pub filter: Vec<(String, Value)>,
     pub capabilities: Vec<String>,
-    /// A transaction's coordinator, in place of a target.
+    /// A transaction's coordinator, in place of a target. Of the other fields it has `capabilities` alone.
     pub is_coordinator: bool,
 }
 
@@ -79,6 +79,8 @@ pub struct Flow {
     pub available: Option<u32>,
     pub drain: bool,
     pub echo: bool,
+    /// Of the properties: the transaction that deliveries for this credit are to belong to.
+    pub txn_id: Option<Bytes>,
 }
 
 /// `transfer`; the message, or a part of it, is the frame's payload.
@@ -90,6 +92,8 @@ pub struct Transfer {
     pub message_format: Option<u32>,
     pub settled: Option<bool>,
     pub more: bool,
+    /// At its sender: of the states only [`Outcome::Transactional`] says something new.
+    pub state: Option<Outcome>,
     pub aborted: bool,
 }
 
@@ -135,6 +139,15 @@ pub enum Outcome {
     },
     /// How far the receiver has come: no outcome yet.
     Received,
+    /// Of a message to a coordinator: the transaction that was declared.
+    Declared {
+        txn_id: Bytes,
+    },
+    /// An outcome that holds if the transaction is committed. A transfer has the state without an outcome.
+    Transactional {
+        txn_id: Bytes,
+        outcome: Option<Box<Outcome>>,
+    },
     /// A state of an extension, by its descriptor.
     Other(u64),
 }
@@ -169,6 +182,10 @@ const SOURCE: u64 = 0x28;
 const TARGET: u64 = 0x29;
 const COORDINATOR: u64 = 0x30;
 const ERROR: u64 = 0x1d;
+pub(crate) const DECLARE: u64 = 0x31;
+pub(crate) const DISCHARGE: u64 = 0x32;
+const DECLARED: u64 = 0x33;
+const TRANSACTIONAL: u64 = 0x34;
 
 /// The fields of a composite type, taken from the front.
 struct Fields(std::vec::IntoIter<Value>);
@@ -243,7 +260,7 @@ fn text_of(value: Value) -> Option<String> {
     }
 }
 
-fn binary_of(value: Value) -> Option<Bytes> {
+pub(crate) fn binary_of(value: Value) -> Option<Bytes> {
     match value {
         Value::Binary(bytes) => Some(bytes),
         _ => None,
@@ -275,7 +292,7 @@ fn condition_of(value: Value) -> Option<Condition> {
 
 /// The numeric descriptor and the value. Of symbolic descriptors only those of outcomes and termini are met in
 /// practice.
-fn described(value: Value) -> Option<(u64, Value)> {
+pub(crate) fn described(value: Value) -> Option<(u64, Value)> {
     let Value::Described(pair) = value else { return None };
     let code = match &pair.0 {
         Value::Ulong(code) => *code,
@@ -286,6 +303,10 @@ fn described(value: Value) -> Option<(u64, Value)> {
             "amqp:rejected:list" => 0x25,
             "amqp:released:list" => 0x26,
             "amqp:modified:list" => 0x27,
+            "amqp:declare:list" => DECLARE,
+            "amqp:discharge:list" => DISCHARGE,
+            "amqp:declared:list" => DECLARED,
+            "amqp:transactional-state:list" => TRANSACTIONAL,
             "amqp:source:list" => SOURCE,
             "amqp:target:list" => TARGET,
             "amqp:coordinator:list" => COORDINATOR,
@@ -299,8 +320,12 @@ fn described(value: Value) -> Option<(u64, Value)> {
 fn terminus_of(value: Value) -> Option<Terminus> {
     let (code, value) = described(value)?;
     let mut fields = Fields::of(value).ok()?;
+    if code == COORDINATOR {
+        let capabilities = fields.symbols().ok()?;
+        return Some(Terminus { is_coordinator: true, capabilities, ..Terminus::default() });
+    }
     if code != SOURCE && code != TARGET {
-        return Some(Terminus { is_coordinator: code == COORDINATOR, ..Terminus::default() });
+        return Some(Terminus::default());
     }
     let address = fields.text().ok()?;
     let durable = fields.u32().ok()?.unwrap_or(0);
@@ -331,8 +356,20 @@ fn outcome_of(value: Value) -> Option<Outcome> {
             delivery_failed: fields.flag().ok()?,
             undeliverable_here: fields.flag().ok()?,
         },
+        DECLARED => Outcome::Declared { txn_id: fields.must(binary_of).ok()? },
+        TRANSACTIONAL => Outcome::Transactional {
+            txn_id: fields.must(binary_of).ok()?,
+            outcome: fields.take(plain_outcome_of).ok()?.map(Box::new),
+        },
         other => Outcome::Other(other),
     })
+}
+
+/// An outcome that may stand in a transaction.
+fn plain_outcome_of(value: Value) -> Option<Outcome> {
+    let is_nested =
+        |outcome: &Outcome| matches!(outcome, Outcome::Transactional { .. } | Outcome::Declared { .. });
+    outcome_of(value).filter(|outcome| !is_nested(outcome))
 }
 
 impl Performative {
@@ -445,6 +482,10 @@ impl Flow {
             available: fields.u32()?,
             drain: fields.flag()?,
             echo: fields.flag()?,
+            txn_id: fields
+                .map()?
+                .into_iter()
+                .find_map(|(name, value)| binary_of(value).filter(|_| name.text() == Some("txn-id"))),
         })
     }
 }
@@ -458,7 +499,8 @@ impl Transfer {
             message_format: fields.u32()?,
             settled: fields.take(flag_of)?,
             more: fields.flag()?,
-            aborted: fields.skip(3).flag()?,
+            state: fields.skip(1).take(outcome_of)?,
+            aborted: fields.skip(1).flag()?,
         })
     }
 }

@@ -11,7 +11,8 @@
 //! Always true:
 //! 1. a peer sends no more deliveries than it was granted, and no more frames than its session's window; one that
 //!    does is an error
-//! 2. a delivery that was sent ends in exactly one [`ServerEvent::Outcome`], or with its link
+//! 2. a delivery that was sent ends in exactly one [`ServerEvent::Outcome`], or with its link. Before it one may come of
+//!    a transaction that the peer has not settled
 //! 3. deliveries of a link are reported in the order in which they came
 //! 4. payloads that are held here or by the caller are less than [`ServerConfig::held_bytes_max`] and what one read
 //!    brings: past that the socket is not read. A peer that holds up its own messages that way, with parts of many that
@@ -102,7 +103,9 @@ pub enum ServerEvent {
     Message(Arrived),
     /// The credit of a link that the peer receives on has changed, or its drain.
     Credit(PeerLink),
-    /// What became of a delivery that was sent. Without `is_settled` the peer waits for [`Server::conclude`].
+    /// What became of a delivery that was sent. Without `is_settled` the peer waits for [`Server::conclude`]. One with
+    /// [`Outcome::Transactional`] and not settled is not over: another may follow, after [`Server::reopen`] one in a
+    /// transaction too.
     Outcome {
         link: PeerLink,
         id: DeliveryKey,

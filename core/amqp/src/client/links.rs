@@ -145,6 +145,14 @@ impl Client {
         self.attach(&config.name, false, Terminus::default(), target)
     }
 
+    /// Attaches a link to the peer's transaction coordinator; [`crate::Control`] is sent on it. `None` as in
+    /// [`Self::attach_receiver`].
+    pub fn attach_coordinator(&mut self, name: &str) -> Option<LinkId> {
+        let capabilities = vec!["amqp:local-transactions".to_owned()];
+        let target = Terminus { is_coordinator: true, capabilities, ..Terminus::default() };
+        self.attach(name, false, Terminus::default(), target)
+    }
+
     fn attach(
         &mut self,
         name: &str,
@@ -227,7 +235,7 @@ impl Client {
             return Ok(());
         }
         let far_end = if link.is_receiver { attach.source } else { attach.target };
-        if far_end.and_then(|terminus| terminus.address).is_none() {
+        if far_end.is_none_or(|far_end| far_end.address.is_none() && !far_end.is_coordinator) {
             link.state = State::Refused;
             return Ok(());
         }

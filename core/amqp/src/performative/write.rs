@@ -1,8 +1,8 @@
 //! Performatives and outcomes → values.
 
 use super::{
-    ACCEPTED, Attach, COORDINATOR, ERROR, Flow, OPEN, Open, Outcome, Performative, SOURCE, Sasl, TARGET,
-    Terminus, Transfer,
+    ACCEPTED, Attach, COORDINATOR, DECLARED, ERROR, Flow, OPEN, Open, Outcome, Performative, SOURCE, Sasl,
+    TARGET, TRANSACTIONAL, Terminus, Transfer,
 };
 use crate::{Condition, Value};
 
@@ -106,6 +106,9 @@ impl Flow {
                 optional(self.available, Value::Uint),
                 Value::Bool(self.drain),
                 Value::Bool(self.echo),
+                optional(self.txn_id.clone(), |id| {
+                    Value::Map(vec![(Value::symbol("txn-id"), Value::Binary(id))])
+                }),
             ],
         )
     }
@@ -123,7 +126,7 @@ impl Transfer {
                 optional(self.settled, Value::Bool),
                 if self.more { Value::Bool(true) } else { Value::Null },
                 Value::Null,
-                Value::Null,
+                optional(self.state.as_ref(), outcome),
                 Value::Null,
                 if self.aborted { Value::Bool(true) } else { Value::Null },
             ],
@@ -174,8 +177,8 @@ fn condition(error: &Condition) -> Value {
     composite(ERROR, vec![Value::symbol(&error.condition), description])
 }
 
-fn outcome(outcome: &Outcome) -> Value {
-    match outcome {
+fn outcome(of: &Outcome) -> Value {
+    match of {
         Outcome::Accepted => composite(ACCEPTED, vec![]),
         Outcome::Rejected(error) => composite(0x25, vec![condition(error)]),
         Outcome::Released => composite(0x26, vec![]),
@@ -183,6 +186,11 @@ fn outcome(outcome: &Outcome) -> Value {
             composite(0x27, vec![Value::Bool(*delivery_failed), Value::Bool(*undeliverable_here)])
         }
         Outcome::Received => composite(0x23, vec![Value::Uint(0), Value::Ulong(0)]),
+        Outcome::Declared { txn_id } => composite(DECLARED, vec![Value::Binary(txn_id.clone())]),
+        Outcome::Transactional { txn_id, outcome: inner } => {
+            let inner = inner.as_deref().map_or(Value::Null, outcome);
+            composite(TRANSACTIONAL, vec![Value::Binary(txn_id.clone()), inner])
+        }
         Outcome::Other(code) => composite(*code, vec![]),
     }
 }

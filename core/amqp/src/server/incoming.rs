@@ -16,6 +16,8 @@ pub struct Arrived {
     pub id: DeliveryKey,
     /// Its sender does not wait for an outcome.
     pub is_settled: bool,
+    /// The transaction that it belongs to.
+    pub txn_id: Option<Bytes>,
     pub payload: Bytes,
 }
 
@@ -78,6 +80,9 @@ impl Server {
         self.held_bytes += payload.len();
         partial.payload.extend_from_slice(payload);
         partial.is_settled |= transfer.settled.unwrap_or(false);
+        if let Some(Outcome::Transactional { txn_id, .. }) = transfer.state {
+            partial.txn_id = Some(txn_id);
+        }
         let size = partial.payload.len();
         if transfer.aborted {
             self.held_bytes = self.held_bytes.saturating_sub(size);
@@ -95,6 +100,7 @@ impl Server {
                 link: id,
                 id: DeliveryKey { channel, id: partial.id },
                 is_settled: partial.is_settled,
+                txn_id: partial.txn_id,
                 payload: partial.payload.freeze(),
             }));
         }
@@ -111,5 +117,5 @@ fn begin_delivery(link: &mut Link, transfer: &Transfer) -> Result<Partial, AmqpE
         .checked_sub(1)
         .ok_or_else(|| AmqpError::Protocol("it sent more deliveries than it had credit for".to_owned()))?;
     link.delivery_count = link.delivery_count.wrapping_add(1);
-    Ok(Partial { id, is_settled: false, payload: BytesMut::new() })
+    Ok(Partial { id, is_settled: false, txn_id: None, payload: BytesMut::new() })
 }

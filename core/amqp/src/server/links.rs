@@ -6,7 +6,7 @@
 use super::state::{HANDLE_MAX, Link, PeerLink, State};
 use super::{Server, ServerEvent};
 use crate::performative::{Attach, Detach, Flow, Performative, Terminus};
-use crate::{AmqpError, Condition};
+use crate::{AmqpError, Condition, TRANSACTION_CAPABILITIES};
 
 impl Server {
     pub(super) fn take_attach(&mut self, channel: u16, attach: Box<Attach>) -> Result<(), AmqpError> {
@@ -53,6 +53,9 @@ impl Server {
         let mut answer = (*link.attach).clone();
         answer.is_receiver = link.receives();
         let far_end = if answer.is_receiver { &mut answer.target } else { &mut answer.source };
+        if let Some(coordinator) = far_end.as_mut().filter(|far_end| far_end.is_coordinator) {
+            coordinator.capabilities = TRANSACTION_CAPABILITIES.map(str::to_owned).to_vec();
+        }
         if let Some(address) = address {
             far_end.get_or_insert_with(Terminus::default).address = Some(address);
         }
@@ -103,7 +106,7 @@ impl Server {
 
     fn drop_unsettled(&mut self, id: PeerLink) {
         if let Some(session) = self.sessions.by_channel.get_mut(&id.channel) {
-            session.unsettled.retain(|entry| entry.1 != id);
+            session.unsettled.retain(|sent| sent.link != id);
             session.pending.retain(|(transfer, _)| transfer.handle != id.handle);
         }
     }
@@ -122,6 +125,13 @@ impl Server {
             self.end_session(channel, error);
             return Ok(None);
         };
+        if !link.receives() && flow.txn_id.is_some() {
+            let id = link.id;
+            let words =
+                "deliveries that belong to a transaction from the start are not there: settle them in it";
+            self.refuse(id, Condition::new("amqp:not-implemented", words));
+            return Ok(None);
+        }
         if !link.receives() {
             let end = flow.delivery_count.unwrap_or(0).wrapping_add(flow.link_credit.unwrap_or(0));
             let credit = end.wrapping_sub(link.delivery_count);

@@ -5,7 +5,7 @@
 //! # Source
 //! AMQP 1.0 part 2, sections 2.6.7, 2.6.12, 2.6.14.
 
-use super::state::{DeliveryKey, PeerLink, State};
+use super::state::{DeliveryKey, PeerLink, Sent, State};
 use super::{Phase, Server, ServerEvent};
 use crate::performative::{Disposition, Outcome, Performative, Transfer};
 use bytes::Bytes;
@@ -38,7 +38,7 @@ impl Server {
         let id = session.next_delivery_id;
         session.next_delivery_id = id.wrapping_add(1);
         if !is_settled {
-            session.unsettled.push_back((id, link));
+            session.unsettled.push_back(Sent { id, link, is_retired: false });
         }
         let tag = Bytes::copy_from_slice(&id.to_be_bytes());
         let mut left = message;
@@ -52,6 +52,7 @@ impl Server {
                 message_format: is_first.then_some(0),
                 settled: Some(is_settled),
                 more: !left.is_empty(),
+                state: None,
                 aborted: false,
             };
             session.pending.push_back((transfer, part));
@@ -78,7 +79,11 @@ impl Server {
     pub(super) fn take_disposition(&mut self, channel: u16, told: Disposition) {
         let Some(session) = self.sessions.by_channel.get_mut(&channel) else { return };
         let span = told.last.unwrap_or(told.first).wrapping_sub(told.first);
-        let is_over = told.settled || !matches!(told.state, None | Some(Outcome::Received));
+        let is_over = match &told.state {
+            None | Some(Outcome::Received) => told.settled,
+            Some(Outcome::Transactional { outcome, .. }) => told.settled || outcome.is_some(),
+            Some(_) => true,
+        };
         if !told.is_receiver || span > u32::MAX / 2 || !is_over {
             return;
         }
@@ -89,27 +94,48 @@ impl Server {
             let id = DeliveryKey { channel, id };
             events.push_back(ServerEvent::Outcome { link, id, outcome: outcome.clone(), is_settled });
         };
+        if !is_settled && matches!(outcome, Outcome::Transactional { .. }) {
+            // The peer may still say something else. It is heard once: a peer cannot make the queue grow.
+            for sent in session.unsettled.iter_mut().filter(|sent| is_named(sent.id) && !sent.is_retired) {
+                sent.is_retired = true;
+                report(sent.id, sent.link);
+            }
+            return;
+        }
         let mut left = u64::from(span) + 1;
         // Most peers settle in the order of the deliveries.
         while left > 0
-            && let Some((id, link)) = session.unsettled.pop_front_if(|entry| is_named(entry.0))
+            && let Some(sent) = session.unsettled.pop_front_if(|sent| is_named(sent.id))
         {
-            report(id, link);
+            report(sent.id, sent.link);
             left -= 1;
         }
         if left > 0 {
-            session.unsettled.retain(|(id, link)| {
-                if is_named(*id) {
-                    report(*id, *link);
+            session.unsettled.retain(|sent| {
+                if is_named(sent.id) {
+                    report(sent.id, sent.link);
                 }
-                !is_named(*id)
+                !is_named(sent.id)
             });
         }
     }
 
     /// Settles a delivery whose outcome the peer has said without settling it.
     pub fn conclude(&mut self, id: DeliveryKey, outcome: Outcome) {
+        if let Some(session) = self.sessions.by_channel.get_mut(&id.channel) {
+            session.unsettled.retain(|sent| sent.id != id.id);
+        }
         self.dispose(false, id, outcome);
+    }
+
+    /// The transaction in which the peer gave a delivery an outcome, without settling it, is rolled back: the peer has
+    /// the delivery, and may give it another outcome.
+    pub fn reopen(&mut self, id: DeliveryKey) {
+        let session = self.sessions.by_channel.get_mut(&id.channel);
+        let mut unsettled = session.into_iter().flat_map(|session| &mut session.unsettled);
+        if let Some(sent) = unsettled.find(|sent| sent.id == id.id) {
+            sent.is_retired = false;
+        }
     }
 
     /// Settles a delivery, as its receiver or as its sender, while its session lasts.

@@ -56,7 +56,17 @@ impl Link {
 pub(super) struct Partial {
     pub id: u32,
     pub is_settled: bool,
+    pub txn_id: Option<Bytes>,
     pub payload: BytesMut,
+}
+
+/// A delivery that was sent.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub id: u32,
+    pub link: PeerLink,
+    /// It has an outcome in a transaction, and the caller knows.
+    pub is_retired: bool,
 }
 
 /// Frames that a peer may send before it gets another window. Its bytes are bounded by `held_bytes_max`.
@@ -73,8 +83,8 @@ pub(super) struct Session {
     pub next_outgoing_id: u32,
     pub remote_window: u32,
     pub next_delivery_id: u32,
-    /// Deliveries that were sent and have no outcome.
-    pub unsettled: VecDeque<(u32, PeerLink)>,
+    /// Deliveries that were sent and have no outcome, or one of a transaction that the peer has not settled.
+    pub unsettled: VecDeque<Sent>,
     /// Frames that wait for the peer's window.
     pub pending: VecDeque<(Transfer, Bytes)>,
     pub links: BTreeMap<u32, Link>,

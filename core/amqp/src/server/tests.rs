@@ -1,6 +1,7 @@
 //! Conversations with a peer that the test plays, frame by frame.
 
 use super::*;
+use crate::TRANSACTION_CAPABILITIES;
 use crate::performative::{Begin, Detach, Disposition, Flow, Terminus, Transfer};
 
 fn at(ms: u64) -> MonotonicMs {
@@ -347,6 +348,94 @@ fn outcome_that_is_not_settled_waits_for_the_caller() {
     assert_eq!(talk.event(), ServerEvent::Outcome { link, id, outcome: outcome.clone(), is_settled: false });
     talk.server.conclude(id, outcome);
     assert!(matches!(talk.body(), Performative::Disposition(said) if said.settled && !said.is_receiver));
+}
+
+fn in_txn(outcome: Option<Outcome>) -> Outcome {
+    Outcome::Transactional { txn_id: Bytes::from_static(b"t"), outcome: outcome.map(Box::new) }
+}
+
+#[test]
+fn coordinator_is_a_link_that_says_what_it_can() {
+    let mut talk = Talk::ready(10);
+    let capabilities = vec!["amqp:local-transactions".to_owned()];
+    let target = Some(Terminus { is_coordinator: true, capabilities, ..Terminus::default() });
+    let link = talk.asked(Attach { target, ..attach("c", 0, false) });
+    talk.server.accept(link, None);
+    let Performative::Attach(answer) = talk.body() else { panic!("no attach") };
+    let target = answer.target.expect("a target");
+    assert!(target.is_coordinator);
+    assert_eq!(target.capabilities, TRANSACTION_CAPABILITIES);
+    talk.server.grant(link, 1);
+    talk.body();
+    let declare = crate::Control::Declare { is_global: false };
+    talk.say_on(0, transfer(Some(0), false), &declare.encode()).expect("taken");
+    let ServerEvent::Message(arrived) = talk.event() else { panic!("no message") };
+    assert_eq!(crate::Control::decode(arrived.payload), Ok(declare));
+    let declared = Outcome::Declared { txn_id: Bytes::from_static(b"t") };
+    talk.server.settle(arrived.id, declared.clone());
+    assert!(matches!(talk.body(), Performative::Disposition(said) if said.state == Some(declared)));
+}
+
+#[test]
+fn transfer_says_which_transaction_it_belongs_to() {
+    let mut talk = Talk::ready(10);
+    talk.sender(2);
+    let first =
+        Transfer { delivery_id: Some(0), more: true, state: Some(in_txn(None)), ..Transfer::default() };
+    talk.say_on(0, Performative::Transfer(first), b"a").expect("taken");
+    talk.say_on(0, transfer(None, false), b"b").expect("taken");
+    let ServerEvent::Message(arrived) = talk.event() else { panic!("no message") };
+    assert_eq!(arrived.txn_id.as_deref(), Some(&b"t"[..]));
+    talk.say_on(0, transfer(Some(1), false), b"c").expect("taken");
+    let ServerEvent::Message(arrived) = talk.event() else { panic!("no message") };
+    assert_eq!(arrived.txn_id, None);
+}
+
+#[test]
+fn outcome_in_a_transaction_is_heard_once_until_it_is_reopened() {
+    let mut talk = Talk::ready(10);
+    let link = talk.receiver(5);
+    let id = talk.server.send(link, Bytes::from_static(b"m"), false).expect("credit");
+    talk.frame();
+    let said = in_txn(Some(Outcome::Accepted));
+    let wanted = ServerEvent::Outcome { link, id, outcome: said.clone(), is_settled: false };
+    talk.said(told(0, None, false, said.clone()));
+    assert_eq!(talk.event(), wanted);
+    talk.said(told(0, None, false, said.clone()));
+    assert_eq!(talk.server.next_event(), None, "it is known");
+    talk.server.reopen(id);
+    talk.said(told(0, None, false, said));
+    assert_eq!(talk.event(), wanted);
+    // A last word outside of the transaction is possible.
+    talk.said(told(0, None, true, Outcome::Released));
+    assert_eq!(talk.event(), ServerEvent::Outcome { link, id, outcome: Outcome::Released, is_settled: true });
+    talk.said(told(0, None, true, Outcome::Accepted));
+    assert_eq!(talk.server.next_event(), None, "it is settled");
+}
+
+#[test]
+fn delivery_retired_in_a_transaction_is_concluded_by_the_caller() {
+    let mut talk = Talk::ready(10);
+    let link = talk.receiver(5);
+    let id = talk.server.send(link, Bytes::from_static(b"m"), false).expect("credit");
+    talk.frame();
+    talk.said(told(0, None, false, in_txn(Some(Outcome::Accepted))));
+    talk.event();
+    talk.server.conclude(id, Outcome::Accepted);
+    assert!(matches!(talk.body(), Performative::Disposition(said) if said.settled && !said.is_receiver));
+    talk.said(told(0, None, true, Outcome::Released));
+    assert_eq!(talk.server.next_event(), None, "it is settled");
+}
+
+#[test]
+fn flow_that_wants_deliveries_in_a_transaction_ends_its_link() {
+    let mut talk = Talk::ready(10);
+    let link = talk.receiver(5);
+    let Performative::Flow(flow) = credit_of(1, 9, false) else { panic!("a flow") };
+    talk.said(Performative::Flow(Flow { txn_id: Some(Bytes::from_static(b"t")), ..flow }));
+    let Performative::Detach(detach) = talk.body() else { panic!("no detach") };
+    assert_eq!(detach.error.expect("why").condition, "amqp:not-implemented");
+    assert!(!talk.server.can_send(link));
 }
 
 #[test]

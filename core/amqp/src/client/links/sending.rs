@@ -39,6 +39,19 @@ impl Client {
     /// # Errors
     /// [`NotSent`]. Nothing has changed then.
     pub fn send(&mut self, link: LinkId, message: Bytes) -> Result<DeliveryId, NotSent> {
+        self.send_in(link, message, None)
+    }
+
+    /// As [`Self::send`], in a transaction of the peer's coordinator ([`Client::attach_coordinator`]).
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub fn send_in(
+        &mut self,
+        link: LinkId,
+        message: Bytes,
+        txn_id: Option<&Bytes>,
+    ) -> Result<DeliveryId, NotSent> {
         let found = self.links.links.iter().find(|found| found.handle == link.0);
         if let Some(bytes_max) = found.and_then(|found| found.message_bytes_max)
             && message.len() as u64 > bytes_max
@@ -55,6 +68,7 @@ impl Client {
         self.links.next_delivery_id = id.0.wrapping_add(1);
         self.links.unsettled.push_back((id, link));
         let tag = Bytes::copy_from_slice(&id.0.to_be_bytes());
+        let state = txn_id.map(|txn_id| Outcome::Transactional { txn_id: txn_id.clone(), outcome: None });
         let part_max = self.peer_frame_max - TRANSFER_OVERHEAD;
         let mut left = message;
         let mut is_first = true;
@@ -67,6 +81,7 @@ impl Client {
                 message_format: is_first.then_some(0),
                 settled: Some(false),
                 more: !left.is_empty(),
+                state: state.clone(),
                 aborted: false,
             };
             self.links.pending.push_back((transfer, part));

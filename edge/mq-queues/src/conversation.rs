@@ -22,6 +22,7 @@ use crate::source::Taken;
 use crate::task::{FromTask, Task};
 use barnabas_client::{ClientError, Cluster};
 use barnabas_mq::{Call, Notice, Reply, Ticket, reason};
+use barnabas_queue_access::UnitWriter;
 use getting::Gets;
 use opening::Handles;
 use putting::Puts;
@@ -67,6 +68,8 @@ pub struct Conversation {
     cluster: Cluster,
     handles: Handles,
     unit: Unit,
+    /// For units of work, and temporary queues.
+    writer: UnitWriter,
     puts: Puts,
     gets: Gets,
     streamed: (mpsc::Sender<Streamed>, mpsc::Receiver<Streamed>),
@@ -74,11 +77,13 @@ pub struct Conversation {
 
 impl Conversation {
     pub fn new(task: Task) -> Self {
+        let slots = task.shared.slots.clone();
         Self {
             cluster: Cluster::new(task.kafka.clone()),
             task,
             handles: Handles::default(),
             unit: Unit::default(),
+            writer: UnitWriter::new(slots),
             puts: Puts::default(),
             gets: Gets::default(),
             streamed: mpsc::channel(STREAMED_MAX),

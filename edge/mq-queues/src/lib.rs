@@ -11,7 +11,6 @@
 //! | `browser` | a browse cursor |
 //! | `records` | which record is this message, and back |
 //! | `names` | which topic is this queue |
-//! | `slots` | under which transactional id a unit of work is committed |
 //! | `refusal` | which reason code is this error of Kafka |
 //! | `dates` | MQ's dates |
 //!
@@ -31,15 +30,13 @@ mod dates;
 mod names;
 mod records;
 mod refusal;
-mod slots;
 mod source;
 mod task;
 
 use barnabas_client::{ClientError, ClusterConfig};
-use barnabas_queue_access::Names as Protocol;
 pub use barnabas_queue_access::{BindError, Queues, Settings, bind};
+use barnabas_queue_access::{Names as Protocol, Slots};
 pub use names::Names;
-use slots::Slots;
 use std::sync::Arc;
 
 /// The keys of the node's settings.

@@ -35,26 +35,6 @@ fn of_code(code: ErrorCode) -> u32 {
     }
 }
 
-/// Whether a refusal says that nothing was written.
-pub fn is_definite(error: &ClientError) -> bool {
-    matches!(
-        error,
-        ClientError::Refused {
-            code: ErrorCode::TopicAuthorizationFailed
-                | ErrorCode::TransactionalIdAuthorizationFailed
-                | ErrorCode::ClusterAuthorizationFailed
-                | ErrorCode::UnknownTopicOrPartition
-                | ErrorCode::InvalidTopicException
-                | ErrorCode::MessageTooLarge
-                | ErrorCode::RecordListTooLarge
-                | ErrorCode::InvalidRecord
-                | ErrorCode::InvalidTimestamp
-                | ErrorCode::PolicyViolation,
-            ..
-        }
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@
 //! | `group` | where the queue's share group begins |
 //! | `browse` | where does a look at a queue end |
 //! | `puts` | which puts of many connections go together, and what is each answered |
+//! | `units` | how are the records of a unit of work written, whole or not at all |
 //! | `temporary` | topics that are made for one link or handle, and go with it |
 
 mod address;
@@ -20,6 +21,7 @@ mod login;
 mod puts;
 mod socket;
 pub mod temporary;
+mod units;
 
 pub use address::{AMQP_TEMPORARY, Address, MQ_TEMPORARY, is_temporary};
 pub use browse::Ends;
@@ -27,3 +29,4 @@ pub use listener::{BindError, CONNECTIONS_MAX, Names, Queues, Settings, bind, cl
 pub use login::{Claim, Denied, LOGIN_WITHIN, Logins};
 pub use puts::{Origin, Outcome, Producers, Putter};
 pub use socket::Socket;
+pub use units::{NotWritten, PUT_BYTES_MAX, PUTS_MAX, Puts, RECORD_BYTES, Slots, UnitWriter};

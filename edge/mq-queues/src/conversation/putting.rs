@@ -11,20 +11,18 @@ use crate::dates;
 use crate::records;
 use crate::refusal::reason_of;
 use crate::task::Task;
-use barnabas_client::{ClientError, Cluster, Outgoing, Producer, ProducerConfig};
+use barnabas_client::Outgoing;
 use barnabas_mq::{Descriptor, Put, PutOptions, Reply, fixed, oo, pmo, reason};
 use barnabas_queue_access::{Address, Outcome, Putter, is_temporary};
 use std::collections::BTreeMap;
 
-/// Topics that a conversation keeps a producer for, and a way to a shared one.
+/// Topics that a conversation keeps a way to a shared producer for.
 const PRODUCERS_MAX: usize = 64;
 /// Tags of puts whose answer is waited for, and of those without one.
 const ANSWERED: u64 = 0;
 const COUNTED: u64 = 1;
 /// Puts without an answer that are under way to a topic.
 const COUNTED_MAX: usize = 256;
-/// Of a unit of work that is one batch: below what a topic takes by default (1 MiB).
-const TOGETHER_BYTES_MAX: usize = 512 * 1024;
 /// Reports that a queue manager would send: on arrival, delivery, expiry, exceptions, activity.
 const REPORTS: u32 = 0x700 | 0x3800 | 0x00e0_0000 | 0x0700_0000 | 0x4;
 /// MQMF: segments of messages. Groups are kept, and read in the order of their records.
@@ -38,8 +36,6 @@ const JAVA: i32 = 28;
 /// How the conversation's puts go.
 #[derive(Default)]
 pub struct Puts {
-    /// For units of work, and temporary queues.
-    producers: BTreeMap<String, Producer>,
     putters: BTreeMap<String, Putter>,
     succeeded: u32,
     failed: u32,
@@ -126,34 +122,6 @@ impl Puts {
         }
         outcomes.into_iter().for_each(|why| self.count(why));
     }
-
-    /// Writes records, whole or not at all, and waits until they are on disk. `false`, and nothing is written: they do
-    /// not go into one batch.
-    ///
-    /// # Errors
-    /// What keeps the records from being written.
-    pub(super) async fn write(
-        &mut self,
-        cluster: &mut Cluster,
-        topic: &str,
-        records: &[&Outgoing],
-    ) -> Result<bool, ClientError> {
-        if !self.producers.contains_key(topic) {
-            if self.producers.len() >= PRODUCERS_MAX {
-                self.producers.pop_first();
-            }
-            let config = ProducerConfig { batch_bytes_max: TOGETHER_BYTES_MAX, ..ProducerConfig::default() };
-            let producer = Producer::new(cluster, topic, config).await?;
-            self.producers.insert(topic.to_owned(), producer);
-        }
-        let Some(producer) = self.producers.get_mut(topic) else { return Ok(false) };
-        let written = producer.send_together(cluster, records).await;
-        if written.is_err() {
-            // Its sequences may be uncertain now.
-            self.producers.remove(topic);
-        }
-        written
-    }
 }
 
 /// How far a put is.
@@ -217,7 +185,7 @@ impl Conversation {
             return Ok(if is_counted { Done::UnderWay } else { Done::Yes });
         }
         // One record is one batch, whatever its size.
-        match self.puts.write(&mut self.cluster, topic, &[&record]).await {
+        match self.writer.write_batch(&mut self.cluster, topic, &[&record]).await {
             Ok(true) => Ok(Done::Yes),
             Ok(false) => Err(reason::UNEXPECTED_ERROR),
             Err(error) => Err(reason_of(&error)),

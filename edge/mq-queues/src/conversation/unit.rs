@@ -1,10 +1,7 @@
 //! The unit of work: puts that wait, and messages that were got and are held.
 //!
-//! MQCMIT writes the puts, then accepts the gets at their groups. Puts that go to one partition are one batch, which
-//! Kafka writes whole or not at all; others are one Kafka transaction, over all their topics. A batch costs one
-//! request; a transaction three and its markers, and readers wait for those. Kafka has no transaction over records and
-//! a share group's acknowledgements: a node that is killed between the two delivers the gets again after their puts
-//! were written.
+//! MQCMIT writes the puts (edge/queue-access/src/units.rs), then accepts the gets at their groups: a node that is killed
+//! between the two delivers the gets again after their puts were written.
 //!
 //! | what fails | MQCMIT answers |
 //! |---|---|
@@ -16,19 +13,13 @@
 //! Bounded: [`GETS_MAX`] messages got, [`PUT_BYTES_MAX`] bytes and [`PUTS_MAX`] messages put.
 
 use super::Conversation;
-use crate::refusal::{is_definite, reason_of};
+use crate::refusal::reason_of;
 use crate::source::{Outcome, Place, Source};
-use barnabas_client::{ClientError, Outgoing, TransactionConfig, TransactionalProducer};
+use barnabas_client::Outgoing;
 use barnabas_mq::reason;
+use barnabas_queue_access::{PUT_BYTES_MAX, PUTS_MAX, Puts, RECORD_BYTES};
 
 const GETS_MAX: usize = 2000;
-const PUTS_MAX: usize = 10_000;
-const PUT_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// A transaction lasts as long as MQCMIT. One that a killed node left open is aborted after that, and holds up the
-/// queue's getters until then, unless its transactional id is used again before.
-const TRANSACTION_MS: i32 = 10_000;
-/// Of a record's headers, beside the message's data.
-const RECORD_BYTES: usize = 1024;
 
 struct Got {
     handle: u32,
@@ -39,13 +30,10 @@ struct Got {
 /// What is not committed.
 #[derive(Default)]
 pub struct Unit {
-    puts: Vec<(String, Outgoing)>,
+    puts: Puts,
     put_bytes: usize,
     gets: Vec<Got>,
     held: usize,
-    /// The conversation's own transactional id, from its first transaction on.
-    slot: Option<crate::slots::Slot>,
-    producer: Option<TransactionalProducer>,
 }
 
 impl Unit {
@@ -81,10 +69,10 @@ impl Conversation {
     pub(super) async fn commit(&mut self) -> (u32, u32) {
         let puts = std::mem::take(&mut self.unit.puts);
         self.unit.put_bytes = 0;
-        if let Err((definite, error)) = self.write_all(&puts).await {
-            reason_of(&error);
+        if let Err(not) = self.writer.write(&mut self.cluster, &puts).await {
+            reason_of(&not.error);
             self.settle_gets(Outcome::Back).await;
-            return if definite {
+            return if not.is_definite {
                 (reason::CC_WARNING, reason::BACKED_OUT)
             } else {
                 (reason::CC_FAILED, reason::CALL_INTERRUPTED)
@@ -102,41 +90,6 @@ impl Conversation {
         self.unit.put_bytes = 0;
         self.settle_gets(Outcome::Back).await;
         DONE
-    }
-
-    /// The error, and whether it says that nothing was written.
-    async fn write_all(&mut self, puts: &[(String, Outgoing)]) -> Result<(), (bool, ClientError)> {
-        let Some((topic, _)) = puts.first() else { return Ok(()) };
-        if puts.iter().all(|(of, _)| of == topic) {
-            let records: Vec<_> = puts.iter().map(|(_, record)| record).collect();
-            let written = self.puts.write(&mut self.cluster, topic, &records).await;
-            if written.map_err(|error| (is_definite(&error), error))? {
-                return Ok(());
-            }
-        }
-        self.transact(puts).await
-    }
-
-    async fn transact(&mut self, puts: &[(String, Outgoing)]) -> Result<(), (bool, ClientError)> {
-        if self.unit.producer.is_none() {
-            let slot = self.unit.slot.get_or_insert_with(|| self.task.shared.slots.take());
-            let config = TransactionConfig {
-                transaction_timeout_ms: TRANSACTION_MS,
-                ..TransactionConfig::new(&slot.transactional_id())
-            };
-            let started = TransactionalProducer::start(&mut self.cluster, config).await;
-            self.unit.producer = Some(started.map_err(|error| (true, error))?);
-        }
-        let Some(producer) = &mut self.unit.producer else { return Ok(()) };
-        let records: Vec<_> = puts.iter().map(|(topic, record)| (topic.as_str(), record.clone())).collect();
-        let Err(error) = producer.commit(&mut self.cluster, &records).await else { return Ok(()) };
-        // The next one fences this one, and aborts what it left open.
-        let mut producer = self.unit.producer.take();
-        let aborted = match &mut producer {
-            Some(producer) if is_definite(&error) => producer.abort(&mut self.cluster).await.is_ok(),
-            _ => false,
-        };
-        Err((aborted, error))
     }
 
     /// `false`: a group did not take it.

@@ -27,6 +27,6 @@ pub use address::{AMQP_TEMPORARY, Address, MQ_TEMPORARY, is_temporary};
 pub use browse::Ends;
 pub use listener::{BindError, CONNECTIONS_MAX, Names, Queues, Settings, bind, cluster, start};
 pub use login::{Claim, Denied, LOGIN_WITHIN, Logins};
-pub use puts::{Origin, Outcome, Producers, Putter};
+pub use puts::{Origin, Outcome, Producers, Putter, size_bytes};
 pub use socket::Socket;
 pub use units::{NotWritten, PUT_BYTES_MAX, PUTS_MAX, Puts, RECORD_BYTES, Slots, UnitWriter};

@@ -24,12 +24,12 @@
 mod batching;
 mod driver;
 
-pub use batching::{Origin, Outcome};
+pub use batching::{Origin, Outcome, size_bytes};
 
 use crate::address::is_temporary;
 use barnabas_base::ErrorCode;
 use barnabas_client::{ClientError, Cluster, ClusterConfig, Outgoing};
-use batching::{Put, size_bytes};
+use batching::Put;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;

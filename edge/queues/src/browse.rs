@@ -5,7 +5,7 @@
 //!
 //! Before: open.rs.
 
-use crate::link::{Deliver, Demand, FromLink, Opening, Place, Served, ToLink};
+use crate::link::{Deliver, Demand, FromLink, Opening, Place, Served, Settled, ToLink};
 use barnabas_amqp::encode_message;
 use barnabas_amqp_records::whole;
 use barnabas_base::{Map, Offset, PartitionIndex};
@@ -100,8 +100,13 @@ impl Browse {
     }
 
     async fn take(&self, word: ToLink) {
-        if let ToLink::Outcome { id, outcome, is_settled: false, .. } = word {
-            self.opening.report(FromLink::Concluded(id, outcome)).await;
+        match word {
+            ToLink::Outcome { id, outcome, is_settled: false, .. } => {
+                self.opening.report(FromLink::Concluded(id, outcome)).await;
+            }
+            // A connection that is gone does not wait.
+            ToLink::Settle { answer, .. } => drop(answer.send(Settled::Taken)),
+            _ => {}
         }
     }
 

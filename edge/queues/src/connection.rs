@@ -2,17 +2,20 @@
 //!
 //! Bounded, for each connection: payloads that came and are not settled ([`HELD_BYTES_MAX`], two messages at least),
 //! deliveries that came ([`CREDIT`] a link), deliveries that go out ([`OUTGOING_BYTES_MAX`] beside the socket's), tasks
-//! ([`LINKS_MAX`], those of links that are gone included).
+//! ([`LINKS_MAX`], those of links that are gone included), transactions (`connection/transactions.rs`).
 //!
 //! Before: edge/queue-access/src/listener.rs. After: open.rs, which chooses a link's task. Between them: link.rs. The
-//! machine: core/amqp/src/server.rs.
+//! machine: core/amqp/src/server.rs. Transactions: connection/transacting.rs.
+
+mod transacting;
+mod transactions;
 
 use crate::link::{
     CREDIT, Deliver, Demand, FromLink, MESSAGE_BYTES_MAX, OUTGOING_BYTES_MAX, Opening, Place, ToLink,
     UNSETTLED_MAX,
 };
 use crate::login;
-use crate::open;
+use crate::open::{self, Wanted};
 use crate::refusal;
 use barnabas_amqp::{
     AmqpError, Arrived, Attach, Condition, DeliveryKey, LoginStep, Outcome, PeerLink, Server, ServerConfig,
@@ -21,12 +24,13 @@ use barnabas_amqp::{
 use barnabas_base::MonotonicMs;
 use barnabas_client::ClusterConfig;
 use barnabas_net::Stream;
-use barnabas_queue_access::{LOGIN_WITHIN, Logins, Origin, Producers, Socket};
+use barnabas_queue_access::{LOGIN_WITHIN, Logins, Origin, Producers, Slots, Socket};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::spawn_local;
+use transactions::Transactions;
 
 const SESSIONS_MAX: u16 = 64;
 const LINKS_MAX: usize = 256;
@@ -48,6 +52,9 @@ struct Held {
     /// Deliveries that came and have no outcome.
     outstanding: u32,
     receives: bool,
+    is_coordinator: bool,
+    /// Of a link that the peer sends on: where its messages go.
+    topic: Option<String>,
 }
 
 #[derive(Debug)]
@@ -61,6 +68,10 @@ pub struct Connection {
     /// How this peer's connections to the broker are opened, once it is known.
     kafka: Option<ClusterConfig>,
     links: BTreeMap<PeerLink, Held>,
+    transactions: Transactions<PeerLink, DeliveryKey>,
+    /// Tasks of links that are gone, where deliveries of theirs are in a transaction.
+    lingering: BTreeMap<PeerLink, mpsc::Sender<ToLink>>,
+    slots: Slots,
     reports: (mpsc::Sender<FromLink>, mpsc::Receiver<FromLink>),
     outgoing: Arc<Semaphore>,
     places: Arc<Semaphore>,
@@ -80,7 +91,7 @@ enum Ended {
 }
 
 impl Connection {
-    pub fn new(stream: Stream, logins: Logins, producers: Producers) -> Self {
+    pub fn new(stream: Stream, logins: Logins, producers: Producers, slots: Slots) -> Self {
         let config = ServerConfig {
             mechanisms: login::offered(&logins),
             needs_login: logins.needs_login(),
@@ -100,6 +111,9 @@ impl Connection {
             producers,
             kafka: None,
             links: BTreeMap::new(),
+            transactions: Transactions::default(),
+            lingering: BTreeMap::new(),
+            slots,
             reports: mpsc::channel(REPORTS_MAX),
             outgoing: Arc::new(Semaphore::new(OUTGOING_BYTES_MAX)),
             places: Arc::new(Semaphore::new(LINKS_MAX)),
@@ -133,7 +147,9 @@ impl Connection {
     /// One read, one write that ended, one report of a link, or one timer.
     async fn step(&mut self) -> Result<(), Ended> {
         self.queue_output();
-        let deadline = self.started + Duration::from_millis(self.server.deadline().0);
+        let deadline =
+            self.transactions.deadline().map_or(self.server.deadline(), |at| at.min(self.server.deadline()));
+        let deadline = self.started + Duration::from_millis(deadline.0);
         let deadline = if self.has_opened { deadline } else { deadline.min(self.started + LOGIN_WITHIN) };
         let now = self.now();
         let wants_input = self.server.wants_input();
@@ -147,7 +163,10 @@ impl Connection {
         match report {
             Some(report) => self.hear(report),
             None if !self.has_opened && self.started.elapsed() >= LOGIN_WITHIN => Err(Ended::Late),
-            None => Ok(self.server.tick(self.now())?),
+            None => {
+                self.expire_transactions();
+                Ok(self.server.tick(self.now())?)
+            }
         }
     }
 
@@ -162,14 +181,9 @@ impl Connection {
             ServerEvent::Message(arrived) => self.take_message(arrived),
             ServerEvent::Credit(link) => self.take_credit(link),
             ServerEvent::Outcome { link, id, outcome, is_settled } => {
-                let held = self.links.get_mut(&link);
-                if let Some((held, place)) =
-                    held.and_then(|held| held.places.remove(&id).map(|at| (held, at)))
-                {
-                    held.tell(ToLink::Outcome { id, place, outcome, is_settled });
-                }
+                self.take_outcome(link, id, outcome, is_settled);
             }
-            ServerEvent::Detached(link) => drop(self.links.remove(&link)),
+            ServerEvent::Detached(link) => self.forget_link(link),
             ServerEvent::Closed => self.is_closed = true,
         }
         Ok(())
@@ -217,6 +231,8 @@ impl Connection {
             places: BTreeMap::new(),
             outstanding: 0,
             receives,
+            is_coordinator: wanted == Wanted::Transact,
+            topic: if let Wanted::Put(address) = &wanted { Some(address.topic.clone()) } else { None },
         };
         self.links.insert(link, held);
         let opening = Opening {
@@ -224,6 +240,7 @@ impl Connection {
             kafka: self.kafka.clone().unwrap_or_else(|| self.logins.anonymous()),
             producers: self.producers.clone(),
             origin: self.origin,
+            slots: self.slots.clone(),
             reports: self.reports.0.clone(),
             from_peer,
             demanded,
@@ -238,13 +255,14 @@ impl Connection {
     }
 
     fn take_message(&mut self, arrived: Arrived) {
-        let bytes = arrived.payload.len();
-        match self.links.get_mut(&arrived.link) {
-            Some(held) => {
-                held.outstanding += 1;
-                held.tell(ToLink::Arrived(arrived));
-            }
-            None => self.server.release(bytes),
+        let Some(held) = self.links.get_mut(&arrived.link) else {
+            return self.server.release(arrived.payload.len());
+        };
+        held.outstanding += 1;
+        match arrived.txn_id.clone() {
+            _ if held.is_coordinator => self.take_control(arrived),
+            Some(txn_id) => self.take_put(arrived, txn_id),
+            None => held.tell(ToLink::Arrived(arrived)),
         }
     }
 
@@ -269,17 +287,16 @@ impl Connection {
                 self.server.end_login(code, now)?;
             }
             FromLink::Ready(link, address) => {
-                self.server.accept(link, address);
-                if self.links.get(&link).is_some_and(|held| held.receives) {
+                self.server.accept(link, address.clone());
+                if let Some(held) = self.links.get_mut(&link).filter(|held| held.receives) {
+                    held.topic = address.or(held.topic.take());
                     self.server.grant(link, CREDIT);
                 } else {
                     self.take_credit(link);
                 }
             }
-            FromLink::Ended(link, why) => {
-                self.links.remove(&link);
-                self.server.refuse(link, why);
-            }
+            FromLink::Ended(link, why) => self.end_link(link, why),
+            FromLink::Discharged(link, ended) => self.discharged(link, *ended),
             FromLink::Settled { link, id, outcome, bytes } => self.settle(link, id, outcome, bytes),
             FromLink::Deliver(link, deliver) => {
                 if let Some(held) = self.links.get_mut(&link) {
@@ -297,12 +314,17 @@ impl Connection {
     }
 
     fn settle(&mut self, link: PeerLink, id: DeliveryKey, outcome: Option<Outcome>, bytes: usize) {
+        if let Some(outcome) = outcome.filter(|_| self.links.contains_key(&link)) {
+            self.server.settle(id, outcome);
+        }
+        self.settled(link, bytes);
+    }
+
+    /// A delivery that came is done with.
+    fn settled(&mut self, link: PeerLink, bytes: usize) {
         self.server.release(bytes);
         let Some(held) = self.links.get_mut(&link) else { return };
         held.outstanding = held.outstanding.saturating_sub(1);
-        if let Some(outcome) = outcome {
-            self.server.settle(id, outcome);
-        }
         if self.server.credit(link) <= CREDIT / 2 {
             self.server.grant(link, CREDIT - held.outstanding.min(CREDIT));
         }

@@ -9,12 +9,13 @@
 //! | rejected | reject: the group gives it to no member again |
 //! | released, modified | release: the next member gets it, at most `share.delivery.count.limit` times |
 //! | the link ends without an outcome | release |
+//! | an outcome in a transaction | it waits for the transaction's end, and for it the link's task |
 //!
 //! A message whose time is over is not delivered and rejected at the group.
 //!
 //! Before: open.rs.
 
-use crate::link::{Deliver, Demand, FromLink, Opening, Place, Served, ToLink, UNSETTLED_MAX};
+use crate::link::{Deliver, Demand, FromLink, Opening, Place, Served, Settled, ToLink, UNSETTLED_MAX};
 use barnabas_amqp::{DeliveryKey, Outcome, encode_message};
 use barnabas_amqp_records::whole;
 use barnabas_client::{Acknowledge, ClientError, Cluster, ShareConfig, ShareConsumer, Shared};
@@ -83,6 +84,14 @@ impl Get {
     async fn run(&mut self) -> Served {
         while self.take_outcomes().await {
             let demand = *self.opening.demanded.borrow_and_update();
+            if self.opening.is_gone() {
+                // Transactions still have deliveries of it.
+                self.consumer.stay(&mut self.cluster).await?;
+                if !self.wait().await {
+                    return Ok(());
+                }
+                continue;
+            }
             let room = demand.limit.saturating_sub(self.given);
             let room = (room as usize).min(UNSETTLED_MAX - self.unsettled.len().min(UNSETTLED_MAX));
             if room == 0 || self.drained == Some(demand) {
@@ -128,20 +137,29 @@ impl Get {
 
     /// Until the peer says something, or a heartbeat may be due. `false`: the link is gone.
     async fn wait(&mut self) -> bool {
+        let is_there = !self.opening.is_gone();
         tokio::select! {
             word = self.opening.from_peer.recv() => match word {
                 Some(word) => self.take(word).await,
                 None => return false,
             },
             // Where the connection is gone, what it said before still waits.
-            _ = self.opening.demanded.changed() => {}
+            _ = self.opening.demanded.changed(), if is_there => {}
             () = tokio::time::sleep(BEAT) => {}
         }
         true
     }
 
     async fn take(&mut self, word: ToLink) {
-        let ToLink::Outcome { id, place, outcome, is_settled } = word else { return };
+        let (id, place, outcome, is_settled) = match word {
+            ToLink::Outcome { id, place, outcome, is_settled } => (id, place, outcome, is_settled),
+            ToLink::Settle { places, answer } => {
+                // A connection that is gone does not wait.
+                let _ = answer.send(self.settle(places).await);
+                return;
+            }
+            ToLink::Arrived(_) | ToLink::Discharge(_) => return,
+        };
         let Some(shared) = self.unsettled.remove(&place) else { return };
         self.consumer.acknowledge(&shared.record, acknowledgement(&outcome));
         if !is_settled {
@@ -160,6 +178,29 @@ impl Get {
             }
         };
         self.opening.report(FromLink::Concluded(id, outcome)).await;
+    }
+
+    /// A transaction's end.
+    async fn settle(&mut self, places: Vec<(Place, Outcome)>) -> Settled {
+        let mut is_whole = true;
+        for (place, outcome) in places {
+            match self.unsettled.remove(&place) {
+                Some(shared) => self.consumer.acknowledge(&shared.record, acknowledgement(&outcome)),
+                None => is_whole = false,
+            }
+        }
+        match self.consumer.commit(&mut self.cluster).await {
+            Ok(()) if is_whole => Settled::Taken,
+            Ok(()) => Settled::Unknown,
+            Err(error) => {
+                tracing::debug!(%error, "a share group did not take the end of an AMQP client's transaction");
+                if is_whole && matches!(error, ClientError::Refused { .. }) {
+                    Settled::Refused
+                } else {
+                    Settled::Unknown
+                }
+            }
+        }
     }
 
     async fn deliver(&mut self, shared: Shared) -> Result<(), ClientError> {
@@ -204,9 +245,13 @@ fn acknowledgement(outcome: &Outcome) -> Acknowledge {
     match outcome {
         Outcome::Accepted => Acknowledge::Accept,
         Outcome::Rejected(_) => Acknowledge::Reject,
-        Outcome::Released | Outcome::Modified { .. } | Outcome::Received | Outcome::Other(_) => {
-            Acknowledge::Release
-        }
+        Outcome::Released
+        | Outcome::Modified { .. }
+        | Outcome::Received
+        // Of a transaction's state its inner outcome counts.
+        | Outcome::Declared { .. }
+        | Outcome::Transactional { .. }
+        | Outcome::Other(_) => Acknowledge::Release,
     }
 }
 

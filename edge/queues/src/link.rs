@@ -5,12 +5,13 @@
 use barnabas_amqp::{Arrived, Condition, DeliveryKey, Outcome, PeerLink};
 use barnabas_base::{Offset, PartitionIndex};
 use barnabas_client::{ClientError, ClusterConfig};
-use barnabas_queue_access::{Origin, Producers};
+use barnabas_queue_access::{Origin, Producers, Puts, Slots};
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 /// The largest message. A topic's `max.message.bytes` may be less: then the message is rejected.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -54,7 +55,72 @@ pub struct Deliver {
 #[derive(Debug)]
 pub enum ToLink {
     Arrived(Arrived),
-    Outcome { id: DeliveryKey, place: Place, outcome: Outcome, is_settled: bool },
+    Outcome {
+        id: DeliveryKey,
+        place: Place,
+        outcome: Outcome,
+        is_settled: bool,
+    },
+    /// A transaction ends: what becomes of these records, and the group is to hear of it now.
+    Settle {
+        places: Vec<(Place, Outcome)>,
+        answer: oneshot::Sender<Settled>,
+    },
+    /// To a coordinator's task.
+    Discharge(Box<Discharge>),
+}
+
+/// Whether a share group took what a transaction's end says. The worst is the greatest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Settled {
+    Taken,
+    /// Nothing of a partition whose records were refused.
+    Refused,
+    Unknown,
+}
+
+/// A transaction that its controller ends.
+#[derive(Debug)]
+pub struct Discharge {
+    /// Of the message that asks for it, where its sender waits for an outcome; and its bytes.
+    pub id: Option<DeliveryKey>,
+    pub bytes: usize,
+    pub commits: bool,
+    /// What the controller learns where it wanted a commit and there is none.
+    pub refusal: Option<Condition>,
+    pub puts: Puts,
+    pub put_bytes: usize,
+    pub parts: Vec<LinkPart>,
+}
+
+/// What was retired of one link's deliveries.
+#[derive(Debug)]
+pub struct LinkPart {
+    pub to: mpsc::Sender<ToLink>,
+    /// With the word whether the receiver has settled it.
+    pub retired: Vec<(DeliveryKey, Place, Outcome, bool)>,
+}
+
+impl LinkPart {
+    pub fn new(to: mpsc::Sender<ToLink>) -> Self {
+        Self { to, retired: Vec::new() }
+    }
+
+    pub fn partitions(&self) -> usize {
+        let partitions: BTreeSet<_> = self.retired.iter().map(|one| one.1.partition).collect();
+        partitions.len()
+    }
+}
+
+/// A transaction that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub id: Option<DeliveryKey>,
+    pub bytes: usize,
+    pub put_bytes: usize,
+    pub outcome: Outcome,
+    /// What became of deliveries that were not settled. Without an outcome their receivers still have them.
+    pub retired: Vec<(DeliveryKey, Option<Outcome>)>,
 }
 
 /// What a connection learns of its tasks.
@@ -77,6 +143,7 @@ pub enum FromLink {
     Drained(PeerLink),
     /// An outcome that the peer waits to see settled.
     Concluded(DeliveryKey, Outcome),
+    Discharged(PeerLink, Box<Ended>),
 }
 
 /// What a link's task has.
@@ -86,6 +153,8 @@ pub struct Opening {
     pub kafka: ClusterConfig,
     pub producers: Producers,
     pub origin: Origin,
+    /// Transactional ids.
+    pub slots: Slots,
     pub reports: mpsc::Sender<FromLink>,
     pub from_peer: mpsc::Receiver<ToLink>,
     pub demanded: watch::Receiver<Demand>,
@@ -109,6 +178,11 @@ impl Opening {
                 Err(_) => {}
             }
         }
+    }
+
+    /// Whether the peer or the connection has ended the link. What it said before still waits.
+    pub fn is_gone(&self) -> bool {
+        self.demanded.has_changed().is_err()
     }
 
     /// Tells the connection. `false`: it is gone.

@@ -1,10 +1,10 @@
 //! A link that a peer attaches: what it asks for, and the task that serves it until it ends.
 //!
-//! Before: connection.rs. After: put.rs, get.rs, browse.rs, temporary.rs. Between them: link.rs.
+//! Before: connection.rs. After: put.rs, get.rs, browse.rs, temporary.rs, discharge.rs. Between them: link.rs.
 
 use crate::link::{FromLink, Opening};
 use crate::refusal::{INVALID, NOT_IMPLEMENTED, condition};
-use crate::{browse, get, put, temporary};
+use crate::{browse, discharge, get, put, temporary};
 use barnabas_amqp::{Attach, Condition, Terminus};
 use barnabas_queue_access::Address;
 
@@ -16,6 +16,7 @@ pub enum Wanted {
     Browse(Address),
     PutTemporary,
     GetTemporary,
+    Transact,
 }
 
 /// Reads an attach.
@@ -33,7 +34,7 @@ pub fn judge(attach: &Attach) -> Result<Wanted, Condition> {
 fn judge_target(target: Option<&Terminus>) -> Result<Wanted, Condition> {
     let target = target.ok_or_else(|| Condition::new(INVALID, "the link has no target"))?;
     if target.is_coordinator {
-        return Err(missing("transactions of AMQP are not there"));
+        return Ok(Wanted::Transact);
     }
     if target.is_dynamic {
         return Ok(Wanted::PutTemporary);
@@ -90,6 +91,7 @@ pub async fn serve(opening: Opening, wanted: Wanted) {
         Wanted::Browse(address) => browse::serve(opening, &address).await,
         Wanted::PutTemporary => temporary::serve(opening, false).await,
         Wanted::GetTemporary => temporary::serve(opening, true).await,
+        Wanted::Transact => discharge::serve(opening).await,
     };
     if let Err(error) = served {
         // The connection may be gone.
@@ -120,14 +122,14 @@ mod tests {
         let dynamic = Terminus { is_dynamic: true, ..Terminus::default() };
         assert_eq!(judge(&attach(true, dynamic.clone())), Ok(Wanted::GetTemporary));
         assert_eq!(judge(&attach(false, dynamic)), Ok(Wanted::PutTemporary));
+        let coordinator = Terminus { is_coordinator: true, ..Terminus::default() };
+        assert_eq!(judge(&attach(false, coordinator)), Ok(Wanted::Transact));
     }
 
     #[test]
     fn what_is_missing_is_refused_by_its_condition() {
-        let coordinator = Terminus { is_coordinator: true, ..Terminus::default() };
         let filter = vec![("jms-selector".to_owned(), barnabas_amqp::Value::Null)];
         for (is_receiver, terminus) in [
-            (false, coordinator),
             (false, Terminus::default()),
             (true, Terminus { filter, ..at("q") }),
             (true, Terminus { capabilities: vec!["topic".to_owned()], ..at("q") }),

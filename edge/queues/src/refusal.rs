@@ -31,6 +31,7 @@ fn of_code(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::TopicAuthorizationFailed
         | ErrorCode::GroupAuthorizationFailed
+        | ErrorCode::TransactionalIdAuthorizationFailed
         | ErrorCode::ClusterAuthorizationFailed => "amqp:unauthorized-access",
         ErrorCode::UnknownTopicOrPartition | ErrorCode::UnknownTopicId => "amqp:not-found",
         ErrorCode::InvalidTopicException | ErrorCode::InvalidGroupId => INVALID,

@@ -140,9 +140,9 @@ fn listen_beside(
         .map_err(|error| ConfigError::value(endpoint::KEY, error.to_string(), endpoint::EXAMPLE))?;
     let console =
         OwnConsole::start(broker_config, listeners, tls.console.clone(), |place| logins.listener(place))?;
-    let amqp = OwnQueues::bind(broker_config, listeners, tls.amqp.clone(), |place| logins.listener(place))?;
-    let sasl = |place| logins.listener(place);
-    let mq = OwnQueueManager::bind(broker_config, config.node_id.get(), listeners, tls.mq.clone(), sasl)?;
+    let (node, sasl) = (config.node_id.get(), |place| logins.listener(place));
+    let amqp = OwnQueues::bind(broker_config, node, listeners, tls.amqp.clone(), sasl)?;
+    let mq = OwnQueueManager::bind(broker_config, node, listeners, tls.mq.clone(), sasl)?;
     Ok(Beside { metrics, console, amqp, mq })
 }
 

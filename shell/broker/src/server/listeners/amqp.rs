@@ -18,6 +18,7 @@ use std::sync::Arc;
 pub struct OwnQueues {
     socket: TcpListener,
     settings: Settings,
+    node: i32,
 }
 
 impl OwnQueues {
@@ -27,6 +28,7 @@ impl OwnQueues {
     /// The address cannot be listened on; the node has no listener that this one can use.
     pub fn bind(
         config: &BrokerConfig,
+        node: i32,
         listeners: &[(Listener, SocketAddr)],
         tls: Option<Arc<ServerTls>>,
         sasl: impl Fn(usize) -> Option<Arc<SaslListener>>,
@@ -38,7 +40,7 @@ impl OwnQueues {
         let cluster = barnabas_queues::cluster(&bootstrap, protocol)?;
         let socket = barnabas_queues::bind(address).map_err(|error| refused(error.to_string()))?;
         check_open(config, KEY, &socket, has_logins)?;
-        Ok(Some(Self { socket, settings: Settings { cluster, mechanisms, tls } }))
+        Ok(Some(Self { socket, settings: Settings { cluster, mechanisms, tls }, node }))
     }
 
     /// Lets clients in.
@@ -46,7 +48,7 @@ impl OwnQueues {
     /// # Errors
     /// The system gives no thread.
     pub fn start(self) -> std::io::Result<Queues> {
-        barnabas_queues::start(self.socket, self.settings)
+        barnabas_queues::start(self.socket, self.settings, self.node)
     }
 }
 

@@ -28,6 +28,7 @@ mod frame;
 mod liveness;
 mod message;
 mod performative;
+mod selector;
 mod server;
 mod transaction;
 mod value;
@@ -44,6 +45,7 @@ pub use performative::{
     Attach, Begin, Close, Detach, Disposition, End, Flow, Open, Outcome, Performative, Sasl, Terminus,
     Transfer,
 };
+pub use selector::{SELECTOR_BYTES_MAX, Selector, SelectorError};
 pub use server::{Arrived, DeliveryKey, LoginStep, PeerLink, Server, ServerConfig, ServerEvent};
 pub use transaction::{
     Control, TRANSACTION_CAPABILITIES, TRANSACTION_ROLLBACK, TRANSACTION_TIMEOUT, UNKNOWN_TRANSACTION,

@@ -1,12 +1,13 @@
 //! A link that looks at a queue: what its receivers could still get, left where it is.
 //!
 //! It begins where the queue's share group begins, before the oldest message that is not done with; so messages that
-//! were taken behind that one are seen too. Drain is answered at the end that the topic had when it was asked.
+//! were taken behind that one are seen too. Drain is answered at the end that the topic had when it was asked. Of a link
+//! with a selector, messages that it does not select are passed over.
 //!
 //! Before: open.rs.
 
 use crate::link::{Deliver, Demand, FromLink, Opening, Place, Served, Settled, ToLink};
-use barnabas_amqp::encode_message;
+use barnabas_amqp::{Selector, encode_message};
 use barnabas_amqp_records::whole;
 use barnabas_base::{Map, Offset, PartitionIndex};
 use barnabas_client::{ClientError, Cluster, Consumer, ConsumerConfig, Received, StartAt};
@@ -20,6 +21,7 @@ const WAIT: Duration = Duration::from_millis(250);
 struct Browse {
     opening: Opening,
     topic: String,
+    selector: Option<Selector>,
     cluster: Cluster,
     consumer: Consumer,
     starts: Map<PartitionIndex, Offset>,
@@ -33,7 +35,7 @@ struct Browse {
 ///
 /// # Errors
 /// What keeps the link from being, or ends it.
-pub async fn serve(opening: Opening, address: &Address) -> Served {
+pub async fn serve(opening: Opening, address: &Address, selector: Option<Selector>) -> Served {
     let mut cluster = Cluster::new(opening.kafka.clone());
     let tries = cluster.tries(format!("finding topic {}", address.topic));
     while let Err(error) = cluster.topic(&address.topic, true).await {
@@ -53,7 +55,7 @@ pub async fn serve(opening: Opening, address: &Address) -> Served {
     if !opening.report(FromLink::Ready(opening.link, None)).await {
         return Ok(());
     }
-    Browse { opening, topic, cluster, consumer, starts, given: 0, drained: None }.run().await
+    Browse { opening, topic, selector, cluster, consumer, starts, given: 0, drained: None }.run().await
 }
 
 impl Browse {
@@ -127,6 +129,9 @@ impl Browse {
     async fn deliver(&mut self, record: &Received) -> Result<(), ClientError> {
         let message = whole::message(&self.topic, record, 1).map_err(ClientError::Invalid)?;
         if whole::expires_at_ms(&message, record).is_some_and(|at| at <= crate::get::now_ms()) {
+            return Ok(());
+        }
+        if self.selector.as_ref().is_some_and(|selector| !selector.matches(&message)) {
             return Ok(());
         }
         let payload = encode_message(&message);

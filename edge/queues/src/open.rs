@@ -5,7 +5,7 @@
 use crate::link::{FromLink, Opening};
 use crate::refusal::{INVALID, NOT_IMPLEMENTED, condition};
 use crate::{browse, discharge, get, put, temporary};
-use barnabas_amqp::{Attach, Condition, Terminus};
+use barnabas_amqp::{Attach, Condition, Selector, Terminus};
 use barnabas_queue_access::Address;
 
 /// What a peer asks for with a link.
@@ -13,7 +13,7 @@ use barnabas_queue_access::Address;
 pub enum Wanted {
     Put(Address),
     Get(Address),
-    Browse(Address),
+    Browse(Address, Option<Selector>),
     PutTemporary,
     GetTemporary,
     Transact,
@@ -47,11 +47,8 @@ fn judge_target(target: Option<&Terminus>) -> Result<Wanted, Condition> {
 
 fn judge_source(source: Option<&Terminus>) -> Result<Wanted, Condition> {
     let source = source.ok_or_else(|| Condition::new(INVALID, "the link has no source"))?;
-    if let Some((name, _)) = source.filter.first() {
-        return Err(missing(&format!(
-            "filters ({name}) are not there: a share group gives each record to any member"
-        )));
-    }
+    let browses = source.distribution_mode.as_deref() == Some("copy");
+    let selector = selector(source, browses)?;
     if source.capabilities.iter().any(|name| name == "topic") {
         return Err(missing(
             "subscriptions to topics (capability topic) are not there: receive from the queue",
@@ -63,10 +60,32 @@ fn judge_source(source: Option<&Terminus>) -> Result<Wanted, Condition> {
     let address =
         source.address.as_ref().ok_or_else(|| Condition::new(INVALID, "the source has no address"))?;
     let address = named(address)?;
-    Ok(match source.distribution_mode.as_deref() {
-        Some("copy") => Wanted::Browse(address),
-        _ => Wanted::Get(address),
-    })
+    Ok(if browses { Wanted::Browse(address, selector) } else { Wanted::Get(address) })
+}
+
+/// Of a link that looks at a queue. A share group gives a record to any member, so one that a receiver's selector leaves
+/// out would come to it again and again, be counted each time, and be gone before another receiver has seen it.
+fn selector(source: &Terminus, browses: bool) -> Result<Option<Selector>, Condition> {
+    let mut found = None;
+    for (name, value) in &source.filter {
+        match Selector::of_filter(value) {
+            Some(Ok(selector)) if browses && !source.is_dynamic => found = Some(selector),
+            Some(Ok(_)) => {
+                return Err(missing(
+                    "a selector is there for links that browse (distribution-mode copy), not for receivers: a share \
+                     group gives each record to any member",
+                ));
+            }
+            Some(Err(error)) => return Err(Condition::new(INVALID, error.to_string())),
+            None => {
+                let words = format!(
+                    "the filter '{name}' is not there: a share group gives each record to any member"
+                );
+                return Err(missing(&words));
+            }
+        }
+    }
+    Ok(found)
 }
 
 fn named(text: &str) -> Result<Address, Condition> {
@@ -88,7 +107,7 @@ pub async fn serve(opening: Opening, wanted: Wanted) {
     let served = match wanted {
         Wanted::Put(address) => put::serve(opening, &address.topic, None).await,
         Wanted::Get(address) => get::serve(opening, &address, None).await,
-        Wanted::Browse(address) => browse::serve(opening, &address).await,
+        Wanted::Browse(address, selector) => browse::serve(opening, &address, selector).await,
         Wanted::PutTemporary => temporary::serve(opening, false).await,
         Wanted::GetTemporary => temporary::serve(opening, true).await,
         Wanted::Transact => discharge::serve(opening).await,
@@ -102,6 +121,7 @@ pub async fn serve(opening: Opening, wanted: Wanted) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use barnabas_amqp::Value;
 
     fn attach(is_receiver: bool, terminus: Terminus) -> Attach {
         let (source, target) = if is_receiver { (Some(terminus), None) } else { (None, Some(terminus)) };
@@ -118,7 +138,7 @@ mod tests {
         assert_eq!(judge(&attach(false, at("q"))), Ok(Wanted::Put(address.clone())));
         assert_eq!(judge(&attach(true, at("q"))), Ok(Wanted::Get(address.clone())));
         let copy = Terminus { distribution_mode: Some("copy".to_owned()), ..at("q") };
-        assert_eq!(judge(&attach(true, copy)), Ok(Wanted::Browse(address)));
+        assert_eq!(judge(&attach(true, copy)), Ok(Wanted::Browse(address, None)));
         let dynamic = Terminus { is_dynamic: true, ..Terminus::default() };
         assert_eq!(judge(&attach(true, dynamic.clone())), Ok(Wanted::GetTemporary));
         assert_eq!(judge(&attach(false, dynamic)), Ok(Wanted::PutTemporary));
@@ -127,8 +147,25 @@ mod tests {
     }
 
     #[test]
+    fn selector_is_for_links_that_browse() {
+        let filter = |text: &str| {
+            let value = Value::described(0x0000_468C_0000_0004, Value::string(text));
+            vec![("jms-selector".to_owned(), value)]
+        };
+        let copy =
+            |text| Terminus { distribution_mode: Some("copy".to_owned()), filter: filter(text), ..at("q") };
+        let browse = judge(&attach(true, copy("n > 1")));
+        assert!(matches!(browse, Ok(Wanted::Browse(_, Some(_)))), "{browse:?}");
+        assert_eq!(judge(&attach(true, copy("n >"))).expect_err("refused").condition, INVALID);
+        let receiver = Terminus { filter: filter("n > 1"), ..at("q") };
+        assert_eq!(judge(&attach(true, receiver)).expect_err("refused").condition, NOT_IMPLEMENTED);
+        let dynamic = Terminus { is_dynamic: true, ..copy("n > 1") };
+        assert_eq!(judge(&attach(true, dynamic)).expect_err("refused").condition, NOT_IMPLEMENTED);
+    }
+
+    #[test]
     fn what_is_missing_is_refused_by_its_condition() {
-        let filter = vec![("jms-selector".to_owned(), barnabas_amqp::Value::Null)];
+        let filter = vec![("jms-selector".to_owned(), Value::Null)];
         for (is_receiver, terminus) in [
             (false, Terminus::default()),
             (true, Terminus { filter, ..at("q") }),

@@ -295,7 +295,13 @@ impl<'a> Sink<'a> {
             Outcome::Modified { undeliverable_here: true, .. } => {
                 "the peer says that it cannot be delivered there".to_owned()
             }
-            Outcome::Released | Outcome::Modified { .. } | Outcome::Received | Outcome::Other(_) => {
+            // A peer says something of transactions only where one was begun.
+            Outcome::Released
+            | Outcome::Modified { .. }
+            | Outcome::Received
+            | Outcome::Declared { .. }
+            | Outcome::Transactional { .. }
+            | Outcome::Other(_) => {
                 let text = format!("offset {} is given back; it is sent again", record.offset);
                 self.seldom.warn(&self.config.name, &text);
                 self.held.later(Instant::now() + self.sink.retry_backoff, record);

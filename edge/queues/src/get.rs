@@ -20,7 +20,7 @@ use barnabas_amqp::{DeliveryKey, Outcome, encode_message};
 use barnabas_amqp_records::whole;
 use barnabas_client::{Acknowledge, ClientError, Cluster, ShareConfig, ShareConsumer, Shared};
 use barnabas_queue_access::{Address, group, is_temporary};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::error::TryRecvError;
@@ -183,6 +183,7 @@ impl Get {
     /// A transaction's end.
     async fn settle(&mut self, places: Vec<(Place, Outcome)>) -> Settled {
         let mut is_whole = true;
+        let partitions: BTreeSet<_> = places.iter().map(|(place, _)| place.partition).collect();
         for (place, outcome) in places {
             match self.unsettled.remove(&place) {
                 Some(shared) => self.consumer.acknowledge(&shared.record, acknowledgement(&outcome)),
@@ -190,7 +191,9 @@ impl Get {
             }
         }
         match self.consumer.commit(&mut self.cluster).await {
-            Ok(()) if is_whole => Settled::Taken,
+            Ok(()) if is_whole && !partitions.iter().any(|of| self.consumer.has_untold(*of)) => {
+                Settled::Taken
+            }
             Ok(()) => Settled::Unknown,
             Err(error) => {
                 tracing::debug!(%error, "a share group did not take the end of an AMQP client's transaction");

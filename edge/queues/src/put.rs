@@ -4,6 +4,8 @@
 //! is answered: `accepted`, or `rejected` with Kafka's error. A peer that sent it settled learns nothing of an error;
 //! the log does.
 //!
+//! Transfers that belong to a transaction do not come here: connection/transacting.rs.
+//!
 //! Always true: a delivery is settled once, and only after Produce has been answered for its record.
 //!
 //! Before: open.rs. After: edge/queue-access/src/puts.rs.

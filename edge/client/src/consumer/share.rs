@@ -205,6 +205,12 @@ impl ShareConsumer {
         self.acknowledgements.add(record.partition, record.offset.get(), what as i8);
     }
 
+    /// Whether an acknowledgement of a record of the partition is not told yet: [`Self::commit`] leaves those of
+    /// partitions without a leader or a session.
+    pub fn has_untold(&self, partition: PartitionIndex) -> bool {
+        self.acknowledgements.has(partition)
+    }
+
     /// Tells the leaders now.
     ///
     /// # Errors

@@ -154,6 +154,8 @@ impl<L: Copy + Eq, D: Copy + Ord> Transactions<L, D> {
         retired: Retired<L>,
         now: MonotonicMs,
     ) -> Result<(), Condition> {
+        self.find(txn_id)?;
+        self.forget(&id);
         let found = self.find(txn_id)?;
         found.touched = now;
         found.retired.insert(id, retired);
@@ -347,7 +349,10 @@ mod tests {
     fn delivery_with_an_outcome_of_its_own_leaves_its_transaction() {
         let (mut all, id) = begun();
         all.retire(&id, 1, retired(1, false), at(0)).expect("there");
+        let other = all.declare(COORDINATOR, at(0)).expect("room");
+        all.retire(&other, 1, retired(1, true), at(0)).expect("there");
+        assert!(all.take(&id).expect("there").retired.is_empty(), "it is in the other one");
         all.forget(&1);
-        assert!(all.take(&id).expect("there").retired.is_empty());
+        assert!(all.take(&other).expect("there").retired.is_empty());
     }
 }

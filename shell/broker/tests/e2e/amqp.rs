@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One connection of an AMQP client.
-struct Peer {
+pub struct Peer {
     stream: TcpStream,
-    client: Client,
+    pub client: Client,
     started: Instant,
 }
 
 impl Peer {
     /// `None`: the listener did not let it in.
-    fn connect(port: u16, login: Login) -> Option<Self> {
+    pub fn connect(port: u16, login: Login) -> Option<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("connects");
         stream.set_read_timeout(Some(Duration::from_millis(50))).expect("a timeout");
         let client = Client::new(ClientConfig { login, ..ClientConfig::default() }, MonotonicMs(0));
@@ -63,7 +63,7 @@ impl Peer {
         }
     }
 
-    fn until<T>(&mut self, mut wanted: impl FnMut(Event) -> Option<T>) -> T {
+    pub fn until<T>(&mut self, mut wanted: impl FnMut(Event) -> Option<T>) -> T {
         loop {
             if let Some(found) = wanted(self.next().expect("the connection lives")) {
                 return found;
@@ -71,7 +71,7 @@ impl Peer {
         }
     }
 
-    fn put(&mut self, queue: &str, text: &str) -> Outcome {
+    pub fn put(&mut self, queue: &str, text: &str) -> Outcome {
         let (name, address) = (format!("to {queue} {text}"), queue.to_owned());
         let config = SenderConfig { name, address, capabilities: vec!["queue".to_owned()] };
         let link = self.client.attach_sender(&config).expect("room");
@@ -86,7 +86,7 @@ impl Peer {
         })
     }
 
-    fn receiver(&mut self, queue: &str) -> LinkId {
+    pub fn receiver(&mut self, queue: &str) -> LinkId {
         let (name, address) = (format!("from {queue}"), queue.to_owned());
         let config = ReceiverConfig { name, address, capabilities: vec!["queue".to_owned()], filter: None };
         let link = self.client.attach_receiver(&config).expect("room");
@@ -95,7 +95,7 @@ impl Peer {
         link
     }
 
-    fn message(&mut self) -> (Delivery, Message) {
+    pub fn message(&mut self) -> (Delivery, Message) {
         let delivery = self.until(|event| match event {
             Event::Message(delivery) => Some(delivery),
             _ => None,

@@ -11,6 +11,7 @@ mod acl_cluster;
 mod all_killed;
 mod all_restarted;
 mod amqp;
+mod amqp_transactions;
 mod any_node;
 mod any_replica;
 mod audit_log;

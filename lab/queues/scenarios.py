@@ -167,11 +167,61 @@ def request_reply(stage):
     return str(stage.ask("request", stage.queue).get("reply"))
 
 
-@scenario("[]")
-def transaction(stage):
-    if stage.client.short != "jms":
+def transact(stage, *steps):
+    """The texts that were got; a refusal is one of them."""
+    if stage.client.short == "rhea":
         raise Skipped
-    return str(stage.ask("transact", stage.queue)["refused"])
+    said = stage.ask("transact", stage.queue, [list(step) for step in steps])
+    return " ".join([*said["got"], *said["refused"]]) or "nothing"
+
+
+@scenario("a b")
+def transaction_put(stage):
+    transact(stage, ("put", "a"), ("put", "b"), ("commit",))
+    return texts(stage.get(2))
+
+
+@scenario("b")
+def transaction_put_rollback(stage):
+    transact(stage, ("put", "a"), ("rollback",), ("put", "b"), ("commit",))
+    return texts(stage.get(2, wait=1.5))
+
+
+@scenario("a, again a, then nothing")
+def transaction_get_rollback(stage):
+    stage.put("a")
+    first, *again = transact(stage, ("get", 1), ("rollback",), ("get", 1), ("commit",)).split()
+    return f"{first}, again {' '.join(again)}, then {texts(stage.get(1, wait=1.5))}"
+
+
+@scenario("a b, then c")
+def transaction_move(stage):
+    stage.put("a", "b")
+    moved = transact(stage, ("get", 2), ("put", "c"), ("commit",))
+    return f"{moved}, then {texts(stage.get(2, wait=1.5))}"
+
+
+@scenario("a")
+def transaction_lost(stage):
+    if stage.client.short == "rhea":
+        raise Skipped
+    stage.put("a")
+    holder = stage.client.start(stage.server, "transact", stage.queue, [["get", 1], ["put", "b"], ["hold", 30]])
+    stage.started.append(holder)
+    line = holder.stdout.readline().strip()
+    if line != "holding":
+        raise ValueError(f"the holder said {line!r}")
+    holder.kill()
+    holder.communicate()
+    return texts(stage.get(2, wait=5))
+
+
+@scenario("browsed b, then got a b")
+def browse_selector(stage):
+    stage.put("a", properties={"n": 1})
+    stage.put("b", properties={"n": 2})
+    seen = stage.get(2, "browse", wait=2, selector="n > 1 AND n IS NOT NULL")
+    return f"browsed {texts(seen)}, then got {texts(stage.get(2))}"
 
 
 @scenario("hello with n=5, key g", needs_kafka=True)

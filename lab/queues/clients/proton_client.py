@@ -5,8 +5,8 @@ import sys
 import time
 
 from proton import Delivery, Endpoint, Message, symbol
-from proton.handlers import MessagingHandler
-from proton.reactor import ApplicationEvent, Container, Copy, DynamicNodeProperties, LinkOption, ReceiverOption
+from proton.handlers import MessagingHandler, TransactionHandler
+from proton.reactor import Container, Copy, LinkOption, Selector
 
 
 class Queue(LinkOption):
@@ -17,7 +17,7 @@ class Queue(LinkOption):
         end.capabilities.put_object(symbol("queue"))
 
 
-class Client(MessagingHandler):
+class Client(MessagingHandler, TransactionHandler):
     def __init__(self, verb, words):
         super().__init__(prefetch=0, auto_accept=False, auto_settle=True)
         self.verb, (self.host, self.port, self.user, self.password, *self.words) = verb, words
@@ -58,6 +58,9 @@ class Client(MessagingHandler):
             while self.sender.credit and self.next < len(self.texts):
                 self.sender.send(message(self.texts[self.next], self.options))
                 self.next += 1
+        elif self.verb == "transact" and event.sender == self.sender and not self.is_begun:
+            self.is_begun = True
+            self.declare()
         elif self.verb == "idle" and not self.is_begun:
             self.is_begun = True
             self.sender.send(Message(body="before"))
@@ -89,7 +92,7 @@ class Client(MessagingHandler):
 
     def on_link_error(self, event):
         condition = event.link.remote_condition
-        self.answer["refused"] = [condition.name] if self.verb in ("put", "get", "request") else condition.name
+        self.answer["refused"] = [condition.name] if self.verb in ("put", "get", "request", "transact") else condition.name
         self.end()
 
     # idle
@@ -102,6 +105,8 @@ class Client(MessagingHandler):
         self.options, self.number, self.outcome = json.loads(options), int(number), outcome
         self.answer, self.granted, self.deadline = {"got": []}, 0, None
         choices = [Queue()] + ([Copy()] if outcome == "browse" else [])
+        if selector := self.options.get("selector"):
+            choices.append(Selector(selector))
         self.receiver = self.container.create_receiver(self.connection, queue, options=choices)
 
     def on_link_opened(self, event):
@@ -143,6 +148,8 @@ class Client(MessagingHandler):
     def on_message(self, event):
         if self.verb == "request":
             return self.on_request(event)
+        if self.verb == "transact":
+            return self.take(event)
         if len(self.answer["got"]) >= self.number:
             return event.delivery.update(Delivery.RELEASED)
         self.answer["got"].append(described(event.message))
@@ -176,6 +183,65 @@ class Client(MessagingHandler):
             return self.end(reply=asked.body)
         answer = self.container.create_sender(self.connection, asked.reply_to, name="answers")
         answer.send(Message(body=asked.body + "-pong", correlation_id=asked.correlation_id))
+
+
+    # transact: one step after the other
+    def transact(self, queue, steps):
+        self.steps, self.left, self.is_begun, self.transaction = json.loads(steps), 0, False, None
+        self.answer = {"got": [], "refused": []}
+        self.receiver = self.container.create_receiver(self.connection, queue, options=[Queue()])
+        self.sender = self.container.create_sender(self.connection, queue, options=[Queue()])
+
+    def declare(self):
+        self.container.declare_transaction(self.connection, handler=self)
+
+    def on_transaction_declared(self, event):
+        self.transaction = event.transaction
+        self.go_on()
+
+    def go_on(self):
+        while self.steps:
+            what, *words = self.steps.pop(0)
+            if what == "put":
+                self.transaction.send(self.sender, Message(body=words[0], durable=True))
+                continue
+            if what == "get":
+                self.left = words[0]
+                self.receiver.flow(self.left)
+                self.container.schedule(5, Later(self.give_up))
+            elif what == "commit":
+                self.transaction.commit()
+            elif what == "rollback":
+                self.transaction.abort()
+            else:
+                print("holding", flush=True)
+                self.container.schedule(words[0], Later(self.end))
+            return
+        self.end()
+
+    def give_up(self):
+        if self.left:
+            self.end(refused=["nothing came"])
+
+    def take(self, event):
+        self.answer["got"].append(described(event.message)["text"])
+        self.transaction.accept(event.delivery)
+        self.left -= 1
+        if not self.left:
+            self.go_on()
+
+    def on_transaction_committed(self, event):
+        self.declare() if self.steps else self.end()
+
+    def on_transaction_aborted(self, event):
+        self.declare() if self.steps else self.end()
+
+    def on_transaction_commit_failed(self, event):
+        condition = event.delivery.remote.condition
+        self.end(refused=[condition.name if condition else "rejected"])
+
+    def on_transaction_declare_failed(self, event):
+        self.on_transaction_commit_failed(event)
 
 
 class Later(MessagingHandler):

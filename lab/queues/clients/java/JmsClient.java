@@ -44,7 +44,7 @@ public final class JmsClient {
             case "get" -> get(connection, words[5], Integer.parseInt(words[6]), words[7], options);
             case "idle" -> idle(connection, words[5], Double.parseDouble(words[6]));
             case "request" -> request(connection, words[5]);
-            default -> transact(connection, words[5]);
+            default -> transact(connection, words[5], words[6]);
           };
     } catch (JMSSecurityException error) {
       // A link that needs a right throws the same as a wrong password.
@@ -112,7 +112,7 @@ public final class JmsClient {
     List<String> got = new ArrayList<>();
     Session session = connection.createSession(false, INDIVIDUAL_ACKNOWLEDGE);
     if (outcome.equals("browse")) {
-      QueueBrowser browser = session.createBrowser(session.createQueue(queue));
+      QueueBrowser browser = session.createBrowser(session.createQueue(queue), text(options, "selector"));
       for (Enumeration<?> found = browser.getEnumeration(); found.hasMoreElements() && got.size() < number; ) {
         got.add(described((Message) found.nextElement()));
       }
@@ -166,11 +166,38 @@ public final class JmsClient {
     return "{\"reply\": " + (answer == null ? "null" : quoted(answer.getText())) + "}";
   }
 
-  private static String transact(Connection connection, String queue) throws JMSException {
+  private static String transact(Connection connection, String name, String steps) throws Exception {
     Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
-    session.createProducer(session.createQueue(queue)).send(session.createTextMessage("in a transaction"));
-    session.commit();
-    return "{\"refused\": []}";
+    MessageProducer producer = session.createProducer(session.createQueue(name));
+    MessageConsumer consumer = steps.contains("\"get\"") ? session.createConsumer(session.createQueue(name)) : null;
+    List<String> got = new ArrayList<>();
+    List<String> refused = new ArrayList<>();
+    Matcher each = Pattern.compile("\\[\"(\\w+)\"(?:, \"?([^\"\\]]*)\"?)?\\]").matcher(steps);
+    try {
+      while (each.find()) {
+        switch (each.group(1)) {
+          case "put" -> producer.send(session.createTextMessage(each.group(2)));
+          case "get" -> {
+            for (int left = Integer.parseInt(each.group(2)); left > 0; left--) {
+              TextMessage message = (TextMessage) consumer.receive(5000);
+              if (message == null) {
+                throw new JMSException("amqp:nothing-came");
+              }
+              got.add(quoted(message.getText()));
+            }
+          }
+          case "commit" -> session.commit();
+          case "rollback" -> session.rollback();
+          default -> {
+            System.out.println("holding");
+            Thread.sleep((long) (Double.parseDouble(each.group(2)) * 1000));
+          }
+        }
+      }
+    } catch (JMSException error) {
+      refused.add(quoted(condition(error)));
+    }
+    return "{\"got\": [" + String.join(", ", got) + "], \"refused\": [" + String.join(", ", refused) + "]}";
   }
 
   private static String described(Message message) throws JMSException {

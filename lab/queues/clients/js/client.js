@@ -91,6 +91,7 @@ const verbs = {
     let timer;
     answer = { got: [] };
     const source = { ...queue(address), ...(outcome === "browse" ? { distribution_mode: "copy" } : {}) };
+    if (options.selector) source.filter = rhea.filter.selector(options.selector);
     const receiver = connection.open_receiver({ source, credit_window: 0, autoaccept: false, autosettle: false });
     const grant = (credit) => {
       granted += credit;

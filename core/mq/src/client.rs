@@ -1,200 +1,392 @@
-//! An application's end of a channel, as far as tests need it: it writes calls and reads what comes back. One
-//! conversation, number 1; little-endian after the first exchange.
+//! An application's end of a client channel (SVRCONN) as a state machine: negotiation, login, MQCONN, then calls.
+//!
+//! The caller, in order: [`Client::new`]; then whenever bytes came, [`Client::receive`]; whenever [`Client::deadline`]
+//! has passed, [`Client::tick`]; after each call of any method, send what [`Client::take_output`] returns and drain
+//! [`Client::next_event`]. After an error drop the connection: the queue manager backs out what was not committed.
+//!
+//! ```text
+//! INITIAL_DATA → INITIAL_DATA (what the queue manager wants, until both agree)
+//! USERID_DATA, CONAUTH → STATUS_DATA (only with a password)
+//! MQCONN → MQCONN_REPLY, then one call at a time: MQOPEN, MQGET, MQPUT, MQPUT1, MQCMIT, MQBACK, MQCLOSE, MQDISC
+//! ```
+//!
+//! Always true:
+//! 1. one call at most has no answer; a second one is a bug of the caller
+//! 2. an answer is at most [`ClientConfig::message_bytes_max`] and [`CALL_BYTES`] large
+//! 3. a queue manager that sends nothing for two heartbeats ends the connection, while a call waits too
+//!
+//! FAP level 12 is announced: from 13 on passwords may be protected, which is not here. TLS protects them.
+//!
+//! Not here: several conversations, messages ahead of their call (REQUEST_MSGS), puts without an answer.
+//!
+//! Before and after: edge/bridge/src/session/mq.rs. The other end: server.rs.
+
+mod application;
+mod refusal;
+#[cfg(test)]
+mod tests;
+
+pub use application::{Answer, Application};
+pub use refusal::{Advice, Refusal};
 
 use crate::MqError;
-use crate::bytes::{Order, Reader, Writer};
-use crate::call::{kind, verb};
-use crate::segment::{FIRST, Header, Kind, LAST, Segments, write_segment, write_segments};
+use crate::bytes::{Order, Reader};
+use crate::call::kind;
+use crate::reason;
+use crate::segment::{CLOSE, CONFIRM, ERROR, Kind};
+use crate::server::Password;
 use crate::structures::descriptor::Descriptor;
-use crate::structures::object::Object;
-use crate::structures::options::{GetOptions, PutOptions};
-use crate::text::fixed;
-use bytes::{Bytes, BytesMut};
+use crate::text::trimmed;
+use application::{Hello, SEGMENT_BYTES};
+use barnabas_base::MonotonicMs;
+use bytes::Bytes;
+use std::collections::VecDeque;
 
-const SEGMENT_BYTES: usize = 32_748;
+const FAP_LEVEL: u8 = 12;
+/// Beside a message's data in an answer.
+const CALL_BYTES: usize = 8 * 1024;
+/// INITIAL_DATA that are sent before both must agree.
+const ROUNDS_MAX: u8 = 4;
+/// For the whole of connecting.
+const CONNECT_WITHIN_MS: u64 = 15_000;
+/// Segments of a peer are at least so large: smaller ones are refused.
+const SEGMENT_BYTES_MIN: usize = 512;
+const HEARTBEAT_S_MAX: u32 = 999_999;
 
-/// What came back.
+/// Places of INITIAL_DATA's fields.
+mod at {
+    pub const FAP: usize = 4;
+    pub const ERRORS: usize = 7;
+    pub const SEGMENT_BYTES: usize = 12;
+    pub const MESSAGE_BYTES: usize = 16;
+    pub const HEARTBEAT: usize = 96;
+    pub const ERRORS_2: usize = 102;
+    pub const CONVERSATIONS: usize = 128;
+}
+
+#[derive(Debug, Clone)]
+pub struct ClientConfig {
+    /// `SYSTEM.DEF.SVRCONN` and the like.
+    pub channel: String,
+    /// Blank: any. A `*` in front: any of a group.
+    pub queue_manager: String,
+    /// What the queue manager shows of the connection.
+    pub application: String,
+    pub user: Option<(String, Password)>,
+    pub message_bytes_max: usize,
+    pub heartbeat_s: u32,
+}
+
+/// A message that was got.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    pub segment: u8,
-    pub request: u32,
-    /// Completion code and reason; zeros where the segment has none.
+pub struct Got {
+    pub md: Descriptor,
+    /// With its properties in front, if it has any.
+    pub data: Bytes,
+    /// Of the whole message: more than `data` where that is cut.
+    pub length: u32,
+}
+
+/// The answer to a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// Completion code and reason code.
     pub codes: (u32, u32),
     pub handle: u32,
-    /// Behind the codes.
-    pub body: Bytes,
+    /// Of an MQGET that brought one, also with a warning.
+    pub message: Option<Got>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientEvent {
+    /// MQCONN's answer: the queue manager's name, or its refusal.
+    Connected(Result<String, Refusal>),
+    Answered(Answered),
+    /// The queue manager ends the connection.
+    Closed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Initial,
+    /// The password was sent.
+    Password,
+    Connecting,
+    Ready,
+    Ended,
 }
 
 #[derive(Debug)]
-pub struct Application {
-    order: Order,
-    segments: Segments,
-    partial: Option<(Header, BytesMut)>,
-    out: BytesMut,
+pub struct Client {
+    config: ClientConfig,
+    application: Application,
+    phase: Phase,
+    hello: Hello,
+    rounds: u8,
+    /// The segment of the call without an answer.
+    pending: Option<u8>,
+    events: VecDeque<ClientEvent>,
+    started: MonotonicMs,
+    heard: MonotonicMs,
+    asked: bool,
 }
 
-impl Default for Application {
-    fn default() -> Self {
-        Self::new(Order::Little)
-    }
-}
-
-impl Application {
-    pub fn new(order: Order) -> Self {
-        Self { order, segments: Segments::default(), partial: None, out: BytesMut::new() }
-    }
-
-    pub fn take_output(&mut self) -> Bytes {
-        self.out.split().freeze()
-    }
-
-    fn write(&mut self, segment: u8, body: &[u8]) {
-        let header = self.header(Kind::Multiplexed, segment);
-        write_segments(&mut self.out, &header, body, SEGMENT_BYTES);
-    }
-
-    fn header(&self, kind: Kind, segment: u8) -> Header {
-        Header { kind, conversation: 1, request: 0, order: self.order, segment, flags: 0, ccsid: 1208 }
-    }
-
-    /// A call: its codes' place, then its body.
-    pub fn call(&mut self, segment: u8, handle: u32, body: &[u8]) {
-        let mut out = Writer::new(self.order);
-        let mut length = Writer::new(Order::Big);
-        length.u32(36 + 16 + body.len() as u32);
-        out.raw(&length.out).u32(0).u32(0).u32(handle).raw(body);
-        self.write(segment, &out.out);
+impl Client {
+    /// The first segment waits in the output.
+    pub fn new(config: ClientConfig, now: MonotonicMs) -> Self {
+        let hello = Hello {
+            fap: FAP_LEVEL,
+            channel: config.channel.clone(),
+            heartbeat_s: config.heartbeat_s,
+            message_bytes: u32::try_from(config.message_bytes_max).unwrap_or(u32::MAX),
+            conversations: 1,
+        };
+        let mut application = Application::new(Order::Little);
+        application.name.clone_from(&config.application);
+        application.answer_bytes_max = config.message_bytes_max + CALL_BYTES;
+        application.hello(Kind::Single, &hello);
+        Self {
+            config,
+            application,
+            phase: Phase::Initial,
+            hello,
+            rounds: 1,
+            pending: None,
+            events: VecDeque::new(),
+            started: now,
+            heard: now,
+            asked: false,
+        }
     }
 
-    /// INITIAL_DATA: first as `TSH`, then, with what was agreed, as `TSHM`.
-    pub fn begin(&mut self, is_first: bool, heartbeat_s: u32, message_bytes: u32) {
-        let mut out = Writer::new(self.order);
-        out.raw(b"ID  ").raw(&[13, 0x26, 0, 0]).u16(0).u16(0).u32(SEGMENT_BYTES as u32).u32(message_bytes);
-        out.u32(0).raw(&fixed::<20>("CHANNEL")).raw(&[0x51, 0]).u16(1208).raw(&[b' '; 48]).u32(heartbeat_s);
-        out.u16(0x8a).raw(&[0, 0]).raw(&[0, 0xff]).raw(&[0xff; 16]).u16(0).u32(0).u32(10).raw(&[0; 16]);
-        out.raw(&[b' '; 60]).raw(&[0; 32]);
-        let kind = if is_first { Kind::Single } else { Kind::Multiplexed };
-        let header = Header { flags: FIRST | LAST, ..self.header(kind, kind::INITIAL_DATA) };
-        write_segment(&mut self.out, &header, &out.out);
+    pub fn is_ready(&self) -> bool {
+        self.phase == Phase::Ready && self.pending.is_none()
     }
 
-    pub fn log_in(&mut self, user: &str, password: &str) {
-        let mut out = Writer::new(self.order);
-        out.raw(b"UID ").raw(&fixed::<12>(user)).raw(&[b' '; 12]).raw(&fixed::<64>(user)).raw(&[0; 40]);
-        let body = out.out.split();
-        self.write(kind::USERID_DATA, &body);
-        out.raw(b"CAUT").u32(1).u32(user.len() as u32).u32(password.len() as u32);
-        out.u32(user.len() as u32).u32(password.len() as u32).u32(0).u32(0);
-        out.raw(user.as_bytes()).raw(password.as_bytes());
-        self.write(kind::CONAUTH, &out.out);
-    }
-
-    pub fn connect(&mut self, queue_manager: &str) {
-        let mut out = Writer::new(self.order);
-        out.raw(&fixed::<48>(queue_manager)).raw(&fixed::<28>("test")).u32(28).raw(&[0; 32]).u32(7).u32(0);
-        self.call(kind::MQCONN, 0, &out.out);
+    /// The largest message that both ends take.
+    pub fn message_bytes_max(&self) -> usize {
+        (self.hello.message_bytes as usize).min(self.config.message_bytes_max)
     }
 
     /// MQOPEN of a queue by `MQOO_*`.
     pub fn open(&mut self, queue: &str, options: u32) {
-        let mut out = Writer::new(self.order);
-        Object::named(1, queue, self.order).write(&mut out, None);
-        out.u32(options);
-        self.call(kind::MQOPEN, 0, &out.out);
+        self.begin(kind::MQOPEN);
+        self.application.open(queue, options);
     }
 
-    /// MQPUT by `MQPMO_*`, or MQPUT1 with a queue.
-    pub fn put(&mut self, queue: Option<&str>, handle: u32, md: &Descriptor, options: u32, data: &[u8]) {
-        let mut out = Writer::new(self.order);
-        if let Some(queue) = queue {
-            Object::named(1, queue, self.order).write(&mut out, None);
-        }
-        md.write(&mut out);
-        PutOptions::new(options, self.order).write(&mut out);
-        out.u32(data.len() as u32).raw(data);
-        let segment = if queue.is_some() { kind::MQPUT1 } else { kind::MQPUT };
-        self.call(segment, handle, &out.out);
+    /// MQGET by `MQGMO_*`, of a message of at most [`Self::message_bytes_max`].
+    pub fn get(&mut self, handle: u32, options: u32, wait_ms: i32) {
+        self.begin(kind::MQGET);
+        let most = self.message_bytes_max() as u32;
+        self.application.get(handle, options, wait_ms, most);
     }
 
-    /// MQGET by `MQGMO_*`.
-    pub fn get(&mut self, handle: u32, options: u32, wait_ms: i32, buffer_bytes: u32) {
-        let mut out = Writer::new(self.order);
-        Descriptor::default().write(&mut out);
-        GetOptions::new(options, wait_ms, 0, self.order).write(&mut out);
-        out.u32(buffer_bytes);
-        self.call(kind::MQGET, handle, &out.out);
+    /// MQPUT by `MQPMO_*`.
+    pub fn put(&mut self, handle: u32, md: &Descriptor, options: u32, data: &[u8]) {
+        self.begin(kind::MQPUT);
+        self.application.put(None, handle, md, options, data);
     }
 
-    pub fn close(&mut self, handle: u32) {
-        self.call(kind::MQCLOSE, handle, &[0; 4]);
+    /// MQPUT1: to a queue that is not open.
+    pub fn put1(&mut self, queue: &str, md: &Descriptor, options: u32, data: &[u8]) {
+        self.begin(kind::MQPUT1);
+        self.application.put(Some(queue), 0, md, options, data);
     }
 
     pub fn commit(&mut self) {
-        self.call(kind::MQCMIT, 0, &[]);
+        self.begin(kind::MQCMIT);
+        self.application.commit();
     }
 
     pub fn back_out(&mut self) {
-        self.call(kind::MQBACK, 0, &[]);
+        self.begin(kind::MQBACK);
+        self.application.back_out();
     }
 
+    pub fn close(&mut self, handle: u32) {
+        self.begin(kind::MQCLOSE);
+        self.application.close(handle);
+    }
+
+    /// MQDISC: commits what is not committed.
     pub fn disconnect(&mut self) {
-        self.call(kind::MQDISC, 0, &[]);
+        self.begin(kind::MQDISC);
+        self.application.disconnect();
     }
 
-    /// Which SPI verbs there are.
-    pub fn query(&mut self) {
-        let mut out = Writer::new(self.order);
-        out.u32(verb::QUERY).u32(1).u32(256).raw(b"SPQU").u32(1).u32(12).raw(b"SPQI").u32(1).u32(12);
-        self.call(kind::SPI, 0, &out.out);
+    fn begin(&mut self, segment: u8) {
+        assert!(self.is_ready(), "a call needs a connection whose last call was answered");
+        self.pending = Some(segment);
     }
 
-    pub fn receive(&mut self, bytes: &[u8]) {
-        self.segments.push(bytes);
-    }
-
-    /// The next whole answer.
+    /// Takes bytes as they came.
     ///
     /// # Errors
-    /// As [`Segments::next`].
-    pub fn next_answer(&mut self) -> Result<Option<Answer>, MqError> {
-        while let Some((header, body)) = self.segments.next(usize::MAX)? {
-            let mut whole = match self.partial.take() {
-                Some((first, mut bytes)) => {
-                    bytes.extend_from_slice(&body);
-                    (Header { flags: header.flags, ..first }, bytes)
-                }
-                None => (header, BytesMut::from(&body[..])),
-            };
-            if whole.0.flags & LAST == 0 {
-                self.partial = Some(whole);
-                continue;
-            }
-            let header = whole.0;
-            let mut answer = Answer {
-                segment: header.segment,
-                request: header.request,
-                codes: (0, 0),
-                handle: 0,
-                body: Bytes::new(),
-            };
-            if header.segment >= 0x80 && whole.1.len() >= 16 {
-                let head = whole.1.split_to(16);
-                let mut reader = Reader::new(&head[4..], header.order);
-                let mut next = || reader.u32().unwrap_or(0);
-                answer.codes = (next(), next());
-                answer.handle = next();
-            }
-            answer.body = whole.1.freeze();
-            return Ok(Some(answer));
+    /// The connection is over: [`MqError`] says why.
+    pub fn receive(&mut self, bytes: &[u8], now: MonotonicMs) -> Result<(), MqError> {
+        (self.heard, self.asked) = (now, false);
+        self.application.receive(bytes);
+        while self.phase != Phase::Ended
+            && let Some(answer) = self.application.next_answer().inspect_err(|_| self.phase = Phase::Ended)?
+        {
+            self.take(&answer).inspect_err(|_| self.phase = Phase::Ended)?;
         }
-        Ok(None)
+        Ok(())
     }
 
-    /// The message of an MQGET's answer: its descriptor and data.
-    pub fn message(&self, answer: &Answer) -> Option<(Descriptor, Bytes)> {
-        const GMO_BYTES: usize = 80;
-        let (md, left) = Descriptor::read(&answer.body, self.order).ok()?;
-        let data = left.get(GMO_BYTES + 4..)?;
-        Some((md, answer.body.slice_ref(data)))
+    fn take(&mut self, answer: &Answer) -> Result<(), MqError> {
+        let is_reply = |segment: u8| answer.segment == segment | kind::REPLY;
+        match (self.phase, answer.segment) {
+            (_, kind::HEARTBEAT) => {
+                if answer.flags & CONFIRM != 0 {
+                    self.application.heartbeat(0);
+                }
+            }
+            (Phase::Initial, kind::INITIAL_DATA) => self.take_initial(answer)?,
+            (_, kind::STATUS_DATA) => return self.take_status(answer),
+            (Phase::Connecting, _) if is_reply(kind::MQCONN) => self.take_connected(answer),
+            (Phase::Ready, segment) if self.pending.is_some_and(is_reply) => {
+                self.pending = None;
+                let message = if segment == kind::MQGET | kind::REPLY { self.got(answer)? } else { None };
+                let (codes, handle) = (answer.codes, answer.handle);
+                self.events.push_back(ClientEvent::Answered(Answered { codes, handle, message }));
+            }
+            // Changes of state that nothing here depends on.
+            (_, kind::NOTIFICATION) => {}
+            (phase, segment) => {
+                return Err(MqError::protocol(format!("segment {segment:#x} while the client is {phase:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_initial(&mut self, answer: &Answer) -> Result<(), MqError> {
+        let body = &answer.body;
+        if !body.starts_with(b"ID  ") || body.len() < at::CONVERSATIONS + 4 {
+            return Err(MqError::protocol("an INITIAL_DATA that is none of a queue manager since IBM MQ 7"));
+        }
+        let field = |at: usize| Reader::new(&body[at..], answer.order).u32().unwrap_or(0);
+        let segment_bytes = field(at::SEGMENT_BYTES) as usize;
+        if segment_bytes < SEGMENT_BYTES_MIN {
+            return Err(MqError::protocol(format!("segments of {segment_bytes} bytes")));
+        }
+        self.application.segment_bytes = segment_bytes.min(SEGMENT_BYTES);
+        self.hello.fap = body[at::FAP].min(FAP_LEVEL);
+        self.hello.heartbeat_s = field(at::HEARTBEAT).min(HEARTBEAT_S_MAX);
+        self.hello.message_bytes = self.hello.message_bytes.min(field(at::MESSAGE_BYTES));
+        self.hello.conversations = field(at::CONVERSATIONS).min(1);
+        // From here on segments name their conversation, where the queue manager shares connections.
+        let is_shared = self.hello.conversations > 0;
+        self.application.kind = if is_shared { Kind::Multiplexed } else { Kind::Single };
+        if answer.flags & ERROR == 0 {
+            self.log_in();
+            return Ok(());
+        }
+        if self.rounds >= ROUNDS_MAX {
+            let bits = (body[at::ERRORS], body[at::ERRORS_2]);
+            let what =
+                format!("it does not agree to the channel's values (bits {:#04x} {:#04x})", bits.0, bits.1);
+            return Err(MqError::Refused(what));
+        }
+        self.rounds += 1;
+        self.application.hello(self.application.kind, &self.hello);
+        Ok(())
+    }
+
+    fn log_in(&mut self) {
+        let user = self.config.user.clone();
+        self.application.user(user.as_ref().map_or("", |(user, _)| user));
+        match user {
+            Some((user, password)) if !password.0.is_empty() => {
+                self.application.password(&user, &password.0);
+                self.phase = Phase::Password;
+            }
+            _ => self.connect(),
+        }
+    }
+
+    fn connect(&mut self) {
+        self.phase = Phase::Connecting;
+        self.application.connect(&self.config.queue_manager);
+    }
+
+    /// Empty: go on. Else length 4 · a code, and the connection ends.
+    fn take_status(&mut self, answer: &Answer) -> Result<(), MqError> {
+        let mut reader = Reader::new(&answer.body, answer.order);
+        let code = (|| {
+            reader.u32()?;
+            reader.u32()
+        })();
+        match code {
+            Some(code) if code != 0 => {
+                Err(MqError::Refused(format!("it ends the channel with status {code}")))
+            }
+            _ if self.phase == Phase::Password => {
+                self.connect();
+                Ok(())
+            }
+            _ if answer.flags & CLOSE != 0 => {
+                self.phase = Phase::Ended;
+                self.events.push_back(ClientEvent::Closed);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn take_connected(&mut self, answer: &Answer) {
+        let connected = match answer.codes {
+            (reason::CC_FAILED, why) => Err(Refusal(why)),
+            _ => Ok(trimmed(answer.body.get(..48).unwrap_or_default())),
+        };
+        self.phase = if connected.is_ok() { Phase::Ready } else { Phase::Ended };
+        self.events.push_back(ClientEvent::Connected(connected));
+    }
+
+    fn got(&self, answer: &Answer) -> Result<Option<Got>, MqError> {
+        if answer.codes.0 == reason::CC_FAILED {
+            return Ok(None);
+        }
+        let (md, length, data) =
+            answer.message().ok_or_else(|| MqError::protocol("an answer to MQGET without a message"))?;
+        Ok(Some(Got { md, data, length }))
+    }
+
+    fn heartbeat_ms(&self) -> u64 {
+        // 0: the channel has none. A call may then wait as long as the network does.
+        u64::from(if self.hello.heartbeat_s == 0 { HEARTBEAT_S_MAX } else { self.hello.heartbeat_s }) * 1000
+    }
+
+    /// When [`Self::tick`] has something to do, if nothing comes before.
+    pub fn deadline(&self) -> MonotonicMs {
+        if !matches!(self.phase, Phase::Ready) {
+            return MonotonicMs(self.started.0 + CONNECT_WITHIN_MS);
+        }
+        MonotonicMs(self.heard.0 + if self.asked { 2 } else { 1 } * self.heartbeat_ms())
+    }
+
+    /// Asks a silent queue manager for a sign of life, and finds that it is dead.
+    ///
+    /// # Errors
+    /// [`MqError::Silent`].
+    pub fn tick(&mut self, now: MonotonicMs) -> Result<(), MqError> {
+        if now < self.deadline() {
+            return Ok(());
+        }
+        if self.phase != Phase::Ready || self.asked {
+            self.phase = Phase::Ended;
+            return Err(MqError::Silent((now.0 - self.heard.0) / 1000));
+        }
+        self.asked = true;
+        self.application.heartbeat(CONFIRM);
+        Ok(())
+    }
+
+    pub fn take_output(&mut self) -> Bytes {
+        self.application.take_output()
+    }
+
+    pub fn next_event(&mut self) -> Option<ClientEvent> {
+        self.events.pop_front()
     }
 }

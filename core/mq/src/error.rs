@@ -12,6 +12,8 @@ pub enum MqError {
     SegmentTooLarge { bytes: usize, bytes_max: usize },
     #[error("the peer broke the protocol: {0}")]
     Protocol(String),
+    #[error("the queue manager refuses the channel: {0}. Is mq.channel.name a SVRCONN channel of it?")]
+    Refused(String),
     #[error("the peer sent nothing for {0} s")]
     Silent(u64),
 }

@@ -1,10 +1,11 @@
-//! IBM MQ's client channels (SVRCONN): segments, structures and calls ↔ bytes, and a server's connection as a state
-//! machine. Experimental: it has met IBM's Java client and Wireshark's dissector, and no queue manager.
+//! IBM MQ's client channels (SVRCONN): segments, structures and calls ↔ bytes, and both ends of a connection as state
+//! machines. Experimental: the server has met IBM's Java client and Wireshark's dissector, the client that server alone;
+//! neither has met a queue manager.
 //!
-//! Pure. [`Server`] takes bytes that came and the time, and answers with bytes to send and events. It holds no socket,
-//! clock or thread; edge/mq-queues drives it.
+//! Pure. [`Server`] and [`Client`] take bytes that came and the time, and answer with bytes to send and events. They hold
+//! no socket, clock or thread; edge/mq-queues drives the first, edge/bridge the second.
 //!
-//! Bounded: segments by [`ServerConfig::message_bytes_max`], before the connect by 4 KiB; conversations of a
+//! Bounded, at a server: segments by [`ServerConfig::message_bytes_max`], before the connect by 4 KiB; conversations of a
 //! connection by [`ServerConfig::conversations_max`]; bytes of calls that were not released by
 //! [`ServerConfig::held_bytes_max`].
 //!
@@ -30,12 +31,14 @@ mod text;
 
 pub use bytes::Order;
 pub use call::{Call, Get, Open, Put, Request, Selection};
-pub use client::{Answer, Application};
+pub use client::{Advice, Answer, Answered, Application, Client, ClientConfig, ClientEvent, Got, Refusal};
 pub use error::MqError;
 pub use reply::{Notice, Reply, Streamed};
+pub use rfh2::jms;
 pub use rfh2::{Property, Rfh2, read_rfh2, write_rfh2};
 pub use segment::{Header, Kind, Segments, write_segment};
 pub use server::{Connect, ConversationId, Password, Server, ServerConfig, ServerEvent, Ticket};
+pub use structures::dates;
 pub use structures::descriptor::{Descriptor, FORMAT_NONE, FORMAT_RFH2, FORMAT_STRING};
 pub use structures::object::Object;
 pub use structures::options::{GetOptions, PutOptions, gmo, oo, pmo};

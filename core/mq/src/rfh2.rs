@@ -6,6 +6,8 @@
 //!
 //! A folder is `<name>` elements `</name>`; an element has text, and may have `dt='i4'` and `xsi:nil='true'`.
 
+pub mod jms;
+
 use crate::bytes::{Order, Reader, Writer};
 use bytes::Bytes;
 
@@ -21,6 +23,14 @@ pub struct Property {
     pub kind: Option<String>,
     /// `None`: nil.
     pub value: Option<String>,
+}
+
+impl Property {
+    /// One without a type: a string.
+    pub fn text(folder: &str, name: &str, value: &str) -> Self {
+        let own = str::to_owned;
+        Self { folder: own(folder), name: own(name), kind: None, value: Some(own(value)) }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,7 +16,7 @@
 //! 3. bytes of calls without an answer are less than [`ServerConfig::held_bytes_max`] and what one read brings; so are
 //!    parts of calls
 //!
-//! Before and after: edge/mq-queues/src/connection.rs drives it. Beside: client.rs, the other end, for tests.
+//! Before and after: edge/mq-queues/src/connection.rs drives it. The other end: client.rs.
 
 mod connecting;
 #[cfg(test)]

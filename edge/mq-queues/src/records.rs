@@ -13,18 +13,13 @@
 use crate::dates;
 use barnabas_client::{Outgoing, Received};
 use barnabas_mq::{
-    Descriptor, FORMAT_NONE, FORMAT_RFH2, FORMAT_STRING, Order, Property, Rfh2, fixed, read_rfh2, trimmed,
-    write_rfh2,
+    Descriptor, FORMAT_NONE, FORMAT_RFH2, FORMAT_STRING, Order, Property, Rfh2, jms, read_rfh2, write_rfh2,
 };
 use bytes::{BufMut, Bytes, BytesMut};
 
 pub const DESCRIPTOR: &str = "barnabas.mq";
-/// Before the names of headers that listeners keep for themselves.
-const OWN: &str = "barnabas.";
 const VERSION: u8 = b'1';
-/// Headers of a message without properties of its own, and bytes of [`DESCRIPTOR`] without an MQRFH2: what is
-/// allocated at once.
-const HEADERS: usize = 8;
+/// Bytes of [`DESCRIPTOR`] without an MQRFH2: what is allocated at once.
 const KEPT_BYTES: usize = 365;
 /// Of ids that are made of a record's place.
 const PLACE: &[u8; 4] = b"BNBS";
@@ -45,35 +40,8 @@ pub fn record(md: &Descriptor, data: &Bytes, now_ms: i64) -> Outgoing {
     let rfh2 = (md.format == FORMAT_RFH2).then(|| read_rfh2(data, md.encoding)).flatten();
     let body = rfh2.as_ref().map_or(0, |rfh2| rfh2.raw.len());
     let body = data.slice(body..);
-    let mut headers = Vec::with_capacity(HEADERS);
-    let mut add = |name: &'static str, value: Option<String>| {
-        if let Some(value) = value {
-            headers.push((Bytes::from_static(name.as_bytes()), Some(Bytes::from(value))));
-        }
-    };
-    let of = |folder: &str, name: &str| {
-        let properties = rfh2.iter().flat_map(|rfh2| &rfh2.properties);
-        let mut found = properties.filter(|property| property.folder == folder && property.name == name);
-        found.next().and_then(|property| property.value.clone())
-    };
-    add("JMSMessageID", Some(id_text(&md.msg_id)));
-    let correl = (md.correl_id != [0; 24]).then(|| id_text(&md.correl_id));
-    add("JMSCorrelationID", of("jms", "Cid").or(correl));
-    add("JMSReplyTo", Some(trimmed(&md.reply_to_q)).filter(|name| !name.is_empty()));
-    add("JMSType", of("mcd", "Type"));
-    add("JMSTimestamp", Some(now_ms.to_string()));
-    add("JMSPriority", Some(md.priority.to_string()));
-    add("JMSDeliveryMode", Some(if md.persistence == 1 { "2" } else { "1" }.to_owned()));
-    add("JMSExpiration", (md.expiry > 0).then(|| expires_at(md, now_ms).to_string()));
-    let group = of("jms", "Gid");
-    add("JMSXGroupID", group.clone());
-    for property in rfh2.iter().flat_map(|rfh2| &rfh2.properties).filter(|property| property.folder == "usr")
-    {
-        if let (Some(value), false) = (&property.value, property.name.starts_with(OWN)) {
-            let name = Bytes::copy_from_slice(property.name.as_bytes());
-            headers.push((name, Some(Bytes::copy_from_slice(value.as_bytes()))));
-        }
-    }
+    let mut headers = jms::headers(md, rfh2.as_ref(), now_ms);
+    let group = jms::property(rfh2.as_ref(), "jms", "Gid").map(str::to_owned);
     let mut kept = BytesMut::with_capacity(KEPT_BYTES + rfh2.as_ref().map_or(0, |rfh2| rfh2.raw.len()));
     kept.put_u8(VERSION);
     kept.put_slice(&Descriptor { version: 2, ..md.clone() }.encode(Order::Little));
@@ -81,17 +49,6 @@ pub fn record(md: &Descriptor, data: &Bytes, now_ms: i64) -> Outgoing {
     headers.push((Bytes::from_static(DESCRIPTOR.as_bytes()), Some(kept.freeze())));
     let (key, value) = (group.map(Bytes::from), Some(body));
     Outgoing { partition: None, key, value, headers, timestamp_ms: Some(now_ms) }
-}
-
-fn id_text(id: &[u8; 24]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(3 + 2 * id.len());
-    text.push_str("ID:");
-    for byte in id {
-        text.push(DIGITS[usize::from(byte >> 4)].into());
-        text.push(DIGITS[usize::from(byte & 0xf)].into());
-    }
-    text
 }
 
 /// The message of a record that is delivered for the `delivery`th time (from 1).
@@ -127,44 +84,17 @@ fn of_another_producer(topic: &str, record: &Received) -> Message {
     let (put_date, put_time) = dates::of(record.timestamp_ms);
     let mut md =
         Descriptor { format, msg_id: place_id(topic, record), put_date, put_time, ..Descriptor::default() };
-    let own = |text: &str| text.to_owned();
     let kind = if is_text { "jms_text" } else { "jms_bytes" };
-    let property = |folder: &str, name: &str, value: &str| Property {
-        folder: own(folder),
-        name: own(name),
-        kind: None,
-        value: Some(own(value)),
-    };
-    let mut properties = vec![property("mcd", "Msd", kind)];
-    for (name, value) in &record.headers {
-        let text = value.as_deref().map_or(Some(""), |value| std::str::from_utf8(value).ok());
-        let (Ok(name), Some(text)) = (std::str::from_utf8(name), text) else { continue };
-        match name {
-            "JMSCorrelationID" => properties.push(property("jms", "Cid", text)),
-            "JMSType" => properties.push(property("mcd", "Type", text)),
-            "JMSReplyTo" if text.len() <= 48 => md.reply_to_q = fixed(text),
-            "JMSPriority" => md.priority = text.parse().ok().filter(|at| (0..=9).contains(at)).unwrap_or(4),
-            "JMSDeliveryMode" => md.persistence = u32::from(text != "1"),
-            "JMSXGroupID" => properties.push(property("jms", "Gid", text)),
-            name if name.starts_with("JMS") || name.starts_with(OWN) || !is_identifier(name) => {}
-            name => properties.push(property("usr", name, text)),
-        }
-    }
+    let mut properties = vec![Property::text("mcd", "Msd", kind)];
+    jms::set_headers(&record.headers, &mut md, &mut properties);
     let has_group = properties.iter().any(|property| property.name == "Gid");
     if let Some(Ok(key)) = record.key.as_deref().map(std::str::from_utf8)
         && !has_group
     {
-        properties.push(property("jms", "Gid", key));
+        properties.push(Property::text("jms", "Gid", key));
     }
     let rfh2 = write_rfh2(&properties, md.format, md.ccsid, md.encoding);
     Message { md, properties: Some(rfh2), was_put: false, body }
-}
-
-/// Names of properties are those of Java and of XML.
-fn is_identifier(name: &str) -> bool {
-    let mut letters = name.chars();
-    let first = letters.next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
-    first && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
 /// The same whenever the record is read.
@@ -181,16 +111,12 @@ fn place_id(topic: &str, record: &Received) -> [u8; 24] {
     id
 }
 
-fn expires_at(md: &Descriptor, put_ms: i64) -> i64 {
-    put_ms.saturating_add(i64::from(md.expiry) * 100)
-}
-
 /// What is left of a message's time, in tenths of a second, from 1; −1: it has no end. `None`: it is over.
 pub fn time_left(message: &Message, record: &Received, now_ms: i64) -> Option<i32> {
     if message.md.expiry <= 0 {
         return Some(-1);
     }
-    let left = expires_at(&message.md, record.timestamp_ms).saturating_sub(now_ms);
+    let left = jms::expires_at(&message.md, record.timestamp_ms).saturating_sub(now_ms);
     (left > 0).then(|| i32::try_from(left / 100).unwrap_or(i32::MAX).max(1))
 }
 

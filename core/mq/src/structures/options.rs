@@ -7,11 +7,13 @@ use bytes::Bytes;
 /// `MQOO_*`.
 pub mod oo {
     pub const INPUT: u32 = 0x1 | 0x2 | 0x4;
+    pub const INPUT_AS_QUEUE: u32 = 0x1;
     pub const BROWSE: u32 = 0x8;
     pub const OUTPUT: u32 = 0x10;
     pub const INQUIRE: u32 = 0x20;
     pub const SET: u32 = 0x40;
     pub const SET_CONTEXT: u32 = 0x400 | 0x800;
+    pub const FAIL_IF_QUIESCING: u32 = 0x2000;
 }
 
 /// `MQGMO_*`.
@@ -28,6 +30,7 @@ pub mod gmo {
     pub const UNLOCK: u32 = 0x400;
     pub const BROWSE_MSG_UNDER_CURSOR: u32 = 0x800;
     pub const SYNCPOINT_IF_PERSISTENT: u32 = 0x1000;
+    pub const FAIL_IF_QUIESCING: u32 = 0x2000;
     pub const CONVERT: u32 = 0x4000;
     pub const GROUPS: u32 = 0x8000 | 0x1_0000 | 0x2_0000 | 0x4_0000;
     pub const MARKS: u32 = 0x10_0000 | 0x20_0000 | 0x40_0000 | 0x80_0000 | 0x100_0000;
@@ -43,6 +46,7 @@ pub mod pmo {
     pub const NEW_CORREL_ID: u32 = 0x80;
     pub const SET_IDENTITY_CONTEXT: u32 = 0x400;
     pub const SET_ALL_CONTEXT: u32 = 0x800;
+    pub const FAIL_IF_QUIESCING: u32 = 0x2000;
     pub const LOGICAL_ORDER: u32 = 0x8000;
     pub const ASYNC_RESPONSE: u32 = 0x1_0000;
 }

@@ -1,13 +1,13 @@
 //! IBM MQ's client channels (SVRCONN): segments, structures and calls ↔ bytes, and both ends of a connection as state
-//! machines. Experimental: the server has met IBM's Java client and Wireshark's dissector, the client that server alone;
-//! neither has met a queue manager.
+//! machines. Experimental: the server has met IBM's Java client and Wireshark's dissector, the client that server
+//! alone; neither has met a queue manager.
 //!
-//! Pure. [`Server`] and [`Client`] take bytes that came and the time, and answer with bytes to send and events. They hold
-//! no socket, clock or thread; edge/mq-queues drives the first, edge/bridge the second.
+//! Pure. [`Server`] and [`Client`] take bytes that came and the time, and answer with bytes to send and events. They
+//! hold no socket, clock or thread; edge/mq-queues drives the first, edge/bridge the second.
 //!
-//! Bounded, at a server: segments by [`ServerConfig::message_bytes_max`], before the connect by 4 KiB; conversations of a
-//! connection by [`ServerConfig::conversations_max`]; bytes of calls that were not released by
-//! [`ServerConfig::held_bytes_max`].
+//! Bounded, at a server: segments by [`ServerConfig::message_bytes_max`], before the connect by 4 KiB; conversations
+//! of a connection by [`ServerConfig::conversations_max`]; bytes of calls that were not released by
+//! [`ServerConfig::held_bytes_max`]. At a client: answers by [`ClientConfig::message_bytes_max`].
 //!
 //! Not here: EBCDIC (a segment that begins so ends the connection with an error that says so), header and message
 //! compression, channels between queue managers, password protection of MQCSP (FAP level 12 is announced, at which

@@ -5,6 +5,7 @@
 //! nothing here is named with a reason (`config/keys.rs`); an unknown key is a warning.
 
 pub mod keys;
+mod mq;
 mod properties;
 #[cfg(test)]
 mod tests;
@@ -14,7 +15,8 @@ use barnabas_amqp::Login;
 use barnabas_amqp_records::{Durability, KeyHeader, MessageRules, RecordRules};
 use barnabas_client::{ClusterConfig, Security};
 use barnabas_tls::{ClientTls, TlsSettings};
-use keys::{Fate, KEYS};
+use keys::Fate;
+pub use mq::MqConfig;
 use properties::Properties;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -37,6 +39,14 @@ pub struct PeerConfig {
     pub selector: Option<String>,
     pub reconnect_min: Duration,
     pub reconnect_max: Duration,
+    /// Client channels of IBM MQ, and not AMQP: `login`, `hostname`, `capabilities` and `selector` mean nothing then.
+    pub mq: Option<MqConfig>,
+}
+
+impl PeerConfig {
+    pub fn protocol(&self) -> &'static str {
+        if self.mq.is_some() { "IBM MQ's client channels" } else { "AMQP 1.0" }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,8 +179,10 @@ impl Config {
             remarks: Vec::new(),
         };
         for key in given.properties.keys() {
-            let is_fated = KEYS.iter().any(|(known, _)| known == key);
-            if !is_fated && !given.read.borrow().contains(key) && !Security::has_key(key) {
+            if keys::fate(key, config.peer.mq.is_some()).is_none()
+                && !given.read.borrow().contains(key)
+                && !Security::has_key(key)
+            {
                 remarks.push(format!("{key}: this key is not known and has no effect"));
             }
         }
@@ -179,8 +191,9 @@ impl Config {
 }
 
 fn check_fates(given: &Given, remarks: &mut Vec<String>) -> Result<(), BridgeError> {
+    let is_mq = mq::is_wanted(given)?;
     for (key, value) in &given.properties {
-        match KEYS.iter().find(|(known, _)| known == key).map(|(_, fate)| *fate) {
+        match keys::fate(key, is_mq) {
             Some(Fate::Refused(only, why)) if only.is_none_or(|only| value.trim() == only) => {
                 return Err(BridgeError::Config(format!("{key}={value}: {why}")));
             }
@@ -328,6 +341,9 @@ fn kafka(given: &Given, name: &str) -> Result<ClusterConfig, BridgeError> {
 }
 
 fn peer(given: &Given) -> Result<PeerConfig, BridgeError> {
+    if mq::is_wanted(given)? {
+        return mq::peer(given);
+    }
     let (mut addresses, mut has_tls) = (Vec::new(), given.get("mq.ssl.cipher.suite").is_some());
     match (given.get("amqp.url"), given.get("mq.connection.name.list")) {
         (Some(urls), _) => {
@@ -339,7 +355,7 @@ fn peer(given: &Given) -> Result<PeerConfig, BridgeError> {
         }
         (None, Some(list)) => {
             for entry in list.split(',') {
-                addresses.push(address_of_mq(entry.trim())?);
+                addresses.push(mq::address_of(entry.trim(), "an AMQP listener")?);
             }
         }
         (None, None) => {
@@ -362,6 +378,7 @@ fn peer(given: &Given) -> Result<PeerConfig, BridgeError> {
         selector: given.get("amqp.selector").map(str::to_owned),
         reconnect_min: given.millis("mq.reconnect.delay.min.ms", 64)?,
         reconnect_max: given.millis("mq.reconnect.delay.max.ms", 8192)?,
+        mq: None,
     })
 }
 
@@ -380,14 +397,6 @@ fn address_of(url: &str) -> Result<(String, bool), BridgeError> {
     let has_port = rest.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let port = if is_safe { 5671 } else { 5672 };
     Ok((if has_port { rest.to_owned() } else { format!("{rest}:{port}") }, is_safe))
-}
-
-/// `host(port)`, as MQ writes it.
-fn address_of_mq(entry: &str) -> Result<String, BridgeError> {
-    let wrong = || invalid("mq.connection.name.list", entry, "host(port), with the port of an AMQP listener");
-    let (host, port) = entry.strip_suffix(')').and_then(|entry| entry.split_once('(')).ok_or_else(wrong)?;
-    let port: u16 = port.trim().parse().map_err(|_| wrong())?;
-    Ok(format!("{}:{port}", host.trim()))
 }
 
 fn login(given: &Given) -> Result<Login, BridgeError> {

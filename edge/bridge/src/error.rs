@@ -2,20 +2,27 @@
 
 use barnabas_amqp::AmqpError;
 use barnabas_client::ClientError;
+use barnabas_mq::{Advice, MqError, Refusal};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BridgeError {
     /// The file is wrong: nothing was started.
     #[error("{0}")]
     Config(String),
-    #[error("no peer answers at {address}: {why}. Does it listen for AMQP 1.0 there?")]
-    Unreachable { address: String, why: String },
+    #[error("no peer answers at {address}: {why}. Does it listen for {protocol} there?")]
+    Unreachable { address: String, why: String, protocol: &'static str },
     #[error("no TLS with {address}: {why}")]
     Tls { address: String, why: String },
     #[error("the connection to {address} ended: {why}")]
     Lost { address: String, why: String },
     #[error("{address}: {source}")]
     Amqp { address: String, source: AmqpError },
+    #[error("{address}: {source}")]
+    Mq { address: String, source: MqError },
+    #[error("the queue manager refuses {call} of {object}: {why}")]
+    Call { call: &'static str, object: String, why: Refusal },
+    #[error("message {id} of {queue} {why}. It stays in the queue, and those behind it wait")]
+    Held { queue: String, id: String, why: String, advice: &'static str },
     #[error("the peer ended the link to {queue}: {why}")]
     Link { queue: String, why: String },
     #[error("Kafka: {0}")]
@@ -49,7 +56,14 @@ const REFUSALS: [(&str, &str); 5] = [
 impl BridgeError {
     /// What the operator changes, where another try alone does not cure it.
     pub fn cure(&self) -> Option<&'static str> {
-        let Self::Link { why, .. } = self else { return None };
+        let why = match self {
+            Self::Link { why, .. } => why,
+            Self::Call { why, .. } => {
+                return if let Advice::Operator(cure) = why.advice() { Some(cure) } else { None };
+            }
+            Self::Held { advice, .. } => return Some(advice),
+            _ => return None,
+        };
         let is_of = |condition: &str| why.split([':', ' ']).take(2).eq(condition.split(':'));
         REFUSALS.iter().find(|(condition, _)| is_of(condition)).map(|(_, cure)| *cure)
     }

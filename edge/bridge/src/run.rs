@@ -22,7 +22,7 @@ pub fn command() -> Command {
         Arg::new("FILE").action(ArgAction::Append).help(about)
     };
     Command::new("bridge")
-        .about("Connect message queues (AMQP 1.0) to topics")
+        .about("Connect message queues (AMQP 1.0, IBM MQ) to topics")
         .args_conflicts_with_subcommands(true)
         .arg(files())
         .subcommand(

@@ -12,47 +12,46 @@
 //!
 //! Bounded: see `sink/in_flight.rs`.
 //!
+//! The same to a queue manager: `sink/mq.rs`.
+//!
 //! Before: edge/client's group and consumer. After: core/amqp.
 
 mod burial;
 mod in_flight;
+mod mq;
 mod progress;
+mod reading;
 
 use crate::config::{Config, Direction, Duplicates, SinkConfig};
 use crate::error::BridgeError;
-use crate::session::Session;
+use crate::session::{Alive, Session};
 use crate::stop::Stop;
 use crate::watch::counters::{Counters, add};
 use crate::watch::log::{Level, Seldom, line};
 use barnabas_amqp::{DeliveryId, Event, LinkId, NotSent, Outcome, Peer, SenderConfig, encode_message};
 use barnabas_amqp_records::{self as convert, Marks};
-use barnabas_client::{Cluster, Consumer, ConsumerConfig, Group, GroupConfig, Producer, Received, StartAt};
+use barnabas_client::Received;
+use burial::Letters;
 use bytes::Bytes;
 use in_flight::{Dead, InFlight};
-use progress::Progress;
+use reading::Reading;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// The longest wait for a record or an event: heartbeats and commits are looked at between.
 const TURN: Duration = Duration::from_millis(100);
-/// Of one fetch: what the consumer holds beside the records that are in flight.
-const FETCH_BYTES_MAX: i32 = 8 << 20;
 
 struct Sink<'a> {
     config: &'a Config,
     sink: &'a SinkConfig,
     topic: &'a str,
     counters: &'a Counters,
-    cluster: Cluster,
-    group: Group,
-    consumer: Consumer,
+    reading: Reading,
     session: Session,
     link: LinkId,
     marks: Marks,
     held: InFlight,
-    /// Of dead letters; made with the first one.
-    letters: Option<Producer>,
-    progress: Progress,
+    letters: Letters,
     commit_at: Option<Instant>,
     seldom: Seldom,
 }
@@ -68,6 +67,9 @@ pub async fn run(
     stop: &mut Stop,
 ) -> Result<(), BridgeError> {
     let Direction::Sink(sink) = &config.direction else { return Ok(()) };
+    if let Some(peer) = &config.peer.mq {
+        return mq::run(config, sink, peer, topic, counters, stop).await;
+    }
     let mut run = tokio::select! {
         connected = Sink::connect(config, sink, topic, counters) => connected?,
         () = stop.wait() => return Ok(()),
@@ -113,11 +115,7 @@ impl<'a> Sink<'a> {
         topic: &'a str,
         counters: &'a Counters,
     ) -> Result<Self, BridgeError> {
-        let mut cluster = Cluster::new(config.kafka.clone());
-        let tries = cluster.tries(format!("finding topic {topic}"));
-        while let Err(error) = cluster.topic(topic, true).await {
-            tries.after(error).await?;
-        }
+        let reading = Reading::start(config, sink, topic).await?;
         let container = format!("barnabas-bridge-{}", config.name);
         let (mut session, peer) = Session::connect(&config.peer, &container).await?;
         let sender = SenderConfig {
@@ -128,26 +126,17 @@ impl<'a> Sink<'a> {
         let link = session.sender(&sender).await?;
         let marks = marks(sink, &peer);
         announce(config, topic, &peer, marks);
-        let reading = ConsumerConfig {
-            read_committed: true,
-            bytes_max: FETCH_BYTES_MAX,
-            inflated_bytes_max: sink.inflated_bytes_max,
-            ..ConsumerConfig::default()
-        };
         Ok(Self {
             config,
             sink,
             topic,
             counters,
-            cluster,
-            group: Group::new(GroupConfig::new(&sink.group), topic),
-            consumer: Consumer::new(topic, reading),
+            reading,
             session,
             link,
             marks,
             held: InFlight::default(),
-            letters: None,
-            progress: Progress::default(),
+            letters: Letters::default(),
             commit_at: None,
             seldom: Seldom::default(),
         })
@@ -156,27 +145,8 @@ impl<'a> Sink<'a> {
     /// Joins the group (again) and reads on at what is committed. What is in flight is of the membership before.
     /// Where it is to stop meanwhile, nothing is assigned.
     async fn join(&mut self, stop: &mut Stop) -> Result<(), BridgeError> {
-        // The positions of what was not done are forgotten: the group's offsets say where to go on.
-        self.consumer.assign([]);
         self.held = InFlight::default();
-        self.progress = Progress::default();
-        let joining = async {
-            tokio::select! {
-                biased;
-                () = stop.wait() => None,
-                joined = self.group.join(&mut self.cluster) => Some(joined),
-            }
-        };
-        let Some(joined) = self.session.during(joining).await? else {
-            // An answer may be under way on the old connections.
-            self.cluster = self.cluster.with_new_connections();
-            return Ok(());
-        };
-        let assigned = joined?;
-        self.progress = Progress::new(&assigned);
-        let start = |offset| Option::map_or(offset, StartAt::Earliest, StartAt::Offset);
-        self.consumer.assign(assigned.into_iter().map(|(partition, offset)| (partition, start(offset))));
-        Ok(())
+        self.reading.join(stop, &mut self.session).await
     }
 
     fn can_take(&self) -> bool {
@@ -192,7 +162,7 @@ impl<'a> Sink<'a> {
         let mut record = None;
         tokio::select! {
             event = self.session.next() => self.hear(event?)?,
-            polled = self.consumer.poll(&mut self.cluster, TURN), if can_take => record = polled?,
+            polled = self.reading.consumer.poll(&mut self.reading.cluster, TURN), if can_take => record = polled?,
             () = tokio::time::sleep(wait) => {}
             () = stop.wait() => {}
         }
@@ -200,7 +170,7 @@ impl<'a> Sink<'a> {
             self.send(record);
             self.send_buffered().await?;
         }
-        while let Some(trouble) = self.consumer.next_trouble() {
+        while let Some(trouble) = self.reading.consumer.next_trouble() {
             line(Level::Warn, &self.config.name, &trouble.words(self.topic, "read"));
         }
         while let Some(event) = self.session.next_within(Duration::ZERO).await? {
@@ -208,7 +178,7 @@ impl<'a> Sink<'a> {
         }
         self.bury().await?;
         self.commit_if_due(stop).await?;
-        if !self.session.during(self.group.stay(&mut self.cluster)).await?? {
+        if !self.session.during(self.reading.group.stay(&mut self.reading.cluster)).await?? {
             self.join(stop).await?;
         }
         self.counters.uncommitted.store(self.held.len() as u64, Ordering::Relaxed);
@@ -218,15 +188,17 @@ impl<'a> Sink<'a> {
 
     /// Sends what the consumer has without waiting for a broker.
     async fn send_buffered(&mut self) -> Result<(), BridgeError> {
-        while !self.consumer.is_drained() && self.can_take() {
-            let Some(record) = self.consumer.poll(&mut self.cluster, TURN).await? else { break };
+        while !self.reading.consumer.is_drained() && self.can_take() {
+            let Some(record) = self.reading.consumer.poll(&mut self.reading.cluster, TURN).await? else {
+                break;
+            };
             self.send(record);
         }
         Ok(())
     }
 
     fn send(&mut self, record: Received) {
-        self.progress.begin(record.partition, record.offset);
+        self.reading.progress.begin(record.partition, record.offset);
         self.held.begin(&record);
         self.transfer(record);
     }
@@ -312,15 +284,13 @@ impl<'a> Sink<'a> {
     }
 
     fn done(&mut self, record: &Received) {
-        self.progress.done(record.partition, record.offset);
+        self.reading.progress.done(record.partition, record.offset);
         self.held.end(record);
     }
 
     async fn commit_if_due(&mut self, stop: &mut Stop) -> Result<(), BridgeError> {
-        for (partition, position) in self.consumer.positions() {
-            self.progress.reach(partition, position);
-        }
-        if self.progress.is_ahead() {
+        self.reading.reach();
+        if self.reading.progress.is_ahead() {
             self.commit_at.get_or_insert_with(|| Instant::now() + self.config.commit_interval);
         }
         if self.commit_at.is_some_and(|at| at <= Instant::now()) {
@@ -331,12 +301,12 @@ impl<'a> Sink<'a> {
 
     async fn commit(&mut self, stop: &mut Stop) -> Result<(), BridgeError> {
         self.commit_at = None;
-        let offsets = self.progress.take();
+        let offsets = self.reading.progress.take();
         if offsets.is_empty() {
             return Ok(());
         }
         add(&self.counters.commits, 1);
-        if !self.session.during(self.group.commit(&mut self.cluster, offsets)).await?? {
+        if !self.session.during(self.reading.group.commit(&mut self.reading.cluster, offsets)).await?? {
             self.join(stop).await?;
         }
         Ok(())
@@ -352,7 +322,7 @@ impl<'a> Sink<'a> {
         }
         self.bury().await?;
         self.commit(stop).await?;
-        self.group.leave(&mut self.cluster).await?;
+        self.reading.group.leave(&mut self.reading.cluster).await?;
         self.counters.set_state("stopped");
         self.session.close(self.link).await
     }

@@ -14,24 +14,28 @@
 //! A topic that refuses a batch as too large (`MESSAGE_TOO_LARGE`) gets the unit again with each record alone. A record
 //! that is refused alone is taken out of its way (`source/unit.rs`), so no message comes back for ever.
 //!
+//! The same from a queue manager: `source/mq.rs`.
+//!
 //! Before: core/amqp. After: edge/client's transactional producer.
 
+mod came;
+mod mq;
 mod unit;
 mod write;
 
 use crate::config::{Config, Direction, SourceConfig};
 use crate::error::BridgeError;
 use crate::session::Session;
-use crate::state::{self, State};
 use crate::stop::Stop;
-use crate::watch::counters::{Counters, add};
-use crate::watch::log::{Level, Seldom, line};
+use crate::watch::counters::Counters;
+use crate::watch::log::{Level, line};
 use barnabas_amqp::{Delivery, DeliveryId, Event, Filter, LinkId, Outcome, ReceiverConfig};
-use barnabas_client::{Cluster, TransactionConfig, TransactionalProducer};
+use came::Came;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use unit::Unit;
+use write::Writer;
 
 /// A queue that gives nothing for so long is empty.
 const QUIET: Duration = Duration::from_millis(2);
@@ -39,19 +43,13 @@ const QUIET: Duration = Duration::from_millis(2);
 const UNIT_BYTES_MAX: usize = 8 << 20;
 
 struct Source<'a> {
-    config: &'a Config,
-    source: &'a SourceConfig,
-    counters: &'a Counters,
-    cluster: Cluster,
-    producer: TransactionalProducer,
-    state: State,
+    writer: Writer<'a>,
     session: Session,
     link: LinkId,
-    /// Of a batch to a topic; less once a topic has refused that.
-    batch_bytes_max: usize,
     /// What arrived and is in no unit yet.
     waiting: VecDeque<Delivery>,
-    seldom: Seldom,
+    /// Of the unit's messages, in their order.
+    deliveries: Vec<DeliveryId>,
 }
 
 /// Runs until it is to stop (`Ok`), or until something ends it.
@@ -60,6 +58,9 @@ struct Source<'a> {
 /// Whatever ended it: run it again.
 pub async fn run(config: &Config, counters: &Counters, stop: &mut Stop) -> Result<(), BridgeError> {
     let Direction::Source(source) = &config.direction else { return Ok(()) };
+    if let Some(peer) = &config.peer.mq {
+        return mq::run(config, source, peer, counters, stop).await;
+    }
     let mut run = tokio::select! {
         connected = Source::connect(config, source, counters) => connected?,
         () = stop.wait() => return Ok(()),
@@ -79,12 +80,7 @@ impl<'a> Source<'a> {
         source: &'a SourceConfig,
         counters: &'a Counters,
     ) -> Result<Self, BridgeError> {
-        let mut cluster = Cluster::new(config.kafka.clone());
-        state::create_topic(&mut cluster, &source.state_topic).await?;
-        let transaction = TransactionConfig::new(&format!("barnabas-bridge-{}", config.name));
-        let batch_bytes_max = transaction.batch_bytes_max;
-        let producer = TransactionalProducer::start(&mut cluster, transaction).await?;
-        let state = state::read(&mut cluster, &source.state_topic).await?;
+        let writer = Writer::start(config, source, counters).await?;
         // Only now is anything taken from the queue: while Kafka is away no message is delivered in vain.
         let container = format!("barnabas-bridge-{}", config.name);
         let (mut session, peer) = Session::connect(&config.peer, &container).await?;
@@ -102,27 +98,14 @@ impl<'a> Source<'a> {
             source.topic
         );
         line(Level::Info, &config.name, &text);
-        let (waiting, seldom) = (VecDeque::new(), Seldom::default());
-        Ok(Self {
-            config,
-            source,
-            counters,
-            cluster,
-            producer,
-            state,
-            session,
-            link,
-            batch_bytes_max,
-            waiting,
-            seldom,
-        })
+        Ok(Self { writer, session, link, waiting: VecDeque::new(), deliveries: Vec::new() })
     }
 
     /// Raises the credit once half of it is used.
     fn grant(&mut self) {
-        let most = 2 * self.source.batch_max;
+        let most = 2 * self.writer.source.batch_max;
         let left = self.session.credit(self.link) as usize;
-        if left + self.waiting.len() <= most - self.source.batch_max.div_ceil(2) {
+        if left + self.waiting.len() <= most - self.writer.source.batch_max.div_ceil(2) {
             self.session.grant(self.link, (most - self.waiting.len()) as u32);
         }
     }
@@ -135,10 +118,10 @@ impl<'a> Source<'a> {
         }
         let mut unit = Unit::default();
         let mut ends_at = None;
-        while unit.len() < self.source.batch_max && unit.bytes < UNIT_BYTES_MAX {
+        while unit.len() < self.writer.source.batch_max && unit.bytes < UNIT_BYTES_MAX {
             if let Some(delivery) = self.waiting.pop_front() {
-                ends_at.get_or_insert_with(|| Instant::now() + self.config.commit_interval);
-                self.take(&mut unit, &delivery);
+                ends_at.get_or_insert_with(|| Instant::now() + self.writer.config.commit_interval);
+                self.take(&mut unit, delivery);
                 continue;
             }
             self.grant();
@@ -170,9 +153,10 @@ impl<'a> Source<'a> {
     fn hear(&mut self, event: Event) -> Result<(), BridgeError> {
         match event {
             Event::Message(delivery) => self.waiting.push_back(delivery),
-            Event::Available(_, count) => self.counters.depth.store(count.into(), Ordering::Relaxed),
+            Event::Available(_, count) => self.writer.counters.depth.store(count.into(), Ordering::Relaxed),
             Event::Detached(_, why) => {
-                let (queue, why) = (self.config.peer.queue.clone(), why.unwrap_or_default().to_string());
+                let (queue, why) =
+                    (self.writer.config.peer.queue.clone(), why.unwrap_or_default().to_string());
                 return Err(BridgeError::Link { queue, why });
             }
             _ => {}
@@ -180,27 +164,25 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    fn take(&mut self, unit: &mut Unit, delivery: &Delivery) {
-        let taken = unit.take(self.config, self.source, &self.state, delivery);
-        if let Some(why) = taken {
-            self.seldom.warn(&self.config.name, &why);
-        }
+    fn take(&mut self, unit: &mut Unit, delivery: Delivery) {
+        let is_cut = delivery.size_bytes > delivery.payload.len() as u64;
+        let cut = is_cut.then(|| {
+            format!("a message of {} bytes is larger than amqp.message.bytes.max", delivery.size_bytes)
+        });
+        self.deliveries.push(delivery.id);
+        self.writer.take(unit, Came::Amqp(delivery.payload), cut);
     }
 
     /// Commits a unit, while the session goes on, and settles it.
     async fn commit(&mut self, mut unit: Unit) -> Result<(), BridgeError> {
         let in_flight = (unit.len() + self.waiting.len()) as u64;
-        self.counters.uncommitted.store(in_flight, Ordering::Relaxed);
-        let ids = self.write(&mut unit).await?;
-        if let Some(ids) = ids {
-            self.state.committed(ids);
-            add(&self.counters.commits, 1);
-        }
+        self.writer.counters.uncommitted.store(in_flight, Ordering::Relaxed);
+        self.writer.write(&mut unit, &mut self.session).await?;
         self.settle(&unit);
         while let Some(event) = self.session.ready() {
             self.hear(event)?;
         }
-        self.count(&unit);
+        self.writer.count(&unit, self.waiting.len(), self.session.frames_written());
         let held = unit.bytes;
         drop(unit);
         self.session.release(held);
@@ -211,10 +193,10 @@ impl<'a> Source<'a> {
     /// One disposition for each run of deliveries that end alike.
     fn settle(&mut self, unit: &Unit) {
         let mut runs: Vec<(DeliveryId, DeliveryId, &Outcome)> = Vec::new();
-        for (id, outcome) in &unit.outcomes {
+        for (id, outcome) in self.deliveries.drain(..).zip(&unit.outcomes) {
             match runs.last_mut() {
-                Some((_, last, of)) if last.0.wrapping_add(1) == id.0 && *of == outcome => *last = *id,
-                _ => runs.push((*id, *id, outcome)),
+                Some((_, last, of)) if last.0.wrapping_add(1) == id.0 && *of == outcome => *last = id,
+                _ => runs.push((id, id, outcome)),
             }
         }
         for (first, last, outcome) in runs {
@@ -222,25 +204,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn count(&self, unit: &Unit) {
-        let counters = self.counters;
-        add(&counters.messages, unit.len() as u64 - unit.skipped);
-        add(&counters.bytes, unit.bytes as u64);
-        add(&counters.dead_letters, unit.dead_letters());
-        add(&counters.rejected, unit.rejected);
-        add(&counters.skipped, unit.skipped);
-        add(&counters.without_id, unit.without_id());
-        counters.oldest_ms.store(unit.oldest_ms(), Ordering::Relaxed);
-        counters.uncommitted.store(self.waiting.len() as u64, Ordering::Relaxed);
-        counters.requests.store(self.session.frames_written(), Ordering::Relaxed);
-    }
-
     /// Gives back what is in no unit, and ends in order.
     async fn release(mut self) -> Result<(), BridgeError> {
         for delivery in std::mem::take(&mut self.waiting) {
             self.session.settle(delivery.id, delivery.id, Outcome::Released);
         }
-        self.counters.set_state("stopped");
+        self.writer.counters.set_state("stopped");
         self.session.close(self.link).await
     }
 }

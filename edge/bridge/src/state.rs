@@ -7,6 +7,10 @@
 //! SLOTS`, so the ids of the last [`SLOTS`] units are kept, and no more. That many units would have to be lost by
 //! the peer after it was sent their settlement for one to come twice.
 //!
+//! A queue manager may back out a unit of work long after: when it finds that a connection is dead, and others have got
+//! its later messages since. So the ids of the last unit before a run go into the units of that run too, for
+//! [`DOUBTED_FOR`]: [`State::doubt`].
+//!
 //! ```text
 //! key:   u32 slot      value:  u8 version = 1 | u64 unit | 16 bytes of each id's SHA-256 …
 //! ```
@@ -18,14 +22,20 @@ use crate::error::BridgeError;
 use barnabas_amqp::Value;
 use barnabas_base::{ErrorCode, PartitionIndex};
 use barnabas_client::{Admin, ClientError, Cluster, Consumer, ConsumerConfig, NewTopic, Outgoing, StartAt};
+use barnabas_mq::Descriptor;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, HashSet};
-use std::time::Duration;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
 
 /// Units that are remembered.
 pub const SLOTS: u64 = 64;
+/// Longer than a queue manager takes to find that a connection is dead: two heartbeats, of 300 s by default.
+pub const DOUBTED_FOR: Duration = Duration::from_secs(900);
 const VERSION: u8 = 1;
+/// Ids of earlier runs that are carried on: of two units of the most messages.
+const DOUBTED_MAX: usize = 10_000;
 /// How long one wait for the topic's next records may be.
 const READ_WAIT: Duration = Duration::from_millis(200);
 
@@ -46,19 +56,53 @@ impl Id {
         }
         hash.finalize().first_chunk::<16>().copied().map(Self)
     }
+
+    /// Of a message of MQ. Its id is not enough: applications set ids, and may set one twice. What a queue manager
+    /// changes of a message that it gives out again is left out: how often, what is left of its time, and its
+    /// character set.
+    pub fn of_mq(md: &Descriptor, data: &[u8]) -> Option<Self> {
+        let mut hash = Sha256::new();
+        hash.update([4]);
+        hash.update(md.msg_id);
+        hash.update(md.correl_id);
+        hash.update(md.group_id);
+        hash.update([md.sequence.to_be_bytes(), md.offset.to_be_bytes()].concat());
+        hash.update([&md.put_appl_name[..], &md.put_date, &md.put_time].concat());
+        hash.update(data);
+        hash.finalize().first_chunk::<16>().copied().map(Self)
+    }
 }
 
 /// The units that are remembered.
 #[derive(Debug, Default)]
 pub struct State {
     units: BTreeMap<u64, Vec<Id>>,
-    known: HashSet<Id>,
+    /// In how many of the units.
+    known: HashMap<Id, u32>,
+    /// Of units of an earlier run, and until when.
+    doubted: Option<(Vec<Id>, Instant)>,
 }
 
 impl State {
     /// Whether the message is in the topic already.
     pub fn knows(&self, id: Id) -> bool {
-        self.known.contains(&id)
+        self.known.contains_key(&id)
+    }
+
+    /// The last unit's messages may come again at any time within [`DOUBTED_FOR`].
+    pub fn doubt(&mut self, now: Instant) {
+        let ids = self.units.last_key_value().map(|(_, ids)| ids.clone());
+        self.doubted = ids.filter(|ids| !ids.is_empty()).map(|ids| (ids, now + DOUBTED_FOR));
+    }
+
+    /// `ids` of a unit, and those that are doubted.
+    pub fn with_doubted(&self, mut ids: Vec<Id>) -> Vec<Id> {
+        if let Some((doubted, until)) = &self.doubted
+            && Instant::now() < *until
+        {
+            ids.extend(doubted.iter().take(DOUBTED_MAX));
+        }
+        ids
     }
 
     /// The record of the next unit.
@@ -88,14 +132,21 @@ impl State {
     }
 
     fn insert(&mut self, unit: u64, ids: Vec<Id>) {
-        self.known.extend(&ids);
+        for id in &ids {
+            *self.known.entry(*id).or_default() += 1;
+        }
         self.units.insert(unit, ids);
         while self.units.len() as u64 > SLOTS
             && let Some((_, gone)) = self.units.pop_first()
         {
-            gone.iter().for_each(|id| {
-                self.known.remove(id);
-            });
+            for id in gone {
+                if let Entry::Occupied(mut units) = self.known.entry(id) {
+                    *units.get_mut() -= 1;
+                    if *units.get() == 0 {
+                        units.remove();
+                    }
+                }
+            }
         }
     }
 

@@ -1,7 +1,9 @@
 //! Connectors between a cluster and a peer that the tests play (`tests/kafka.rs`, `tests/peer.rs`).
 
 mod kafka;
+mod mq;
 mod peer;
+mod queue_manager;
 mod sink;
 mod source;
 mod start;

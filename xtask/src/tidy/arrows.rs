@@ -42,7 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-client", &["base", "wire", "sasl", "net", "tls", "oauth"]),
     ("barnabas-console", &["base", "wire", "sasl", "net", "tls", "client"]),
     ("barnabas-amqp-records", &["base", "amqp", "client"]),
-    ("barnabas-bridge", &["base", "net", "tls", "amqp", "amqp-records", "client"]),
+    ("barnabas-bridge", &["base", "net", "tls", "amqp", "mq", "amqp-records", "client"]),
     ("barnabas-queue-access", &["base", "wire", "sasl", "net", "tls", "client"]),
     ("barnabas-queues", &["base", "sasl", "net", "amqp", "amqp-records", "client", "queue-access"]),
     ("barnabas-mq-queues", &["base", "sasl", "net", "mq", "client", "queue-access"]),

@@ -1,5 +1,5 @@
-//! What an application writes to a channel, and what comes back: calls ↔ bytes, in one conversation. It decides nothing:
-//! client.rs does, and tests that say what no client says.
+//! What an application writes to a channel, and what comes back: calls ↔ bytes, in one conversation. It decides
+//! nothing: client.rs does, and tests that say what no client says.
 //!
 //! Bounded: an answer has at most [`Application::answer_bytes_max`] bytes, a segment of it [`SEGMENT_BYTES_MAX`].
 

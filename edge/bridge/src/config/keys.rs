@@ -14,8 +14,46 @@ pub enum Fate {
 
 use Fate::{Ignored, Refused};
 
+/// What becomes of a key; `None`: it is read, or is unknown.
+pub fn fate(key: &str, is_mq: bool) -> Option<Fate> {
+    let of_mq = MQ.iter().find(|(known, _)| is_mq && *known == key).map(|(_, fate)| *fate);
+    match of_mq {
+        Some(fate) => fate,
+        None => KEYS.iter().find(|(known, _)| *known == key).map(|(_, fate)| *fate),
+    }
+}
+
+/// Of a connector that speaks MQ's own protocol: what is otherwise than in [`KEYS`]. `None`: the key is read.
+const MQ: &[(&str, Option<Fate>)] = &[
+    ("mq.queue.manager", None),
+    ("mq.channel.name", None),
+    ("mq.ccdt.url", Some(Refused(None, "name the channel in mq.connection.name.list and mq.channel.name"))),
+    (
+        "mq.user.authentication.mqcsp",
+        Some(Refused(Some("false"), "passwords go as MQCSP; without a password no key is needed")),
+    ),
+    (
+        "mq.message.mqmd.read",
+        Some(Ignored("JMS headers are made of the MQMD; its other fields are left out")),
+    ),
+    (
+        "mq.message.mqmd.write",
+        Some(Refused(
+            Some("true"),
+            "headers go into JMS's fields of the MQMD; others are the queue manager's",
+        )),
+    ),
+    ("mq.message.mqmd.context", Some(Ignored("the queue manager sets the context"))),
+    ("mq.message.receive.timeout", Some(Ignored("the bridge waits until a message comes"))),
+    (
+        "mq.receive.subsequent.timeout.ms",
+        Some(Ignored("a unit of work ends when the queue is empty, or after mq.commit.interval.ms")),
+    ),
+    ("mq.receive.max.poll.time.ms", Some(Ignored("mq.commit.interval.ms is the longest unit of work"))),
+];
+
 /// Key, then fate. A key that is neither here nor read by `config` is reported as unknown.
-pub const KEYS: &[(&str, Fate)] = &[
+const KEYS: &[(&str, Fate)] = &[
     ("mq.queue.manager", Ignored("AMQP addresses a queue, not a queue manager")),
     ("mq.channel.name", Ignored("AMQP has no channels of MQ; the port chooses the listener")),
     (

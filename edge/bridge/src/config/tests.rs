@@ -88,3 +88,41 @@ fn missing_keys_are_named() {
         assert!(wrong(&text).contains(key), "{key}");
     }
 }
+
+#[test]
+fn queue_manager_is_a_peer_where_its_protocol_is_asked_for_by_name() {
+    let more = "mq.protocol=experimental\nmq.channel.name=APP\nmq.queue.manager=QM1\nmq.user.name=u\nmq.password=p\n\
+                mq.backout.queue=BACK\nmq.message.receive.timeout=9\n";
+    let config = Config::parse(&format!("{SOURCE}{more}")).expect("read");
+    let mq = config.peer.mq.as_ref().expect("a queue manager");
+    assert_eq!((&*mq.channel, &*mq.queue_manager), ("APP", "QM1"));
+    assert_eq!(mq.user, Some(("u".to_owned(), barnabas_mq::Password("p".to_owned()))));
+    assert_eq!((mq.backout_queue.as_deref(), config.peer.message_bytes_max), (Some("BACK"), 4 << 20));
+    assert_eq!(config.peer.addresses, ["h1:5672", "h2:5673"]);
+    assert_eq!(config.remarks.len(), 1, "{:?}", config.remarks);
+    assert!(config.remarks[0].starts_with("mq.message.receive.timeout: the bridge waits"));
+    for (lines, why) in [
+        ("mq.protocol=experimental", "mq.channel.name is missing"),
+        ("mq.protocol=fap", "experimental for IBM MQ's client channels"),
+        ("mq.protocol=experimental\nmq.channel.name=A.NAME.OF.21.LETTERS_", "at most 20 letters"),
+        ("mq.protocol=experimental\nmq.channel.name=A\nmq.ccdt.url=x", "mq.connection.name.list and"),
+        ("mq.protocol=experimental\nmq.channel.name=A\nmq.message.mqmd.write=true", "JMS's fields"),
+    ] {
+        let error = wrong(&format!("{SOURCE}{lines}\n"));
+        assert!(error.contains(why), "{lines}: {error}");
+    }
+    assert!(Config::parse(&format!("{SOURCE}mq.protocol=amqp\n")).expect("read").peer.mq.is_none());
+}
+
+#[test]
+fn examples_of_the_documents_are_read_without_a_remark() {
+    let page = include_str!("../../../../docs/QUEUES.md");
+    let blocks = page.split("```properties\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let files: Vec<_> = blocks.filter(|block| block.contains("connector.class=")).collect();
+    assert_eq!(files.len(), 3, "AMQP's source and sink, and a source of MQ");
+    for file in files {
+        let config = Config::parse(file).expect(file);
+        assert_eq!(config.remarks, Vec::<String>::new(), "{file}");
+        assert_eq!(config.peer.mq.is_some(), file.contains("mq.protocol=experimental"));
+    }
+}

@@ -4,11 +4,11 @@
 //! A record that its topic refuses as too large becomes a dead letter; a letter that is refused shrinks; what still
 //! does not go is rejected at the peer, as a message that is poison without a dead-letter topic.
 
+use super::came::{Came, Read};
 use crate::config::{Config, SourceConfig};
 use crate::dead_letters::{Letter, Origin};
 use crate::state::{Id, State};
-use barnabas_amqp::{Condition, Delivery, DeliveryId, Message, Outcome, decode_message};
-use barnabas_amqp_records as convert;
+use barnabas_amqp::{Condition, Outcome};
 use barnabas_client::Outgoing;
 use bytes::Bytes;
 use std::collections::HashSet;
@@ -30,7 +30,7 @@ struct Entry {
     /// Its place among the outcomes.
     delivery: usize,
     id: Option<Id>,
-    payload: Bytes,
+    came: Came,
 }
 
 impl Entry {
@@ -61,7 +61,10 @@ fn varint_bytes(length: usize) -> usize {
 pub(super) struct Unit {
     entries: Vec<Entry>,
     seen: HashSet<Id>,
-    pub outcomes: Vec<(DeliveryId, Outcome)>,
+    /// How each message is settled, in the order in which they came.
+    pub outcomes: Vec<Outcome>,
+    /// What is rejected, with its place among the outcomes.
+    rejects: Vec<(usize, Came)>,
     /// Of all payloads.
     pub bytes: usize,
     pub rejected: u64,
@@ -100,42 +103,40 @@ impl Unit {
         self.entries.iter().filter(|entry| matches!(entry.written, Written::Letter(_))).count() as u64
     }
 
-    /// Takes a delivery in. Returns what the log should say of it.
+    /// Takes a message in; `cut` says why it is not whole. Returns what the log should say of it.
     pub fn take(
         &mut self,
         config: &Config,
         source: &SourceConfig,
         state: &State,
-        delivery: &Delivery,
+        came: Came,
+        cut: Option<String>,
     ) -> Option<String> {
-        self.bytes += delivery.payload.len();
-        self.outcomes.push((delivery.id, Outcome::Accepted));
+        self.bytes += came.bytes();
+        self.outcomes.push(Outcome::Accepted);
         let at = self.outcomes.len() - 1;
-        if delivery.size_bytes > delivery.payload.len() as u64 {
-            let bytes = delivery.size_bytes;
-            let why = format!("a message of {bytes} bytes is larger than amqp.message.bytes.max");
-            return Some(self.reject(at, why));
+        if let Some(why) = cut {
+            return Some(self.reject(at, came, why));
         }
-        let payload = delivery.payload.clone();
-        let message = match decode_message(payload.clone()) {
+        let message = match came.read() {
             Ok(message) => message,
-            Err(error) => return self.poison(config, at, None, payload, error.to_string()),
+            Err(why) => return self.poison(config, at, None, came, why),
         };
-        let id = Id::of(message.properties.message_id.as_ref());
+        let id = message.id();
         if id.is_some_and(|id| state.knows(id) || !self.seen.insert(id)) {
             self.skipped += 1;
             return None;
         }
-        if let Some(at) = message.properties.creation_time_ms {
+        if let Some(at) = message.created_ms() {
             self.oldest = Some(self.oldest.map_or(at, |oldest| oldest.min(at)));
         }
-        match convert::record(&source.rules, &message) {
+        match message.record(&source.rules) {
             Ok(record) => {
                 let written = Written::Record(record);
-                self.entries.push(Entry { written, delivery: at, id, payload });
+                self.entries.push(Entry { written, delivery: at, id, came });
                 None
             }
-            Err(why) => self.poison(config, at, Some((&message, id)), payload, why),
+            Err(why) => self.poison(config, at, Some((&message, id)), came, why),
         }
     }
 
@@ -144,21 +145,22 @@ impl Unit {
         &mut self,
         config: &Config,
         delivery: usize,
-        message: Option<(&Message, Option<Id>)>,
-        payload: Bytes,
+        message: Option<(&Read, Option<Id>)>,
+        came: Came,
         why: String,
     ) -> Option<String> {
-        let Some(topic) = &config.dead_letters else { return Some(self.reject(delivery, why)) };
-        let letter = letter(config, message.map(|(message, _)| message), &payload, &why);
+        let Some(topic) = &config.dead_letters else { return Some(self.reject(delivery, came, why)) };
+        let letter = letter(config, message.map(|(message, _)| message), &came, &why);
         let id = message.and_then(|(_, id)| id);
-        self.entries.push(Entry { written: Written::Letter(Box::new(letter)), delivery, id, payload });
+        self.entries.push(Entry { written: Written::Letter(Box::new(letter)), delivery, id, came });
         Some(format!("a message goes to the dead-letter topic {topic}: {why}"))
     }
 
-    fn reject(&mut self, delivery: usize, why: String) -> String {
+    fn reject(&mut self, delivery: usize, came: Came, why: String) -> String {
         self.rejected += 1;
+        self.rejects.push((delivery, came));
         let line = format!("a message is rejected at the peer: {why}");
-        self.outcomes[delivery].1 = Outcome::Rejected(Condition::new("amqp:not-implemented", why));
+        self.outcomes[delivery] = Outcome::Rejected(Condition::new("amqp:not-implemented", why));
         line
     }
 
@@ -172,9 +174,9 @@ impl Unit {
         let places = (0..self.entries.len()).filter(|at| is_there(&self.entries[*at]));
         let at = places.max_by_key(|at| self.entries[*at].bytes())?;
         let entry = &mut self.entries[at];
-        let message = decode_message(entry.payload.clone()).ok();
-        let id = message.as_ref().and_then(|message| message.properties.message_id.as_ref());
-        let name = id.map_or_else(|| "without an id".to_owned(), convert::text_of);
+        let message = entry.came.read().ok();
+        let id = message.as_ref().and_then(Read::name);
+        let name = id.unwrap_or_else(|| "without an id".to_owned());
         let name: String = name.chars().take(NAME_MAX).collect();
         let bytes = entry.bytes();
         let why = format!(
@@ -186,12 +188,17 @@ impl Unit {
             return Some(format!("{why}; a part is left out"));
         }
         if let (Written::Record(_), Some(letters)) = (&entry.written, &config.dead_letters) {
-            let made = letter(config, message.as_ref(), &entry.payload, &why);
+            let made = letter(config, message.as_ref(), &entry.came, &why);
             entry.written = Written::Letter(Box::new(made));
             return Some(format!("{why}; it goes to the dead-letter topic {letters}"));
         }
-        let delivery = self.entries.remove(at).delivery;
-        Some(self.reject(delivery, why))
+        let entry = self.entries.remove(at);
+        Some(self.reject(entry.delivery, entry.came, why))
+    }
+
+    /// What is rejected, and why, in the order in which it was.
+    pub fn rejects(&self) -> impl Iterator<Item = (&Came, &Outcome)> {
+        self.rejects.iter().map(|(at, came)| (came, &self.outcomes[*at]))
     }
 
     /// How long ago its oldest message was made; −1: no message has a date.
@@ -203,12 +210,9 @@ impl Unit {
 }
 
 /// The letter of a message: its body, or all of it where it is no message.
-fn letter(config: &Config, message: Option<&Message>, payload: &Bytes, why: &str) -> Letter {
-    let mut record = Outgoing { value: Some(payload.clone()), ..Outgoing::default() };
-    if let Some(message) = message {
-        record.value = convert::value(&message.body);
-        record.headers = convert::headers(message);
-    }
+fn letter(config: &Config, message: Option<&Read>, came: &Came, why: &str) -> Letter {
+    let all = || Outgoing { value: Some(came.payload().clone()), ..Outgoing::default() };
+    let record = message.map_or_else(all, Read::letter);
     let origin = Origin { connector: &config.name, stage: "VALUE_CONVERTER", record: None };
     Letter::new(record, config.dead_letter_reasons.then_some((origin, why)))
 }

@@ -40,3 +40,27 @@ fn records_that_are_not_ours_are_an_error() {
     }
     assert!(State::default().take("t", None).is_ok());
 }
+
+#[test]
+fn ids_of_the_unit_before_a_run_are_carried_by_the_units_of_the_run() {
+    let ids = |text: &str| vec![Id::of(Some(&Value::string(text))).expect("an id")];
+    let (mut state, now) = (State::default(), Instant::now());
+    state.doubt(now);
+    assert_eq!(state.with_doubted(Vec::new()), [], "there was none before");
+    state.committed(ids("doubted"));
+    state.doubt(now);
+    for unit in 0..3 * SLOTS {
+        let carried = state.with_doubted(ids(&unit.to_string()));
+        assert_eq!(carried.len(), 2);
+        state.committed(carried);
+    }
+    assert!(state.knows(ids("doubted")[0]));
+    assert!(!state.knows(ids("5")[0]));
+    state.doubted = None;
+    for unit in 0..=SLOTS {
+        state.committed(state.with_doubted(ids(&unit.to_string())));
+    }
+    assert!(!state.knows(ids("doubted")[0]), "its last unit is gone");
+    state.doubt(now.checked_sub(DOUBTED_FOR).expect("an earlier moment"));
+    assert_eq!(state.with_doubted(Vec::new()), [], "it was long ago");
+}

@@ -15,7 +15,7 @@ pub struct Counters {
     pub bytes: AtomicU64,
     /// Units of work (source) or commits of offsets (sink).
     pub commits: AtomicU64,
-    /// AMQP frames that were sent.
+    /// AMQP frames, or calls of MQ, that were sent.
     pub requests: AtomicU64,
     pub dead_letters: AtomicU64,
     pub rejected: AtomicU64,
@@ -60,7 +60,7 @@ impl Counters {
             ("messages_total", "Messages that are done", count(&self.messages)),
             ("bytes_total", "Bytes of their bodies", count(&self.bytes)),
             ("commits_total", "Units of work, or commits of offsets", count(&self.commits)),
-            ("requests_total", "AMQP frames that were sent", count(&self.requests)),
+            ("requests_total", "AMQP frames, or calls of MQ, that were sent", count(&self.requests)),
             ("dead_letters_total", "Messages sent to the dead-letter topic", count(&self.dead_letters)),
             ("rejected_total", "Messages rejected at the peer", count(&self.rejected)),
             ("skipped_total", "Messages that came again and were skipped", count(&self.skipped)),

@@ -68,6 +68,7 @@ mod metrics;
 mod moves;
 mod moves_and_kills;
 mod mq;
+mod mq_bridge;
 mod oauth;
 mod offline_replicas;
 mod otlp;

@@ -12,9 +12,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const MQCONN_REPLY: u8 = 0x91;
 
 /// One connection of an MQ client.
-struct Peer {
+pub struct Peer {
     stream: TcpStream,
-    application: Application,
+    pub application: Application,
 }
 
 impl Peer {
@@ -30,7 +30,7 @@ impl Peer {
     }
 
     /// The reason code where the listener does not let it in.
-    fn connect(port: u16, user: &str, password: &str) -> Result<Self, u32> {
+    pub fn connect(port: u16, user: &str, password: &str) -> Result<Self, u32> {
         let mut peer = Self::begin(port);
         peer.application.log_in(user, password);
         peer.application.connect("QM1");
@@ -42,7 +42,7 @@ impl Peer {
         }
     }
 
-    fn answer(&mut self) -> Answer {
+    pub fn answer(&mut self) -> Answer {
         let out = self.application.take_output();
         self.stream.write_all(&out).expect("writes");
         let until = Instant::now() + PATIENCE;
@@ -61,33 +61,33 @@ impl Peer {
         }
     }
 
-    fn open(&mut self, queue: &str) -> u32 {
+    pub fn open(&mut self, queue: &str) -> u32 {
         self.application.open(queue, 1 | oo::OUTPUT);
         let answer = self.answer();
         assert_eq!(answer.codes, (0, 0));
         answer.handle
     }
 
-    fn open_to_put(&mut self, queue: &str) -> u32 {
+    pub fn open_to_put(&mut self, queue: &str) -> u32 {
         self.application.open(queue, oo::OUTPUT);
         let answer = self.answer();
         assert_eq!(answer.codes, (0, 0));
         answer.handle
     }
 
-    fn put(&mut self, handle: u32, options: u32, text: &str) {
+    pub fn put(&mut self, handle: u32, options: u32, text: &str) {
         assert_eq!(self.try_put(handle, options, text), reason::NONE);
     }
 
     /// The reason code.
-    fn try_put(&mut self, handle: u32, options: u32, text: &str) -> u32 {
+    pub fn try_put(&mut self, handle: u32, options: u32, text: &str) -> u32 {
         let md = Descriptor { format: FORMAT_STRING, ..Descriptor::default() };
         self.application.put(None, handle, &md, options, text.as_bytes());
         self.answer().codes.1
     }
 
     /// The text and how often it was backed out, or the reason code.
-    fn get(&mut self, handle: u32, options: u32, wait_ms: i32) -> Result<(String, u32), u32> {
+    pub fn get(&mut self, handle: u32, options: u32, wait_ms: i32) -> Result<(String, u32), u32> {
         self.application.get(handle, options | gmo::WAIT, wait_ms, 65_536);
         let answer = self.answer();
         if answer.codes != (0, 0) {
@@ -98,13 +98,13 @@ impl Peer {
         Ok((String::from_utf8(data.to_vec()).expect("text"), md.backout_count))
     }
 
-    fn commit(&mut self) {
+    pub fn commit(&mut self) {
         self.application.commit();
         assert_eq!(self.answer().codes, (0, 0));
     }
 }
 
-fn settings(port: u16) -> [String; 3] {
+pub fn settings(port: u16) -> [String; 3] {
     let listener = format!("mq.listener=127.0.0.1:{port}");
     [listener, "mq.queue.manager=QM1".to_owned(), "num.partitions=1".to_owned()]
 }

@@ -32,6 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-mq", &["base"]),
     ("barnabas-api", &["base", "wire", "metadata", "security", "telemetry"]),
     ("barnabas-findings", &["base"]),
+    ("barnabas-decoders", &["base", "wire"]),
     ("barnabas-clock", &["base"]),
     ("barnabas-disk", &["base", "clock", "storage"]),
     ("barnabas-tls", &["base", "certificates", "clock"]),
@@ -40,7 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-exposition", &[]),
     ("barnabas-metrics", &["base", "wire", "coordinator", "exposition", "clock"]),
     ("barnabas-client", &["base", "wire", "sasl", "net", "tls", "oauth"]),
-    ("barnabas-console", &["base", "wire", "sasl", "net", "tls", "client"]),
+    ("barnabas-console", &["base", "wire", "decoders", "sasl", "net", "tls", "oauth", "client"]),
     ("barnabas-amqp-records", &["base", "amqp", "client"]),
     ("barnabas-bridge", &["base", "net", "tls", "amqp", "mq", "amqp-records", "client"]),
     ("barnabas-queue-access", &["base", "wire", "sasl", "net", "tls", "client"]),
@@ -49,7 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-doctor", &["base", "wire", "security", "findings", "client"]),
     (
         "barnabas-tools",
-        &["base", "wire", "metadata", "security", "sasl", "tls", "client", "doctor", "findings"],
+        &["base", "wire", "metadata", "security", "decoders", "sasl", "tls", "client", "doctor", "findings"],
     ),
     (
         "barnabas",

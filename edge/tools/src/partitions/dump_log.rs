@@ -2,7 +2,7 @@
 //! coordinators' topics.
 //!
 //! It reads files and connects to no broker. Records of the metadata log and of coordinators are shown as JSON, decoded
-//! by the schemas of core/messages.
+//! by core/decoders.
 //!
 //! | file | answers |
 //! |---|---|
@@ -10,21 +10,17 @@
 //! | `dump_log/decoder.rs` | keys and values, as text or by their type |
 //! | `dump_log/journal.rs` | rounds and entries of a journal's file |
 //! | `dump_log/indexes.rs` | the files beside a segment |
-//! | `dump_log/json.rs` | bytes to JSON by a schema |
-//! | `dump_log/schema.rs`, `dump_log/schemas.rs` | the schemas, and their list |
 //!
 //! Source: Kafka 4.3 `DumpLogSegments`.
 
 mod decoder;
 mod indexes;
 mod journal;
-mod json;
-mod schema;
-mod schemas;
 mod segment;
 
 use crate::command_line::args::{given, number, switch, text, value};
 use crate::{ToolError, say, tell};
+use barnabas_decoders::Internal;
 use clap::{Arg, ArgMatches};
 use decoder::Decoder;
 use std::path::Path;
@@ -77,10 +73,10 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
     let decoders = given(matches, &DECODERS);
     let contents = match decoders[..] {
         [] => matches.get_flag("print-data-log").then_some(Decoder::Text),
-        ["offsets-decoder"] => Some(Decoder::Groups),
-        ["transaction-log-decoder"] => Some(Decoder::Transactions),
-        ["cluster-metadata-decoder"] => Some(Decoder::Metadata),
-        ["share-group-state-decoder"] => Some(Decoder::Shares),
+        ["offsets-decoder"] => Some(Decoder::Of(Internal::Groups)),
+        ["transaction-log-decoder"] => Some(Decoder::Of(Internal::Transactions)),
+        ["cluster-metadata-decoder"] => Some(Decoder::Of(Internal::Metadata)),
+        ["share-group-state-decoder"] => Some(Decoder::Of(Internal::Shares)),
         [one, other, ..] => {
             return Err(ToolError::Usage(format!("--{one} cannot be used together with --{other}")));
         }

@@ -1,8 +1,8 @@
 //! The batches of a segment or a snapshot, and their records.
 
-use super::decoder::control;
 use super::{Shown, base_offset, failed};
 use crate::{ToolError, say};
+use barnabas_decoders::control;
 use barnabas_wire::records::{Batch, BatchHeader, RecordRef, TimestampType};
 use bytes::Bytes;
 use std::fs::File;

@@ -2,9 +2,11 @@
 //! and tagged fields that were not written left out, bytes in base 64.
 
 use super::schema::{Field, Schema, Type};
+use crate::quoted;
 use barnabas_base::Uuid;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// Walks bytes. Errors say what is missing.
@@ -71,26 +73,35 @@ struct Walk<'a> {
     version: i16,
     is_flexible: bool,
     bytes: &'a Bytes<'a>,
+    /// Bytes of text that may still be written.
+    left: &'a Cell<usize>,
 }
 
 /// A message, without what stands in front of it.
 ///
+/// Takes what it writes from `left`.
+///
 /// # Errors
-/// The version is none that the schema knows; the bytes end early.
+/// The version is none that the schema knows; the bytes end early; the text is longer than what is left.
 pub fn object(
-    schema: &Schema,
-    version: i16,
+    (schema, version): (&Schema, i16),
     cursor: &mut Cursor<'_>,
     bytes: &Bytes<'_>,
+    left: &Cell<usize>,
 ) -> Result<String, String> {
     if !schema.versions.has(version) {
         return Err(format!("{} has no version {version}", schema.name));
     }
-    let walk = Walk { schema, version, is_flexible: schema.flexible.has(version), bytes };
+    let walk = Walk { schema, version, is_flexible: schema.flexible.has(version), bytes, left };
     walk.fields(&schema.name, cursor)
 }
 
 impl Walk<'_> {
+    fn spend(&self, bytes: usize) -> Result<(), String> {
+        self.left.set(self.left.get().checked_sub(bytes).ok_or(crate::TOO_LONG)?);
+        Ok(())
+    }
+
     fn fields(&self, name: &str, cursor: &mut Cursor<'_>) -> Result<String, String> {
         let fields = self.schema.structs.get(name).ok_or_else(|| format!("no struct {name} is known"))?;
         let is_tagged =
@@ -112,6 +123,7 @@ impl Walk<'_> {
                 }
             }
         }
+        self.spend(2 + shown.keys().map(|name| name.len() + 4).sum::<usize>())?;
         let in_order = fields.iter().filter_map(|field| {
             shown.get(field.name.as_str()).map(|value| format!("{}:{value}", quoted(&field.name)))
         });
@@ -120,7 +132,7 @@ impl Walk<'_> {
 
     fn value(&self, field: &Field, kind: &Type, cursor: &mut Cursor<'_>) -> Result<String, String> {
         let is_compact = self.is_flexible && !field.inflexible;
-        Ok(match kind {
+        let text = match kind {
             Type::Bool => (cursor.array::<1>()?[0] != 0).to_string(),
             Type::Int8 => cursor.array().map(i8::from_be_bytes)?.to_string(),
             Type::Int16 => cursor.int16()?.to_string(),
@@ -142,29 +154,27 @@ impl Walk<'_> {
                 let Some(count) = cursor.length(is_compact, false)? else { return Ok("null".to_owned()) };
                 let mut items = Vec::new();
                 for _ in 0..count {
+                    self.spend(1)?;
                     items.push(self.value(field, of, cursor)?);
                 }
-                format!("[{}]", items.join(","))
+                return Ok(format!("[{}]", items.join(",")));
             }
             Type::Struct(name) => {
                 let is_alone = !matches!(field.kind, Type::Array(_));
                 if is_alone && field.nullable.has(self.version) && cursor.array::<1>()?[0] as i8 == -1 {
                     return Ok("null".to_owned());
                 }
-                self.fields(name, cursor)?
+                return self.fields(name, cursor);
             }
-        })
+        };
+        self.spend(text.len())?;
+        Ok(text)
     }
 
     fn shown(&self, field: &Field, bytes: &[u8]) -> String {
         let other = (self.bytes)(&self.schema.name, &field.name, bytes);
         other.unwrap_or_else(|| quoted(&STANDARD.encode(bytes)))
     }
-}
-
-/// A string of JSON.
-pub fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 /// As Java writes it: `1000.0`, and from ten million on `1.0E7`.

@@ -2,7 +2,7 @@
 
 macro_rules! schemas {
     ($($path:literal),* $(,)?) => {
-        &[$(include_str!(concat!("../../../../../core/messages/schema/", $path, ".msg"))),*]
+        &[$(include_str!(concat!("../../../messages/schema/", $path, ".msg"))),*]
     };
 }
 

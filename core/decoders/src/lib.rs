@@ -15,8 +15,11 @@
 //! 2. What is written is no longer than the caller allows, and nested no deeper than [`DEPTH_MAX`]: records are hostile.
 //! 3. What cannot be decoded is an error with the reason, never a part of the value.
 
+mod avro;
+mod framed;
 mod internal;
 
+pub use framed::{Schema, framed};
 pub use internal::{Internal, Unreadable, control};
 
 /// Of the text that a key or a value becomes.

@@ -4,12 +4,14 @@
 //! It must not log in: what the console does, it does as its caller.
 
 use crate::listener::{self, Settings};
+use crate::schemas::{Places, Registry};
 use crate::v3::timestamps::now_ms;
 use barnabas_base::properties;
 use barnabas_client::{ClientError, ClusterConfig, Protocol, Security};
 use barnabas_tls::{Reload, ServerTls, TlsSettings};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +52,13 @@ pub fn command() -> Command {
             "URL",
             "How this console alone is reached, where a balancer stands before several: http://node1.example:8080",
         ))
+        .arg(value("schemas-dir", "DIR", "Schemas of records with a schema's id: ID.avsc, ID.json, NAME-ID.avsc"))
+        .arg(value("schema-registry-url", "URL", "A schema registry, for ids that no file has"))
+        .arg(value(
+            "schema-registry-config",
+            "FILE",
+            "basic.auth.user.info, ssl.*, for the schema registry",
+        ))
         .arg(value("tls-config", "FILE", "ssl.* of the HTTP listener, as for Kafka's listeners: HTTPS"))
         .arg(
             Arg::new("read-only")
@@ -79,13 +88,39 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     if let Some(url) = &advertised {
         listener::check_advertised(url).map_err(|error| format!("--advertised-url: {error}"))?;
     }
-    let settings =
-        Settings { hosts, advertised, cluster, mechanisms, is_read_only, tls, standing: None, logs: None };
+    let schemas =
+        places((text("schemas-dir"), text("schema-registry-url")), &file("schema-registry-config")?)?;
+    let settings = Settings {
+        hosts,
+        advertised,
+        cluster,
+        mechanisms,
+        is_read_only,
+        tls,
+        standing: None,
+        logs: None,
+        schemas,
+    };
     let console = listener::start(listener, settings)?;
     // Where standard output is closed, the line has no reader.
     let _ = writeln!(std::io::stdout(), "The console is at {} (Ctrl-C stops it)", console.url());
     console.wait();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where schemas are had from.
+fn places((directory, url): (&str, &str), pairs: &Option<Vec<(String, String)>>) -> Result<Places, Failure> {
+    let of = |key: &str| {
+        let found = pairs.iter().flatten().rev().find(|pair| pair.0 == key);
+        found.map(|pair| pair.1.clone())
+    };
+    let directory = Some(directory).filter(|path| !path.is_empty()).map(PathBuf::from);
+    if url.is_empty() {
+        return Ok(Places { directory, registry: None });
+    }
+    let registry = Registry::new(url, of("basic.auth.user.info").as_deref(), of);
+    let registry = registry.map_err(|why| format!("--schema-registry-url: {why}"))?;
+    Ok(Places { directory, registry: Some(registry) })
 }
 
 fn read_properties(path: &str) -> Result<Vec<(String, String)>, Failure> {

@@ -13,6 +13,7 @@
 //! | `page` | the console's page |
 //! | `kafka` | the requests that the routes send |
 //! | `logs` | the logs of the node that the console is in, as that node lends them |
+//! | `schemas` | what the id of a schema stands for |
 //! | `command` | `barnabas console` |
 //!
 //! Invariants:
@@ -31,12 +32,14 @@ mod logs;
 mod page;
 mod probes;
 mod proxy;
+mod schemas;
 mod v3;
 
 pub use command::{cluster, command, run};
 pub use listener::{BindError, CONNECTIONS_MAX, Console, Settings, bind, check_advertised, start};
 pub use logs::{OwnLog, OwnLogs};
 pub use probes::{Check, Standing};
+pub use schemas::{Places, Registry};
 
 /// The keys of the node's settings.
 pub const KEY: &str = "console.listener";
@@ -46,6 +49,12 @@ pub const ADVERTISED: &str = "console.advertised.url";
 pub const ADVERTISED_EXAMPLE: &str = "console.advertised.url=https://node1.example:8080";
 /// `PLAINTEXT` or `SSL`.
 pub const PROTOCOL: &str = "console.security.protocol";
+/// A directory of schemas.
+pub const SCHEMAS: &str = "console.schemas.dir";
+pub const REGISTRY: &str = "console.schema.registry.url";
+pub const REGISTRY_EXAMPLE: &str = "console.schema.registry.url=https://registry.example:8081";
+/// User and password, with a colon between.
+pub const REGISTRY_LOGIN: &str = "console.schema.registry.basic.auth.user.info";
 pub const EXAMPLE: &str = "console.listener=127.0.0.1:8080";
 
 /// The address that a value of [`KEY`] names; `None`: the node has no console.

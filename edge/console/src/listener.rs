@@ -23,6 +23,7 @@ use crate::page;
 use crate::probes::{Probes, Standing};
 use crate::proxy::instances::Instances;
 use crate::proxy::{self, media};
+use crate::schemas::{Places, Schemas};
 use crate::v3;
 use barnabas_client::ClusterConfig;
 use barnabas_net::Stream;
@@ -72,6 +73,8 @@ pub struct Settings {
     pub standing: Option<Standing>,
     /// The node's logs, where the console is in one.
     pub logs: Option<Arc<dyn OwnLogs>>,
+    /// Where schemas are had from.
+    pub schemas: Places,
 }
 
 impl std::fmt::Debug for Settings {
@@ -132,6 +135,7 @@ struct Shared {
     advertised: Option<String>,
     probes: Probes,
     logs: Option<Arc<dyn OwnLogs>>,
+    schemas: Option<Arc<Schemas>>,
     tls: Option<Arc<ServerTls>>,
 }
 
@@ -183,6 +187,7 @@ pub fn start(listener: std::net::TcpListener, settings: Settings) -> std::io::Re
         callers: Arc::new(Callers::new(settings.cluster, settings.mechanisms)),
         probes: Probes::new(settings.standing),
         logs: settings.logs,
+        schemas: Schemas::new(settings.schemas),
         tls: settings.tls,
     });
     let scheme = shared.scheme();
@@ -369,6 +374,7 @@ async fn routed(
         own: shared.advertised.clone().unwrap_or_else(|| here.clone()),
         params: Vec::new(),
         is_read_only: shared.is_read_only,
+        schemas: shared.schemas.clone(),
     };
     let caller = gate::caller(&request.headers)?;
     let cluster = shared.callers.lease(caller).await?;

@@ -2,15 +2,30 @@
 
 import { Component, Load, Table, html, link } from "../base.js";
 import { DECODERS } from "../decode.js";
-import { bytes, count, shown, size, time } from "../format.js";
+import { bytes, count, indented, shown, size, time } from "../format.js";
 import { Search, Tail } from "./tail.js";
 
 const PREVIEW = 160;
 
+/** What the console has decoded, or why it has not. A part without such is drawn as its bytes. */
+function Decoded({ decoded }) {
+  const { format, schema_id, json, trouble } = decoded;
+  const mark = html`<span class="mark quiet">${schema_id === null ? format : `${format}, schema ${String(schema_id)}`}</span> `;
+  if (json === null) return html`${mark}<span class="warn">${trouble}</span>`;
+  const shownBytes = new TextEncoder().encode(json).length;
+  const cut = shownBytes < decoded.size ? html`<p class="warn">The first ${size(shownBytes)} of ${size(decoded.size)}</p>` : "";
+  if (!cut && json.length <= PREVIEW) return html`${mark}<span class="plain">${json}</span>`;
+  return html`${mark}<details><summary>${json.slice(0, PREVIEW)}…</summary>${cut}<pre aria-label="JSON">${indented(json)}</pre></details>`;
+}
+
 /** Null, empty, or the bytes: three different things. */
-function Part({ part, mode, isKey }) {
+function Part({ part, mode, isKey, decoded }) {
   if (part === null) return html`<span class="mark quiet">${isKey ? "null" : "null: tombstone"}</span>`;
   if (part.size === 0) return html`<span class="mark quiet">empty</span>`;
+  // What could not be decoded is shown with the reason, and its bytes after it.
+  const isWanted = decoded && mode === "auto";
+  if (isWanted && decoded.json !== null) return html`<${Decoded} decoded=${decoded} />`;
+  if (isWanted) return html`<${Decoded} decoded=${decoded} /><${Part} part=${part} mode=${mode} isKey=${isKey} />`;
   const data = bytes(part.base64);
   const { kind, text } = shown(data, mode);
   const cut = data.length < part.size ? html`<p class="warn">The first ${size(data.length)} of ${size(part.size)}</p>` : "";
@@ -30,10 +45,21 @@ const columns = (mode) => [
   { key: "timestamp_ms", name: "Time", cell: (row) => html`${time(row.timestamp_ms)}${row.is_append_time ? html` <span class="mark quiet">append</span>` : ""}` },
   { key: "partition", name: "Partition", is_number: true },
   { key: "offset", name: "Offset", is_number: true, cell: (row) => String(row.offset) },
-  { name: "Key", cell: (row) => (row.control ? "–" : html`<${Part} part=${row.key} mode=${mode} isKey />`) },
-  { name: "Value", cell: (row) => (row.control ? "–" : html`<${Part} part=${row.value} mode=${mode} />`) },
+  { name: "Key", cell: (row) => (row.control ? "–" : html`<${Part} part=${row.key} mode=${mode} isKey decoded=${row.decoded_key} />`) },
+  { name: "Value", cell: (row) => (row.control ? "–" : html`<${Part} part=${row.value} mode=${mode} decoded=${row.decoded_value} />`) },
   { name: "Headers", cell: (row) => row.headers.map(header(mode)) },
   { name: "Marks", cell: about },
+];
+
+/** What the console makes of keys and values, by its word in the URL. @type {[string, string][]} */
+const DECODES = [
+  ["auto", "internal topics, schemas"],
+  ["none", "nothing"],
+  ["schema", "by the schema's id"],
+  ["consumer_offsets", "as __consumer_offsets"],
+  ["transaction_state", "as __transaction_state"],
+  ["share_group_state", "as __share_group_state"],
+  ["cluster_metadata", "as metadata records"],
 ];
 
 /** @param {URLSearchParams} query */
@@ -78,6 +104,9 @@ export class Records extends Component {
       <label>Show as<select value=${query.get("as") ?? "auto"} onChange=${pick("as")}>
         ${option("auto", "automatic")}${option("text", "text")}${option("json", "JSON")}${option("hex", "hex")}
         ${Object.entries(DECODERS).map(([mode, { name }]) => option(mode, name))}
+      </select></label>
+      <label>Decode<select value=${query.get("decode") ?? "auto"} onChange=${pick("decode")}>
+        ${DECODES.map(([value, name]) => option(value, name))}
       </select></label>
       <label>Match<select value=${this.match()} onChange=${(event) => this.contains(query.get("text") ?? query.get("regex") ?? "", event.target.value)}>
         ${option("text", "text")}${option("case", "text of either case")}${option("regex", "expression (RE2)")}
@@ -125,6 +154,7 @@ export class Records extends Component {
     const asked = new URLSearchParams(query);
     const place = `/topics/${encodeURIComponent(topic)}`;
     asked.delete("as");
+    if (!asked.get("decode")) asked.set("decode", "auto");
     if (!asked.get("text") && !asked.get("regex")) asked.delete("in");
     if (query.get("tail") === "1") {
       for (const name of ["tail", "from", "offset", "time", "limit"]) asked.delete(name);

@@ -10,6 +10,7 @@ use crate::http::problem::Problem;
 use crate::http::shape::Shape::{Bool, Int, List, Object, OrNull, Text};
 use crate::http::shape::{Doc, INT_OR_NULL, Shape, TEXT_OR_NULL};
 use crate::kafka::metadata;
+use crate::kafka::records::decode::{DECODE, Decoded, Decoding};
 use crate::kafka::records::fetch::{self, Page, Part, Shown};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -23,6 +24,14 @@ static PAGES: Semaphore = Semaphore::const_new(4);
 /// `size` counts all bytes, `base64` has the first of them.
 const PART: Shape = Object(&[("size", Int), ("base64", Text)]);
 const HEADER: Shape = Object(&[("key", PART), ("value", OrNull(&PART))]);
+/// `size` counts all bytes of the JSON, `json` has the first of them. Without it `trouble` says why.
+const DECODED: Shape = Object(&[
+    ("format", Text),
+    ("schema_id", INT_OR_NULL),
+    ("size", Int),
+    ("json", TEXT_OR_NULL),
+    ("trouble", TEXT_OR_NULL),
+]);
 pub const RECORD: Shape = Object(&[
     ("partition", Int),
     ("offset", Int),
@@ -35,17 +44,20 @@ pub const RECORD: Shape = Object(&[
     ("is_transactional", Bool),
     ("control", TEXT_OR_NULL),
     ("codec", Text),
+    ("decoded_key?", OrNull(&DECODED)),
+    ("decoded_value?", OrNull(&DECODED)),
 ]);
 const READ: Shape =
     Object(&[("partition", Int), ("from", Int), ("next", Int), ("end", Int), ("trouble", TEXT_OR_NULL)]);
 pub const LIST: Doc = Doc::get(
     "Records, merged by time",
-    &[FROM, OFFSET, TIME, PARTITION, LIMITED],
+    &[FROM, OFFSET, TIME, PARTITION, LIMITED, DECODE],
     Object(&[("data", List(&RECORD)), ("partitions", List(&READ))]),
 );
 
 pub async fn list(call: &mut Call) -> Result<Answer, Problem> {
     let (from, limit) = (From::read(&call.at, From::Newest)?, places::limit(&call.at)?);
+    let decoding = Decoding::of_query(&call.at)?;
     let name = call.at.param("topic").to_owned();
     let topic = metadata::topic(&mut call.cluster, &name).await?;
     let wanted = places::wanted(&call.at, &topic)?;
@@ -55,9 +67,10 @@ pub async fn list(call: &mut Call) -> Result<Answer, Problem> {
     let (mut records, mut partitions) = (Vec::new(), Vec::new());
     for ((_, partition), span) in spans {
         let (start, page) = match span {
-            Ok((start, _)) => {
-                (start, fetch::fetch(&mut call.cluster, &topic, partition, start, limit).await?)
-            }
+            Ok((start, _)) => (
+                start,
+                fetch::fetch(&mut call.cluster, &topic, partition, start, (limit, decoding.as_ref())).await?,
+            ),
             Err(code) => {
                 let trouble = Some(code.name().to_owned());
                 (-1, Page { next: -1, high_watermark: -1, trouble, ..Default::default() })
@@ -107,7 +120,7 @@ fn merged(records: Vec<Shown>, limit: usize, is_newest: bool) -> Vec<Shown> {
 pub fn document(record: &Shown) -> Value {
     let header =
         |(key, value): &(Part, Option<Part>)| json!({ "key": part(key), "value": value.as_ref().map(part) });
-    json!({
+    let mut document = json!({
         "partition": record.partition,
         "offset": record.offset,
         "timestamp_ms": record.timestamp_ms,
@@ -119,6 +132,21 @@ pub fn document(record: &Shown) -> Value {
         "is_transactional": record.is_transactional,
         "control": record.control,
         "codec": record.codec,
+    });
+    if let Some((key, value)) = &record.decoded {
+        document["decoded_key"] = key.as_ref().map(decoded).into();
+        document["decoded_value"] = value.as_ref().map(decoded).into();
+    }
+    document
+}
+
+fn decoded(decoded: &Decoded) -> Value {
+    json!({
+        "format": decoded.format,
+        "schema_id": decoded.schema_id,
+        "size": decoded.size,
+        "json": decoded.text.as_ref().ok(),
+        "trouble": decoded.text.as_ref().err(),
     })
 }
 
@@ -144,6 +172,7 @@ mod tests {
             is_transactional: false,
             control: None,
             codec: "none",
+            decoded: None,
         }
     }
 

@@ -18,6 +18,7 @@ use crate::http::call::{Answer, Call, Place};
 use crate::http::problem::Problem;
 use crate::http::shape::Shape::{Int, List, Object, OneOf, Text};
 use crate::http::shape::{Doc, Param, Shape, TEXT_OR_NULL};
+use crate::kafka::records::decode::{DECODE, Decoding};
 use crate::kafka::records::fetch::{self, Page, Shown, Want};
 use crate::kafka::records::needle::{IGNORE_CASE, JSON, Needle, OPERATION, PARTS, REGEX, TEXT, VALUE};
 use crate::kafka::{metadata, offsets};
@@ -63,6 +64,7 @@ pub const SEARCH: Doc = Doc::get(
         JSON,
         OPERATION,
         VALUE,
+        DECODE,
         FROM,
         OFFSET,
         TIME,
@@ -109,6 +111,7 @@ impl Reach {
 pub async fn search(call: &mut Call) -> Result<Answer, Problem> {
     let missing = || Problem::bad("a search takes text, regex or json");
     let needle = Needle::of_query(&call.at)?.ok_or_else(missing)?;
+    let decoding = Decoding::of_query(&call.at)?;
     let limit = places::limit(&call.at)?;
     let Ok(_place) = SEARCHES.try_acquire() else {
         let detail = format!("{SEARCHES_MAX} searches run already: try again in some seconds");
@@ -124,7 +127,7 @@ pub async fn search(call: &mut Call) -> Result<Answer, Problem> {
     let until = Instant::now() + WITHIN;
     let mut at = 0;
     while let Some(reach) = next_open(&mut reaches, &mut at) {
-        if !step(&mut call.cluster, &topic, reach, (&needle, &mut found)).await? {
+        if !step(&mut call.cluster, &topic, reach, (&needle, decoding.as_ref(), &mut found)).await? {
             topic = metadata::topic(&mut call.cluster, &name).await?;
         }
         if found.is_enough() || Instant::now() >= until {
@@ -209,7 +212,7 @@ async fn step(
     cluster: &mut Cluster,
     topic: &MetadataResponseTopic,
     reach: &mut Reach,
-    (needle, found): (&Needle, &mut Found),
+    (needle, decoding, found): (&Needle, Option<&Decoding>, &mut Found),
 ) -> Result<bool, Problem> {
     let want = Want {
         partition: reach.partition,
@@ -217,6 +220,7 @@ async fn step(
         bytes_max: FOUND_BYTES_MAX,
         until: reach.end,
         needle: Some(needle),
+        decoding,
     };
     let mut page = Page::from(reach.next);
     match fetch::step(cluster, topic, &mut page, &want).await {

@@ -22,6 +22,7 @@ use crate::http::callers::Lease;
 use crate::http::problem::{Dialect, Problem};
 use crate::http::shape::{Content, Doc, Param, Shape};
 use crate::kafka::metadata;
+use crate::kafka::records::decode::{DECODE, Decoding};
 use crate::kafka::records::follow::{Following, Round};
 use crate::kafka::records::needle::{Needle, REGEX, TEXT};
 use bytes::Bytes;
@@ -48,6 +49,7 @@ pub const TAIL: Doc = Doc {
     query: &[
         TEXT,
         REGEX,
+        DECODE,
         PARTITION,
         Param { name: "from", shape: Shape::Text, about: "As Last-Event-ID: 0:17,3:4; absent: the ends" },
     ],
@@ -67,7 +69,7 @@ pub async fn stream(
         let detail = format!("{TAILS_MAX} tails run already");
         return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, detail));
     };
-    let needle = Needle::of_query(&at)?;
+    let (needle, decoding) = (Needle::of_query(&at)?, Decoding::of_query(&at)?);
     let topic = metadata::topic(&mut cluster, at.param("topic")).await?;
     let wanted = places::wanted(&at, &topic)?;
     let spans = places::spans(&mut cluster, &wanted, From::Newest, 0).await?;
@@ -79,7 +81,7 @@ pub async fn stream(
         let end = span.map_or(0, |(_, end)| end);
         next.insert(partition, known.get(&partition).copied().unwrap_or(end));
     }
-    let mut following = Following { topic, next, needle };
+    let mut following = Following { topic, next, needle, decoding };
     // Before the answer begins: a refusal is its status.
     let first = following.round(&mut cluster, true).await?;
     let (events, pieces) = mpsc::channel(WAITING_MAX);

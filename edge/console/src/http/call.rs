@@ -3,12 +3,14 @@
 use super::percent;
 use super::problem::Problem;
 use crate::http::callers::Lease;
+use crate::schemas::Schemas;
 use bytes::Bytes;
 use hyper::http::Extensions;
 use hyper::{HeaderMap, StatusCode};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A request whose route is known and whose caller is logged in.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub struct Place {
     pub own: String,
     /// Whether this listener refuses changes.
     pub is_read_only: bool,
+    /// What the ids of schemas stand for, where the console can know it.
+    pub schemas: Option<Arc<Schemas>>,
 }
 
 impl Place {

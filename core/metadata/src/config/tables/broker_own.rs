@@ -83,6 +83,17 @@ pub(crate) const KEYS: &[ConfigKey] = &[
         .doc("`SSL`: the console answers HTTPS alone, with the key store of `listener.name.console.ssl.*` or else of `ssl.*`, \
               which is read again when its file changes. A client's certificate, where `ssl.client.auth` asks for one, opens \
               the connection and names no user: requests act as without it. `PLAINTEXT`: HTTP."),
+    password("console.schema.registry.basic.auth.user.info", "").null().valid(Valid::NonEmpty)
+        .doc("The console's login at `console.schema.registry.url`: user and password with a colon between, as Confluent's \
+              clients write it. Unset: none."),
+    string("console.schema.registry.url", "").null().valid(Valid::NonEmpty)
+        .doc("A schema registry with Confluent's API, such as https://registry.example:8081. The console asks it for schemas of \
+              records that it decodes (docs/CONSOLE.md), once for each id. It asks as itself: a user who may read a topic sees \
+              its records decoded. With https the registry is trusted by `ssl.truststore.*`. Unset: only the files of `console.schemas.dir` are known."),
+    string("console.schemas.dir", "").null().valid(Valid::NonEmpty)
+        .doc("A directory with schemas of records that the console decodes: `ID.avsc` for Avro, `ID.json` for JSON Schema, \
+              `NAME-ID.avsc` likewise, where ID is the number in front of a record in Confluent's wire format. A file is read \
+              when its id is first needed; a new file within 30 s. They precede `console.schema.registry.url`. Unset: none."),
     long("delegation.token.owner.max", "10000").between(1, 10_000_000).unit("tokens").cluster_wide()
         .doc("The most delegation tokens of one owner, expired ones included until they are removed. A request that \
               exceeds it is refused with POLICY_VIOLATION; existing tokens can be renewed and expired. \

@@ -27,6 +27,7 @@ use crate::http::call::Place;
 use crate::http::callers::Lease;
 use crate::http::problem::{Dialect, Problem};
 use crate::http::shape::{Content, Doc, Param, Shape};
+use crate::kafka::records::decode::{DECODE, Decoding};
 use crate::kafka::records::fetch::{self, Limits, PartitionData};
 use crate::kafka::records::needle::{self, Needle};
 use crate::kafka::records::scan::{Gap, Scanned, Sought, Source, scan};
@@ -76,6 +77,7 @@ pub const STREAM: Doc = Doc {
         needle::JSON,
         needle::OPERATION,
         needle::VALUE,
+        DECODE,
         super::FROM,
         OFFSET,
         TIME,
@@ -113,6 +115,7 @@ struct Search {
     name: String,
     topic: MetadataResponseTopic,
     needle: Arc<Needle>,
+    decoding: Option<Arc<Decoding>>,
     limit: usize,
     is_committed: bool,
     logs: Option<Arc<dyn OwnLogs>>,
@@ -140,6 +143,7 @@ pub async fn stream(
 ) -> Result<Response<Outgoing>, Problem> {
     let missing = || Problem::bad("a search takes text, regex or json");
     let needle = Needle::of_query(&at)?.ok_or_else(missing)?;
+    let decoding = Decoding::of_query(&at)?.map(Arc::new);
     let limit = places::limit(&at)?;
     let is_committed = match at.query("isolation") {
         None | Some("read_uncommitted") => false,
@@ -163,6 +167,7 @@ pub async fn stream(
         name,
         topic,
         needle: Arc::new(needle),
+        decoding,
         limit,
         is_committed,
         logs,
@@ -218,14 +223,14 @@ impl Part {
         }
     }
 
-    fn sought<'a>(&self, needle: &'a Needle, count: usize) -> Sought<'a> {
+    fn sought<'a>(&self, needle: &'a Needle, decoding: Option<&'a Decoding>, count: usize) -> Sought<'a> {
         let Reach { partition, end: until, .. } = self.reach;
-        Sought { partition, until, needle, count, bytes_max: EVENT_BYTES }
+        Sought { partition, until, needle, decoding, count, bytes_max: EVENT_BYTES }
     }
 
     /// A piece of a segment, as far as the leader shows records. The log is read on, unless the broker has to be asked
     /// for the rest.
-    fn read_segment(
+    async fn read_segment(
         &mut self,
         mut log: Box<dyn OwnLog>,
         sought: Sought<'_>,
@@ -241,6 +246,9 @@ impl Part {
         self.segment_bytes += piece.len() as u64;
         if piece.is_empty() {
             return None;
+        }
+        if let Some(decoding) = sought.decoding {
+            decoding.prepare(&piece).await;
         }
         scan(piece, &mut scanned, &Sought { until, ..sought }, Source::Segment { is_committed });
         if !scanned.is_brokers && scanned.next < until {
@@ -332,20 +340,24 @@ impl Search {
             }
         }
         match self.parts[at].log.take() {
-            Some(log) => self.read_segment(at, log),
+            Some(log) => self.read_segment(at, log).await,
             None => self.read_answer(at).await?,
         }
         Ok(())
     }
 
-    fn sought<'a>(&self, at: usize, needle: &'a Needle) -> Sought<'a> {
-        self.parts[at].sought(needle, self.limit - self.found)
+    fn sought<'a>(
+        &self,
+        at: usize,
+        (needle, decoding): &'a (Arc<Needle>, Option<Arc<Decoding>>),
+    ) -> Sought<'a> {
+        self.parts[at].sought(needle, decoding.as_deref(), self.limit - self.found)
     }
 
-    fn read_segment(&mut self, at: usize, log: Box<dyn OwnLog>) {
-        let needle = self.needle.clone();
-        let sought = self.sought(at, &needle);
-        if let Some(scanned) = self.parts[at].read_segment(log, sought, self.is_committed) {
+    async fn read_segment(&mut self, at: usize, log: Box<dyn OwnLog>) {
+        let looking = (self.needle.clone(), self.decoding.clone());
+        let sought = self.sought(at, &looking);
+        if let Some(scanned) = self.parts[at].read_segment(log, sought, self.is_committed).await {
             self.take(at, scanned);
         }
     }
@@ -354,13 +366,16 @@ impl Search {
     /// As [`Self::turn`].
     async fn read_answer(&mut self, at: usize) -> Result<(), ClientError> {
         let Some(told) = self.fetch(at, FETCH_BYTES).await? else { return Ok(()) };
-        let needle = self.needle.clone();
-        let sought = self.sought(at, &needle);
+        let looking = (self.needle.clone(), self.decoding.clone());
+        let sought = self.sought(at, &looking);
         let next = self.parts[at].reach.next;
         let mut scanned = Scanned::from(next);
         let mut aborted = self.is_committed.then(|| AbortedTransactions::new(&told));
         let is_open = self.is_committed && told.last_stable_offset <= next;
         let records = told.records.unwrap_or_default();
+        if let Some(decoding) = &looking.1 {
+            decoding.prepare(&records).await;
+        }
         self.parts[at].fetched_bytes += records.len() as u64;
         scan(records, &mut scanned, &sought, Source::Fetched(aborted.as_mut()));
         if scanned.next == next {
@@ -531,8 +546,9 @@ mod tests {
         let needle = Needle::text("text", false).expect("sound");
         let found = |next, end, shown_end| {
             let mut part = Part { shown_end, ..Part::new(Reach::new(0, (next, end))) };
-            let sought = part.sought(&needle, 100);
-            let scanned = part.read_segment(Box::new(Five), sought, false);
+            let sought = part.sought(&needle, None, 100);
+            let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+            let scanned = runtime.block_on(part.read_segment(Box::new(Five), sought, false));
             (scanned.map(|scanned| (scanned.found.len(), scanned.next)), part.log.is_some())
         };
         assert_eq!(found(0, 5, 5), (Some((5, 5)), false));

@@ -4,6 +4,7 @@
 //! Nothing is hidden: control records (marked) and records of aborted transactions come too, and batches that cannot be
 //! read end the page with the reason.
 
+use super::decode::{Decoded, Decoding};
 use super::needle::Needle;
 use barnabas_base::{BrokerId, ErrorCode, Offset};
 use barnabas_client::{ClientError, Cluster, check};
@@ -58,13 +59,17 @@ pub struct Shown {
     /// `COMMIT`, `ABORT` …
     pub control: Option<&'static str>,
     pub codec: &'static str,
+    /// Key and value as JSON, where that was asked for.
+    pub decoded: Option<(Option<Decoded>, Option<Decoded>)>,
 }
 
 impl Shown {
     pub fn bytes(&self) -> usize {
         let of = |part: &Option<Part>| part.as_ref().map_or(0, |part| part.bytes.len());
         let headers = self.headers.iter().map(|(key, value)| key.bytes.len() + of(value));
-        of(&self.key) + of(&self.value) + headers.sum::<usize>()
+        let decoded = self.decoded.iter().flat_map(|(key, value)| [key, value]).flatten();
+        let texts = decoded.map(Decoded::bytes).sum::<usize>();
+        of(&self.key) + of(&self.value) + headers.sum::<usize>() + texts
     }
 }
 
@@ -104,6 +109,7 @@ pub struct Want<'a> {
     pub until: i64,
     /// `None`: every record.
     pub needle: Option<&'a Needle>,
+    pub decoding: Option<&'a Decoding>,
 }
 
 /// How long a leader may wait for a record, and how much it gives.
@@ -132,10 +138,11 @@ pub async fn fetch(
     topic: &MetadataResponseTopic,
     partition: i32,
     from: i64,
-    count: usize,
+    (count, decoding): (usize, Option<&Decoding>),
 ) -> Result<Page, ClientError> {
     let mut page = Page::from(from);
-    let want = Want { partition, count, bytes_max: PAGE_BYTES_MAX, until: i64::MAX, needle: None };
+    let (bytes_max, until) = (PAGE_BYTES_MAX, i64::MAX);
+    let want = Want { partition, count, bytes_max, until, needle: None, decoding };
     for _ in 0..FETCHES_MAX {
         let at = page.next;
         step(cluster, topic, &mut page, &want).await?;
@@ -167,6 +174,9 @@ pub async fn step(
     let told = told.into_iter().next();
     let told = told.ok_or_else(|| ClientError::Invalid("the answer names no partition".to_owned()))?;
     check(&what, told.error_code, None)?;
+    if let (Some(decoding), Some(records)) = (want.decoding, &told.records) {
+        decoding.prepare(records).await;
+    }
     read(page, told, want);
     Ok(())
 }
@@ -256,10 +266,10 @@ fn take(page: &mut Page, batch: &Batch, from: i64, want: &Want<'_>) -> Result<()
         page.seen_bytes += weight(&record);
         // Control records have keys of Kafka's own.
         let is_control = header.attributes.is_control();
-        if want.needle.is_some_and(|needle| is_control || !needle.is_in_record(&record)) {
+        if want.needle.is_some_and(|needle| is_control || !needle.is_in_record(&record, want.decoding)) {
             continue;
         }
-        let shown = shown(want.partition, &header, &record);
+        let shown = shown(want.partition, &header, &record, want.decoding);
         page.bytes += shown.bytes();
         page.records.push(shown);
     }
@@ -267,7 +277,14 @@ fn take(page: &mut Page, batch: &Batch, from: i64, want: &Want<'_>) -> Result<()
 }
 
 /// A record with all that its batch says of it.
-pub fn shown(partition: i32, header: &BatchHeader, record: &RecordRef<'_>) -> Shown {
+pub fn shown(
+    partition: i32,
+    header: &BatchHeader,
+    record: &RecordRef<'_>,
+    decoding: Option<&Decoding>,
+) -> Shown {
+    let cut =
+        |(key, value): (Option<Decoded>, Option<Decoded>)| (key.map(Decoded::cut), value.map(Decoded::cut));
     let headers = record.headers().take(HEADERS_MAX);
     let is_control = header.attributes.is_control();
     Shown {
@@ -282,6 +299,8 @@ pub fn shown(partition: i32, header: &BatchHeader, record: &RecordRef<'_>) -> Sh
         is_transactional: header.attributes.is_transactional(),
         control: is_control.then(|| control(record.key.unwrap_or_default())),
         codec: header.attributes.codec().map_or("unknown", |codec| codec.name()),
+        // Control records have keys of Kafka's own.
+        decoded: decoding.filter(|_| !is_control).map(|decoding| cut(decoding.decode(record))),
     }
 }
 

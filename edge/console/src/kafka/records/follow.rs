@@ -1,6 +1,7 @@
 //! New records of a topic as they come, at a bounded rate: one Fetch for each leader and round. Where the topic is
 //! faster, what is too far behind is skipped and counted.
 
+use super::decode::Decoding;
 use super::fetch::{self, Limits, Page, Shown, Want};
 use super::needle::Needle;
 use crate::kafka::{Partition, metadata, offsets};
@@ -27,6 +28,7 @@ pub struct Following {
     pub topic: MetadataResponseTopic,
     pub next: BTreeMap<i32, i64>,
     pub needle: Option<Needle>,
+    pub decoding: Option<Decoding>,
 }
 
 /// What one round has brought.
@@ -84,7 +86,12 @@ impl Following {
             };
             for row in told {
                 match ErrorCode::from_code(row.error_code) {
-                    ErrorCode::None => self.take(&mut round, row),
+                    ErrorCode::None => {
+                        if let (Some(decoding), Some(records)) = (&self.decoding, &row.records) {
+                            decoding.prepare(records).await;
+                        }
+                        self.take(&mut round, row);
+                    }
                     ErrorCode::OffsetOutOfRange => {
                         lost.insert(row.partition_index);
                     }
@@ -123,6 +130,7 @@ impl Following {
             bytes_max: BYTES_MAX.saturating_sub(round.bytes),
             until: i64::MAX,
             needle: self.needle.as_ref(),
+            decoding: self.decoding.as_ref(),
         };
         fetch::read(&mut page, told, &want);
         let end = page.high_watermark;
@@ -174,7 +182,12 @@ mod tests {
 
     fn following(next: i64, needle: Option<&str>) -> Following {
         let needle = needle.map(|text| Needle::text(text, false).expect("sound"));
-        Following { topic: MetadataResponseTopic::default(), next: BTreeMap::from([(0, next)]), needle }
+        Following {
+            topic: MetadataResponseTopic::default(),
+            next: BTreeMap::from([(0, next)]),
+            needle,
+            decoding: None,
+        }
     }
 
     /// `count` records from offset 0 on, of a partition that ends at `end`.

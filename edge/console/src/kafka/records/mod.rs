@@ -2,6 +2,7 @@
 //!
 //! | file | answers |
 //! |---|---|
+//! | `decode` | which JSON are a key and a value, where a request asks for it |
 //! | `fetch` | which records are stored from an offset on |
 //! | `follow` | which records come, and how many were skipped |
 //! | `json` | does a field of a JSON value pass a test |
@@ -10,6 +11,7 @@
 //! | `produce` | which offset has a record got |
 //! | `delete` | which offset is the first after a deletion |
 
+pub mod decode;
 pub mod delete;
 pub mod fetch;
 pub mod follow;

@@ -6,6 +6,7 @@
 //!
 //! Always true: a record that [`Needle::may_be_in`] excludes from its batch's bytes is in none of its parts.
 
+use super::decode::Decoding;
 use super::json::{JsonTest, OPERATIONS};
 use crate::http::call::Place;
 use crate::http::problem::Problem;
@@ -142,7 +143,8 @@ impl Needle {
         }
     }
 
-    pub fn is_in_record(&self, record: &RecordRef<'_>) -> bool {
+    /// `json` tests what the value is decoded as, where it is.
+    pub fn is_in_record(&self, record: &RecordRef<'_>, decoding: Option<&Decoding>) -> bool {
         let (pattern, parts) = (self.pattern.as_ref(), self.parts);
         let is_in = |part: Option<&[u8]>| match (pattern, part) {
             (Some(pattern), Some(part)) => pattern.is_match(part),
@@ -152,7 +154,11 @@ impl Needle {
             || (parts.key && is_in(record.key))
             || (parts.value && is_in(record.value))
             || (parts.headers && record.headers().any(|(name, value)| is_in(Some(name)) || is_in(value)));
-        is_found && self.json.as_ref().is_none_or(|test| record.value.is_some_and(|value| test.passes(value)))
+        let passes = |test: &JsonTest| match decoding.and_then(|decoding| decoding.value(record)) {
+            Some(decoded) => test.passes(decoded.as_bytes()),
+            None => record.value.is_some_and(|value| test.passes(value)),
+        };
+        is_found && self.json.as_ref().is_none_or(passes)
     }
 }
 
@@ -189,7 +195,7 @@ mod tests {
         let batch = Batch::new(builder.build().expect("built")).expect("a batch");
         let records = batch.records().expect("readable");
         let record = records.iter().next().expect("one").expect("sound");
-        let found = needle.is_in_record(&record);
+        let found = needle.is_in_record(&record, None);
         assert!(!found || needle.may_be_in(records.body()));
         found
     }

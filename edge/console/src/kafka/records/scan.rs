@@ -4,6 +4,7 @@
 //!
 //! Always true: what is not searched is named, by offsets and with the reason.
 
+use super::decode::Decoding;
 use super::fetch::{INFLATED_BYTES_MAX, Shown, shown};
 use super::needle::Needle;
 use barnabas_client::AbortedTransactions;
@@ -17,6 +18,7 @@ pub struct Sought<'a> {
     /// The first offset that is not wanted.
     pub until: i64,
     pub needle: &'a Needle,
+    pub decoding: Option<&'a Decoding>,
     /// Records that may still be found.
     pub count: usize,
     /// Of keys, values and headers of records that are found: a run ends with the record that reaches it.
@@ -181,8 +183,8 @@ fn look(records: &Records, scanned: &mut Scanned, sought: &Sought<'_>) -> Result
             break;
         }
         scanned.records += 1;
-        if sought.needle.is_in_record(&record) {
-            let shown = shown(sought.partition, records.header(), &record);
+        if sought.needle.is_in_record(&record, sought.decoding) {
+            let shown = shown(sought.partition, records.header(), &record, sought.decoding);
             scanned.found_bytes += shown.bytes();
             scanned.found.push(shown);
         }
@@ -208,7 +210,7 @@ mod tests {
     }
 
     fn sought(needle: &Needle) -> Sought<'_> {
-        Sought { partition: 0, until: i64::MAX, needle, count: 100, bytes_max: 1 << 20 }
+        Sought { partition: 0, until: i64::MAX, needle, decoding: None, count: 100, bytes_max: 1 << 20 }
     }
 
     fn needle(text: &str) -> Needle {

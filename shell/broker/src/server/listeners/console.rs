@@ -12,12 +12,14 @@ use barnabas_base::{BrokerEpoch, PartitionIndex, TopicId};
 use barnabas_config::sasl::SaslListener;
 use barnabas_config::{ConfigError, Listener, SecurityProtocol, insecure};
 use barnabas_console::{
-    ADVERTISED, ADVERTISED_EXAMPLE, Check, Console, EXAMPLE, HOSTS, KEY, READ_ONLY, Settings, Standing,
+    ADVERTISED, ADVERTISED_EXAMPLE, Check, Console, EXAMPLE, HOSTS, KEY, Places, READ_ONLY, REGISTRY,
+    REGISTRY_EXAMPLE, REGISTRY_LOGIN, Registry, SCHEMAS, Settings, Standing,
 };
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_tls::ServerTls;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -78,6 +80,7 @@ impl OwnConsole {
             tls,
             standing: Some(checks(standing.clone())),
             logs: Some(logs.clone()),
+            schemas: schemas(config)?,
         };
         let socket = barnabas_console::bind(address).map_err(|error| refused(error.to_string()))?;
         check_open(config, KEY, &socket, listener.protocol.has_sasl())?;
@@ -99,6 +102,16 @@ impl OwnConsole {
     pub fn serves(&self) {
         self.standing.serves.store(true, Ordering::Release);
     }
+}
+
+/// Where the schemas of records are had from. A registry with TLS is trusted by the keys of all listeners.
+fn schemas(config: &BrokerConfig) -> Result<Places, ConfigError> {
+    let directory = config.value(SCHEMAS).map(PathBuf::from);
+    let Some(url) = config.value(REGISTRY) else { return Ok(Places { directory, registry: None }) };
+    let of = |key: &str| config.value(key).map(str::to_owned);
+    let registry = Registry::new(url, config.value(REGISTRY_LOGIN), of);
+    let registry = registry.map_err(|why| ConfigError::value(REGISTRY, why, REGISTRY_EXAMPLE))?;
+    Ok(Places { directory, registry: Some(registry) })
 }
 
 /// The first listener for clients without TLS, else for brokers; and its protocol, in the client's words.

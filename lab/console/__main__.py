@@ -11,7 +11,7 @@ from pathlib import Path
 from compat import fetch
 from harness.process import spawn
 
-from . import attacks, changes, gate, offline, proxy, repeated, routes, search, shapes, tail, tls
+from . import attacks, changes, decode, gate, offline, proxy, repeated, routes, search, shapes, tail, tls
 from .ask import Table, ask
 from .nodes import Beside, OwnProcess, WithConsole, WithLogins, who
 from .schema import Described
@@ -52,6 +52,7 @@ def plain(table, directory, binary, is_quick):
     routes.api(table, port, "readers")
     tail.check(table, port, base)
     search.check(table, port, base)
+    decode.check(table, node, base, directory, binary)
     changes.check(table, node)
     proxy.check(table, port)
     repeated.check(table, port)

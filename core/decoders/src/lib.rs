@@ -12,7 +12,7 @@
 //!
 //! Always true:
 //! 1. A number is written as it is stored; none passes a float that it was not.
-//! 2. What is written is no longer than the caller allows, and nested no deeper than [`DEPTH_MAX`]: records are hostile.
+//! 2. What is written is no longer than the caller allows, and nested no deeper than [`DEPTH_MAX`].
 //! 3. What cannot be decoded is an error with the reason, never a part of the value.
 
 mod avro;

@@ -88,8 +88,10 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     if let Some(url) = &advertised {
         listener::check_advertised(url).map_err(|error| format!("--advertised-url: {error}"))?;
     }
-    let schemas =
-        places((text("schemas-dir"), text("schema-registry-url")), &file("schema-registry-config")?)?;
+    let schemas = places(
+        (text("schemas-dir"), text("schema-registry-url")),
+        &file("schema-registry-config")?.unwrap_or_default(),
+    )?;
     let settings = Settings {
         hosts,
         advertised,
@@ -109,9 +111,9 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 }
 
 /// Where schemas are had from.
-fn places((directory, url): (&str, &str), pairs: &Option<Vec<(String, String)>>) -> Result<Places, Failure> {
+fn places((directory, url): (&str, &str), pairs: &[(String, String)]) -> Result<Places, Failure> {
     let of = |key: &str| {
-        let found = pairs.iter().flatten().rev().find(|pair| pair.0 == key);
+        let found = pairs.iter().rev().find(|pair| pair.0 == key);
         found.map(|pair| pair.1.clone())
     };
     let directory = Some(directory).filter(|path| !path.is_empty()).map(PathBuf::from);

@@ -9,7 +9,7 @@
 //! | lookups at a time | [`LOOKUPS_MAX`]; a request waits [`WITHIN`] for them |
 //!
 //! The id comes from a record, so that any number may be asked for: the host and the paths are the operator's alone.
-//! Whoever may read a topic sees its records decoded; the registry is asked as the console, not as the caller.
+//! A user who may read a topic sees its records decoded; the registry is asked as the console, not as the caller.
 
 use barnabas_decoders::Schema;
 use barnabas_oauth::http::{self, Limits, Method};
@@ -211,7 +211,9 @@ impl Schemas {
         known.insert(id, (Instant::now(), found));
         if known.len() > KEPT_MAX {
             let oldest = known.iter().min_by_key(|(_, (since, _))| *since).map(|(id, _)| *id);
-            oldest.map(|id| known.remove(&id));
+            if let Some(oldest) = oldest {
+                known.remove(&oldest);
+            }
         }
     }
 

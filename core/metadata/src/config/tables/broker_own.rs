@@ -79,10 +79,6 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     string("console.read.only", "false").one_of(&["true", "false"])
         .doc("Whether the console refuses every request that could change something: all methods but GET and HEAD, of its \
               page, of `/api/v1`, of `/v3` and of REST v2. A user's rights do not matter then. The Kafka protocol is not concerned."),
-    string("console.security.protocol", "PLAINTEXT").one_of(&["PLAINTEXT", "SSL"])
-        .doc("`SSL`: the console answers HTTPS alone, with the key store of `listener.name.console.ssl.*` or else of `ssl.*`, \
-              which is read again when its file changes. A client's certificate, where `ssl.client.auth` asks for one, opens \
-              the connection and names no user: requests act as without it. `PLAINTEXT`: HTTP."),
     password("console.schema.registry.basic.auth.user.info", "").null().valid(Valid::NonEmpty)
         .doc("The console's login at `console.schema.registry.url`: user and password with a colon between, as Confluent's \
               clients write it. Unset: none."),
@@ -94,6 +90,10 @@ pub(crate) const KEYS: &[ConfigKey] = &[
         .doc("A directory with schemas of records that the console decodes: `ID.avsc` for Avro, `ID.json` for JSON Schema, \
               `NAME-ID.avsc` likewise, where ID is the number in front of a record in Confluent's wire format. A file is read \
               when its id is first needed; a new file within 30 s. They precede `console.schema.registry.url`. Unset: none."),
+    string("console.security.protocol", "PLAINTEXT").one_of(&["PLAINTEXT", "SSL"])
+        .doc("`SSL`: the console answers HTTPS alone, with the key store of `listener.name.console.ssl.*` or else of `ssl.*`, \
+              which is read again when its file changes. A client's certificate, where `ssl.client.auth` asks for one, opens \
+              the connection and names no user: requests act as without it. `PLAINTEXT`: HTTP."),
     long("delegation.token.owner.max", "10000").between(1, 10_000_000).unit("tokens").cluster_wide()
         .doc("The most delegation tokens of one owner, expired ones included until they are removed. A request that \
               exceeds it is refused with POLICY_VIOLATION; existing tokens can be renewed and expired. \

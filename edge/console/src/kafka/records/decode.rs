@@ -3,7 +3,7 @@
 //! | `decode` | of which records |
 //! |---|---|
 //! | `auto` | of an internal topic by its name; of others those that a schema's id stands before |
-//! | `consumer_offsets`, `transaction_state`, `share_group_state`, `cluster_metadata` | as of that topic, whatever the topic's name is |
+//! | `consumer_offsets`, `transaction_state` … | as of that topic, whatever the topic's name is |
 //! | `schema` | those that a schema's id stands before |
 //!
 //! Always true: the bytes are shown too, as they are. What cannot be decoded is so with a reason.

@@ -253,7 +253,8 @@ impl Replica {
         if self.directory == to {
             return MoveBegins::There;
         }
-        self.was_truncated = false;
+        // A truncation that is under way comes after what is copied until then.
+        self.was_truncated = self.truncation.is_some();
         match self.log.is_on_disk() || self.log.end() > Offset::ZERO {
             true => MoveBegins::ToCopy { bytes: self.log.size_bytes() },
             false => MoveBegins::Empty,

@@ -113,6 +113,23 @@ fn truncated_replica_is_not_moved() {
 }
 
 #[test]
+fn move_that_begins_before_a_truncation_is_carried_out_is_over() {
+    let mut bench = leader();
+    bench.replica.partition.become_follower(LeaderEpoch(2), &mut bench.outbox.decisions);
+    bench.replica.want_truncation(Cut::To(Offset(20)), false, false);
+    bench.replica.begin_move(1);
+    let (_, mut log_dir) = copy_of(&bench);
+    let Bench { replica, files, outbox, .. } = &mut bench;
+    replica.lower_checkpoints(&mut log_dir).unwrap();
+    replica.truncate(files, NOW, &mut outbox.effects).unwrap();
+    replica.finish_truncation(files).unwrap();
+    assert!(replica.truncation.is_none());
+    assert!(!replica.may_finish_move(1), "the copy may have what is truncated");
+    replica.begin_move(1);
+    assert!(replica.may_finish_move(1));
+}
+
+#[test]
 fn copy_that_the_log_does_not_go_on_from_is_begun_again() {
     let mut bench = leader();
     let (mut copy, _) = copy_of(&bench);

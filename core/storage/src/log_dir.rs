@@ -181,13 +181,13 @@ impl LogDir {
         let guard = guard::read(&*disk, path, clean_file.as_deref(), &mut damaged)?;
         let mut read = |name| OffsetCheckpoint::read(&*disk, path, name, guard.as_ref(), &mut damaged);
         let mut recovery_points = read(offset_checkpoint::RECOVERY_POINT)?;
-        let mut high_watermarks = read(offset_checkpoint::HIGH_WATERMARK)?;
+        // Where they are damaged, nothing stands in: what was synced here may be on no other replica.
+        let high_watermarks = read(offset_checkpoint::HIGH_WATERMARK)?;
         let mut log_starts = read(offset_checkpoint::LOG_START)?;
         let cleaner_points = read(offset_checkpoint::CLEANER)?;
         let high_watermarks_hold =
             !high_watermarks.is_damaged && guard.as_ref().is_some_and(|guard| guard.is_synced);
         recovery_points.stand_in(&high_watermarks.offsets);
-        high_watermarks.stand_in(&recovery_points.offsets);
         if let Some(guard) = &guard {
             log_starts.stand_in(&guard.log_starts);
         }

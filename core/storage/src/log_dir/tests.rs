@@ -150,6 +150,21 @@ fn high_watermarks_stand_in_for_damaged_recovery_points() {
 }
 
 #[test]
+fn nothing_stands_in_for_damaged_high_watermarks() {
+    let disk = MemoryDisk::new();
+    let mut dir = open(&disk).unwrap();
+    dir.set_recovery_point(partition("a", 0), Offset(9));
+    dir.set_high_watermark(partition("a", 0), Offset(7));
+    dir.write_checkpoints().unwrap();
+    write(&disk, "replication-offset-checkpoint", b"\0\0\0\0");
+    disk.kill();
+    let mut dir = open(&disk).unwrap();
+    assert_eq!(dir.damaged().len(), 1);
+    assert_eq!(dir.high_watermark(&partition("a", 0)), None, "what is synced need not be committed");
+    assert_eq!(dir.open_from(&partition("a", 0)).recovery_point, Offset(9));
+}
+
+#[test]
 fn a_clean_stop_vouches_once() {
     let disk = MemoryDisk::new();
     let mut dir = open(&disk).unwrap();

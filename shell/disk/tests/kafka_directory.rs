@@ -118,9 +118,11 @@ fn check_records(files: &mut FilePool, log: &mut Log) {
     assert_eq!(values.len(), 42 + 8 + 5);
     assert_eq!(values.last(), Some(&(Offset(61), "last 57".to_owned())));
 
-    let found = log.offset_for_timestamp(files, TimestampMs(1_700_000_140_000), Offset(0)).unwrap().unwrap();
+    let found = log.batch_for_timestamp(files, TimestampMs(1_700_000_140_000), Offset(0)).unwrap().unwrap();
+    let found = found.look(usize::MAX).unwrap().unwrap();
     assert_eq!((found.offset, found.timestamp.0), (Offset(20), 1_700_000_140_000));
-    let newest = log.offset_of_max_timestamp(files).unwrap().unwrap();
+    let newest = log.batch_of_max_timestamp(files).unwrap().unwrap();
+    let newest = newest.look(usize::MAX).unwrap().unwrap();
     assert_eq!((newest.offset, newest.timestamp.0), (Offset(56), 1_795_231_496_040));
 
     let aborted = log.aborted_transactions(files, Offset(0), Offset(62)).unwrap();

@@ -16,7 +16,7 @@ use super::scan::Recovered;
 use super::stays::Stays;
 use super::tails::Tails;
 use super::types::{
-    DurableEnd, Entry, EntryKind, Figures, JournalConfig, JournalPartition, Micros, Place, Refused, Round,
+    DurableEnd, Entry, EntryKind, Figures, JournalConfig, JournalPartition, Micros, Refused, Round,
     RoundDone, Take, WriteBack, WriteBackTicket,
 };
 use crate::disk::block_buffer::{BLOCK_BYTES, BlockBuffer};
@@ -478,12 +478,6 @@ impl Journal {
             || self.tails.staged_bytes > self.config.staged_bytes_max / 8 * 5
     }
 
-    /// Partitions that keep the oldest file from being reused, at most `count`: for the operator and for metrics.
-    pub fn holding_oldest(&self, count: usize) -> Vec<Arc<JournalPartition>> {
-        let Some(oldest) = self.ring.oldest_held() else { return Vec::new() };
-        self.tails.holding(oldest, |round| self.ring.life_of(round), count)
-    }
-
     /// Takes nothing more. Once everything is written and written back a last round says that nothing is to be
     /// replayed, and [`Journal::is_closed`].
     pub fn close(&mut self) {
@@ -503,11 +497,6 @@ impl Journal {
             partitions: self.tails.len(),
             ..self.figures
         }
-    }
-
-    /// Where replay would begin after a crash right now, as far as the open round knows.
-    pub fn replay_from(&self) -> Option<Place> {
-        self.ring.oldest_held().map(|_| self.ring.replay_from(Place::default()))
     }
 
     /// Sizes of what must not grow with the time that a journal is in use.

@@ -149,18 +149,6 @@ impl Tails {
         None
     }
 
-    /// Partitions that hold the file of life `oldest`, at most `count` of them, whether being written back or not.
-    pub(super) fn holding(
-        &self,
-        oldest: u64,
-        life_of: impl Fn(u64) -> Option<u64>,
-        count: usize,
-    ) -> Vec<Arc<JournalPartition>> {
-        let holds = |tail: &Tail| life_of(tail.entries[0].round) == Some(oldest);
-        let named = self.tails.iter().filter(|(_, tail)| holds(tail));
-        named.take(count).map(|(partition, _)| Arc::clone(partition)).collect()
-    }
-
     /// Hands out what `partition` has in rounds up to `durable_round`.
     pub(super) fn take(
         &mut self,

@@ -69,11 +69,6 @@ impl Talk {
                 let write_back = self.write_backs.remove(0);
                 self.journal().written_back(&write_back.ticket);
             }
-            "holding" => {
-                for partition in self.journal().holding_oldest(10) {
-                    writeln!(self.answer, "{}", partition.topic_partition).unwrap();
-                }
-            }
             "free" => {
                 let figures = self.journal().figures();
                 writeln!(self.answer, "{} files, {} B staged", figures.files_free, figures.staged_bytes)

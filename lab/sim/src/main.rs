@@ -1,13 +1,14 @@
-//! `barnabas-sim [transactions | CLIMATE] [SEEDS] [FIRST]`: runs that many days from seed FIRST on, each a second time
+//! `barnabas-sim [transactions | shares | CLIMATE] [SEEDS] [FIRST]`: runs that many days from seed FIRST on, each a second time
 //! where it is divisible by ten, and prints one JSON line: what went wrong, how often each invariant was asked, how
-//! many traces were equal. Days of transactions have each `transaction.version` in turn, the newest most often. With a
-//! climate (mixed, damage, stale-metadata, retention, elections, compaction) all days have that; else each has its
-//! seed's, which is never compaction. A day on which an invariant does not hold is named, and the others go on.
+//! many traces were equal. Days of transactions have each `transaction.version` in turn, the newest most often; days of shares are of
+//! one share partition alone. With a
+//! climate (mixed, damage, stale-metadata, retention, elections, compaction, directories, written, waiting, aside, rot)
+//! all days have that; else each has its seed's, which is one of the first five. A day on which an invariant does not hold is named, and the others go on.
 //!
 //! `barnabas-sim planted [NAME]`: hunts each planted mistake for a thousand days at most, and prints which day noticed
 //! it, and how.
 //!
-//! `barnabas-sim tell SEED [CLIMATE | transactions [VERSION]]`: prints all that happens on one day, of that climate, or
+//! `barnabas-sim tell SEED [CLIMATE | shares | transactions [VERSION]]`: prints all that happens on one day, of that climate, or
 //! of transactions with that `transaction.version`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,10 +17,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use barnabas_sim::hunt::{self, Noticed};
-use barnabas_sim::{Checks, Climate, Day, Faults, Mistake, ShareMistake, TransactionVersion, World};
+use barnabas_sim::{
+    Checks, Climate, Day, Faults, Mistake, ShareDay, ShareMistake, ShareWorld, TransactionVersion, World,
+};
 
-const USAGE: &str = "usage: barnabas-sim [transactions | CLIMATE] [SEEDS] [FIRST] | planted [NAME] | \
-                     tell SEED [CLIMATE | transactions [VERSION]]";
+const USAGE: &str = "usage: barnabas-sim [transactions | shares | CLIMATE] [SEEDS] [FIRST] | planted [NAME] | \
+                     tell SEED [CLIMATE | shares | transactions [VERSION]]";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -30,6 +33,10 @@ fn main() -> ExitCode {
         ["planted", name] => hunt_one(name),
         ["tell", seed] => number(seed).map_or_else(usage, |seed| tell(World::new(seed))),
         ["tell", seed, "transactions"] => number(seed).map_or_else(usage, |seed| tell(of_transactions(seed))),
+        ["tell", seed, "shares"] => number(seed).map_or_else(usage, |seed| {
+            println!("{:?}", ShareWorld::new(seed).told_of().run());
+            ExitCode::SUCCESS
+        }),
         ["tell", seed, climate] => match (number(seed), Climate::named(climate)) {
             (Some(seed), Some(climate)) => tell(World::in_climate(seed, climate)),
             _ => usage(),
@@ -39,6 +46,7 @@ fn main() -> ExitCode {
             _ => usage(),
         },
         ["transactions", ref rest @ ..] => days(of_transactions, rest),
+        ["shares", ref rest @ ..] => share_days(rest),
         ref words => match words.split_first().and_then(|(word, rest)| Some((Climate::named(word)?, rest))) {
             Some((climate, rest)) => days(|seed| World::in_climate(seed, climate), rest),
             None => days(World::new, words),
@@ -124,14 +132,19 @@ impl Sum {
     }
 }
 
-fn days(world: impl Fn(u64) -> World + Sync, words: &[&str]) -> ExitCode {
+/// How many days, from which seed on.
+fn numbers(words: &[&str]) -> Option<(u64, u64)> {
     let numbers: Option<Vec<u64>> = words.iter().map(|word| word.parse().ok()).collect();
-    let (count, first) = match numbers.as_deref() {
-        Some([]) => (1000, 0),
-        Some(&[count]) => (count, 0),
-        Some(&[count, first]) => (count, first),
-        _ => return usage(),
-    };
+    match numbers.as_deref() {
+        Some([]) => Some((1000, 0)),
+        Some(&[count]) => Some((count, 0)),
+        Some(&[count, first]) => Some((count, first)),
+        _ => None,
+    }
+}
+
+fn days(world: impl Fn(u64) -> World + Sync, words: &[&str]) -> ExitCode {
+    let Some((count, first)) = numbers(words) else { return usage() };
     let (next, sum) = (AtomicU64::new(first), Mutex::new(Sum::default()));
     in_threads(|| {
         loop {
@@ -163,6 +176,36 @@ fn days(world: impl Fn(u64) -> World + Sync, words: &[&str]) -> ExitCode {
     if sum.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// Days of one share-partition, in one thread.
+fn share_days(words: &[&str]) -> ExitCode {
+    let Some((count, first)) = numbers(words) else { return usage() };
+    let (mut failed, mut replayed) = (0, 0);
+    let mut sum = ShareDay::default();
+    for seed in first..first + count {
+        let run = || catch_unwind(AssertUnwindSafe(|| ShareWorld::new(seed).run()));
+        match run().unwrap_or_else(|_| Err("an assertion".to_owned())) {
+            Ok(day) if seed.is_multiple_of(10) && !matches!(run(), Ok(Ok(again)) if again == day) => {
+                failed += 1;
+                eprintln!("seed {seed}: the second day was another one");
+            }
+            Ok(day) => {
+                replayed += u64::from(seed.is_multiple_of(10));
+                sum.add(&day);
+            }
+            Err(why) => {
+                failed += 1;
+                eprintln!("seed {seed}: {why}");
+            }
+        }
+    }
+    println!(
+        "{{\"seeds\":{count},\"failed\":{failed},\"delivered\":{},\"settled\":{},\"leaders\":{},\"moves\":{},\
+         \"dead_letters\":{},\"equal_on_replay\":{replayed}}}",
+        sum.delivered, sum.settled, sum.leaders, sum.moves, sum.letters
+    );
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
 fn in_threads(work: impl Fn() + Sync) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -189,8 +232,9 @@ fn hunts() -> Vec<(String, Hunt)> {
         hunts.push((format!("{mistake:?}:shares"), Box::new(move || hunt::in_shares(mistake))));
     }
     #[cfg(planted)]
-    for mistake in
-        ["brokers", "transactions", "compaction"].into_iter().flat_map(barnabas_base::planted::noticed_by)
+    for mistake in ["brokers", "transactions", "compaction", "directories", "rot"]
+        .into_iter()
+        .flat_map(barnabas_base::planted::noticed_by)
     {
         let name = format!("{}:{}", mistake.name, mistake.noticed_by);
         hunts.push((name, Box::new(move || hunt::of_core(mistake))));

@@ -148,11 +148,14 @@ kill-loop: ## 500 kills -9 of one node under a fleet of producers (about 6 minut
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/faults/kill/run
 
-sim: ## the quorum, the brokers with their disks, transactions and compaction, simulated: SEEDS=2000 clusters that break and get well, and planted mistakes
+sim: ## the quorum, the brokers with their disks, transactions, compaction, share groups and several log directories, simulated: SEEDS=2000 clusters that break and get well, and planted mistakes
 	@QUORUM_SEEDS=$(or $(SEEDS),2000) QUORUM_THREADS=4 $(CARGO) test --release --locked -p barnabas-quorum --lib sim -- --nocapture
 	@$(CARGO) run --release --locked -q -p barnabas-sim -- $(or $(SEEDS),2000)
 	@$(CARGO) run --release --locked -q -p barnabas-sim -- transactions $(or $(SEEDS),2000)
 	@$(CARGO) run --release --locked -q -p barnabas-sim -- compaction $(or $(SEEDS),2000)
+	@set -e; for days in shares directories written waiting aside rot; do \
+	  $(CARGO) run --release --locked -q -p barnabas-sim -- $$days $(or $(SEEDS),2000); \
+	done
 	@$(CARGO) test --release --locked -p barnabas-partition --lib fetcher::sim -- --nocapture
 	@lab/planted/run
 

@@ -4,6 +4,8 @@
 //! ([`fetch`]), coordinate ([`coordinators`]), look after transactions ([`transactional`]), mend what is damaged
 //! ([`damage`]), and what time brings. The replicas and their log directory are in [`crate::host`].
 
+mod admin;
+mod aside;
 mod asked;
 pub(crate) mod coordinators;
 mod damage;
@@ -13,6 +15,7 @@ mod learn;
 mod serve;
 mod slips;
 mod transactional;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,13 +31,14 @@ use barnabas_storage::MemoryDisk;
 
 use crate::batch::{Batch, Contents};
 use crate::counts::Faults;
-use crate::host::{Handing, HostTime, News, ReplicaHost, Waiter};
+use crate::host::{Corrupted, Handing, HostTime, News, ReplicaHost, Waiter};
 use crate::mistake::Mistake;
 use crate::network::{Answer, Letter, Message, Place, Reply};
 use crate::random::Random;
 use coordinators::Coordinators;
 pub(crate) use event::Event;
 use slips::Slips;
+use waiting::Waiting;
 
 /// `replica.lag.time.max.ms`, in a world that lives faster.
 pub(crate) const LAG_MAX: DurationMs = DurationMs(150);
@@ -94,6 +98,8 @@ pub(crate) struct Broker {
     /// Up to here DeleteRecords was answered: no start brings that back.
     pub deleted: BTreeMap<ReplicaKey, Offset>,
     pub process: Option<Process>,
+    /// In which of its log directories each replica lies, as the controller knows.
+    pub assigned: BTreeMap<ReplicaKey, usize>,
     /// Its disk was lost, and it has not said so yet.
     pub is_hollow: bool,
     /// It may have had more than it has.
@@ -103,12 +109,16 @@ pub(crate) struct Broker {
     pub given_up: BTreeSet<ReplicaKey>,
     /// Logs of which bytes were changed on the disk, and not given up since.
     pub damaged: BTreeSet<ReplicaKey>,
+    /// What was changed of them.
+    pub corrupted: BTreeMap<ReplicaKey, Corrupted>,
     /// What was durable of damaged logs before a truncation that a crash may still undo.
     before_cut: BTreeMap<ReplicaKey, Vec<Batch>>,
     /// What was durable of damaged logs and was deleted since: the newest start may not survive a crash.
     before_start: BTreeMap<ReplicaKey, Vec<Batch>>,
     /// It does not start on its disk any more, and waits for another one.
     pub wants_disk: bool,
+    /// A file of its journal was changed: its directory may be refused.
+    pub has_rotten_journal: bool,
     /// Its logs are compacted.
     pub compacts: bool,
 }
@@ -139,6 +149,9 @@ pub(crate) struct Process {
     /// Replicas with damage that is known: others shall lead.
     pub hindered: BTreeSet<ReplicaKey>,
     pub coordinators: Coordinators,
+    /// Damaged places that are fetched aside, or were: until when nothing more is asked.
+    asides: BTreeMap<ReplicaKey, MonotonicMs>,
+    waiting: Waiting,
     fetchers: Fetchers,
     fetches: BTreeMap<FetcherId, Open>,
     sessions: FetchSessions,
@@ -182,13 +195,16 @@ impl Broker {
             durable: BTreeMap::new(),
             deleted: BTreeMap::new(),
             process: None,
+            assigned: BTreeMap::new(),
             is_hollow: false,
             has_lost_disk: false,
             given_up: BTreeSet::new(),
             damaged: BTreeSet::new(),
+            corrupted: BTreeMap::new(),
             before_cut: BTreeMap::new(),
             before_start: BTreeMap::new(),
             wants_disk: false,
+            has_rotten_journal: false,
             compacts: false,
         }
     }
@@ -202,7 +218,8 @@ impl Broker {
         self.process.as_ref()?.host.replica(key)
     }
 
-    pub fn start(&mut self, host: ReplicaHost, life: BrokerEpoch, config: Arc<BrokerConfig>) {
+    pub fn start(&mut self, mut host: ReplicaHost, life: BrokerEpoch, config: Arc<BrokerConfig>) {
+        host.assigned.clone_from(&self.assigned);
         self.is_hollow = false;
         self.process = Some(Process {
             id: self.id,
@@ -217,6 +234,8 @@ impl Broker {
             to_reopen: BTreeSet::new(),
             hindered: BTreeSet::new(),
             coordinators: Coordinators::default(),
+            asides: BTreeMap::new(),
+            waiting: Waiting::default(),
             fetchers: Fetchers::new(learn::SETTINGS, 2),
             fetches: BTreeMap::new(),
             sessions: FetchSessions::new(4, 0, 1),
@@ -247,10 +266,13 @@ impl Broker {
         self.disk = MemoryDisk::new();
         self.durable.clear();
         self.deleted.clear();
+        self.assigned.clear();
         self.damaged.clear();
+        self.corrupted.clear();
         self.before_cut.clear();
         self.before_start.clear();
         (self.is_hollow, self.has_lost_disk, self.wants_disk) = (true, true, false);
+        self.has_rotten_journal = false;
     }
 
     /// What cannot be read of a damaged log is what was durable there.
@@ -282,6 +304,8 @@ impl Broker {
     pub fn note(&mut self, event: &Event) {
         match event {
             Event::Opened { key, start, log } => {
+                // The journal was read.
+                self.has_rotten_journal = false;
                 let mut opened = DurableLog { log: log.batches.clone(), start: *start };
                 if self.compacts
                     && let Some(durable) = self.durable.remove(key)
@@ -322,6 +346,7 @@ impl Broker {
                 self.before_start.remove(key);
                 self.given_up.insert(*key);
             }
+            Event::Assigned { key, directory } => _ = self.assigned.insert(*key, *directory),
             Event::Mended { key } => {
                 let process = self.process.as_mut();
                 if process.is_some_and(|process| process.host.log(*key).is_whole) {
@@ -334,6 +359,7 @@ impl Broker {
                 self.before_cut.remove(key);
                 self.before_start.remove(key);
                 if *is_gone {
+                    self.assigned.remove(key);
                     self.damaged.remove(key);
                 }
                 self.given_up.insert(*key);
@@ -359,6 +385,10 @@ impl Broker {
                 });
                 process.send(from, Message::Ends { key, asked, ends }, around);
             }
+            Message::FetchAside { key, asked } => process.serve_aside(from, key, asked, around),
+            Message::FetchedAside { key, asked, answer } => {
+                process.fetched_aside(key, &asked, answer, around);
+            }
             Message::Ends { key, asked, ends } => process.found_ends(key, &asked, ends, around),
             Message::PartitionAltered { number, response } => process.altered(number, response, around),
             Message::Produce { key, batches } => process.produce(from, key, &batches, around),
@@ -371,28 +401,15 @@ impl Broker {
         process.finish_turn(around);
     }
 
-    /// DeleteRecords of one partition: up to the high watermark, or less than that by some `parts` of eight.
-    pub fn delete_records(&mut self, key: ReplicaKey, parts: i64, around: &mut Around<'_>) {
-        let Some(process) = &mut self.process else { return };
-        let Some(replica) = process.host.replica(key) else { return };
-        if replica.truncation.is_some() || replica.partition.is_failed() {
-            return;
-        }
-        let (start, high) = (replica.partition.log_start(), replica.partition.high_watermark());
-        let upto = high.plus(-(high.get() - start.get()) * parts / 8);
-        if let Some(start) = process.host.delete_records(key, upto, around.now) {
-            around.events.push(Event::Deleted { key, start });
-        }
-        process.finish_turn(around);
-    }
-
     pub fn tick(&mut self, around: &mut Around<'_>) {
         let Some(process) = &mut self.process else { return };
         process.host.tick(&mut around.time());
         process.finish_turn(around);
         process.expire(around);
+        process.go_on_with_waiting(around);
         process.reopen_some(around);
         process.look_for_damage(around);
+        process.repair_again(around);
         process.look_up(around);
         process.ask_leaders(around);
         process.ask_controller(around);
@@ -420,10 +437,17 @@ impl Process {
 
     fn produce(&mut self, from: Place, key: ReplicaKey, batches: &[Batch], around: &mut Around<'_>) {
         let Place::Client(client) = from else { return };
+        if self.host.ways().holds_appends {
+            return self.produce_in_turn(from, key, batches, around);
+        }
         if self.host.is_over() {
             // The connection is not read; its client asks again.
             return;
         }
+        self.append_all((client, key), batches, around);
+    }
+
+    fn append_all(&mut self, (client, key): (usize, ReplicaKey), batches: &[Batch], around: &mut Around<'_>) {
         let how = Handing {
             origin: Origin::Client,
             acks: if around.is(Mistake::AnswersAtOnce) { Acks::Leader } else { Acks::All },
@@ -434,7 +458,7 @@ impl Process {
             let waiter = Waiter::Producer { client, sequence: batch.sequence };
             if let Err(code) = self.host.append(key, batch, how, waiter, around.now) {
                 let message = Message::Produced { sequence: batch.sequence, answer: Err(code) };
-                self.send(from, message, around);
+                self.send(Place::Client(client), message, around);
             }
         }
     }
@@ -465,6 +489,11 @@ impl Process {
             if let Some(lookup) = self.host.look_up(key, &around.time()) {
                 around.events.push(Event::LookedUp { key, lookup });
             }
+            if around.now.0.is_multiple_of(49)
+                && let Some(lookup) = self.host.read_beside(key)
+            {
+                around.events.push(Event::LookedUp { key, lookup });
+            }
         }
     }
 
@@ -491,6 +520,8 @@ impl Process {
                 News::LastStable { key, to, read, loaded } => {
                     around.events.push(Event::LastStable { key, to, read, loaded });
                 }
+                News::Assigned { key, directory } => around.events.push(Event::Assigned { key, directory }),
+                News::Moved { key, before, after } => around.events.push(Event::Moved { key, before, after }),
                 News::WillCut { key, cut } => around.events.push(Event::WillCut { key, cut }),
                 News::Cut { key, to, high_watermark } => {
                     around.events.push(Event::Cut { key, to, high_watermark });

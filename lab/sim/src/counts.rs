@@ -31,10 +31,20 @@ pub enum Fault {
     StoppedCleaning,
     /// A write, a sync or a rename of the cleaner's was to fail.
     FailedCleaning,
+    /// A replica was to move to another log directory of its broker.
+    MovedDirectory,
+    /// It lies there.
+    FinishedMove,
+    /// A write, a sync or a rename of a broker's disk was to fail.
+    FailedOperation,
+    /// A damaged file was put back.
+    RestoredFile,
+    /// A file of a broker that is down was lost, or changed.
+    RottenFile,
 }
 
 impl Fault {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 26] = [
         Self::Crash,
         Self::LostDisk,
         Self::FencedAlive,
@@ -56,6 +66,11 @@ impl Fault {
         Self::DeletedSegments,
         Self::StoppedCleaning,
         Self::FailedCleaning,
+        Self::MovedDirectory,
+        Self::FinishedMove,
+        Self::FailedOperation,
+        Self::RestoredFile,
+        Self::RottenFile,
     ];
 
     const fn word(self) -> &'static str {
@@ -81,6 +96,11 @@ impl Fault {
             Self::DeletedSegments => "deleted_segments",
             Self::StoppedCleaning => "stopped_cleanings",
             Self::FailedCleaning => "failed_cleanings",
+            Self::MovedDirectory => "moves_between_directories",
+            Self::FinishedMove => "finished_moves",
+            Self::FailedOperation => "failed_operations",
+            Self::RestoredFile => "restored_files",
+            Self::RottenFile => "rotten_files",
         }
     }
 }
@@ -100,12 +120,13 @@ pub enum Invariant {
     FetchesFit,
     LookupsAreRight,
     CompactionKeeps,
+    MovesKeepAll,
     Transactions,
     AtRest,
 }
 
 impl Invariant {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::ExposedIsSafe,
         Self::BatchesOnce,
         Self::LogsMatch,
@@ -118,6 +139,7 @@ impl Invariant {
         Self::FetchesFit,
         Self::LookupsAreRight,
         Self::CompactionKeeps,
+        Self::MovesKeepAll,
         Self::Transactions,
         Self::AtRest,
     ];
@@ -136,6 +158,7 @@ impl Invariant {
             Self::FetchesFit => "fetches_fit",
             Self::LookupsAreRight => "lookups_are_right",
             Self::CompactionKeeps => "compaction_keeps",
+            Self::MovesKeepAll => "moves_keep_all",
             Self::Transactions => "transactions",
             Self::AtRest => "at_rest",
         }

@@ -6,19 +6,22 @@
 //! start recovers what the disk has kept ([`start`]), logs are read for consumers and for the invariants ([`reading`]),
 //! and asked by time and epoch ([`lookups`]).
 //!
-//! Compaction runs beside that ([`cleaning`]).
+//! Compaction runs beside that ([`cleaning`]), and so do moves between log directories ([`moving`], [`directories`]).
+//! What differs by the day is in [`ways`].
 //!
-//! Not played: several log directories, moves between them, `log.ack.durability=written`, the reserve of a full
-//! directory.
+//! Not played: a log directory that fails alone. All directories are on one disk.
 
 mod cleaning;
+mod directories;
 mod journal;
 mod lookups;
+mod moving;
 mod reading;
 mod start;
 mod syncs;
 mod truncation;
 mod upkeep;
+mod ways;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -32,7 +35,7 @@ use barnabas_replica::{
     TxnVerification,
 };
 use barnabas_storage::journal::{Entry, JournalError, JournalPartition, PartitionReplay};
-use barnabas_storage::{FilePool, LogConfig, LogDir, MemoryDisk, StorageError, TailMemory, Writer};
+use barnabas_storage::{FilePool, Level, LogConfig, LogDir, MemoryDisk, StorageError, TailMemory, Writer};
 
 use crate::batch::Batch;
 use crate::counts::{Fault, Faults};
@@ -42,8 +45,9 @@ use crate::random::Random;
 pub(crate) use cleaning::Compacting;
 use journal::JournalWriter;
 pub(crate) use lookups::Lookup;
-pub(crate) use reading::Readable;
+pub(crate) use reading::{Corrupted, Readable};
 use syncs::Syncs;
+pub(crate) use ways::Ways;
 
 /// A round of a replica that holds more goes straight into the segment.
 const JOURNAL_APPEND_BYTES_MAX: u64 = 1000;
@@ -146,6 +150,17 @@ pub(crate) enum News {
         /// What a reader of committed records is sent, each with whether it passes over it.
         read: Option<Vec<(Batch, bool)>>,
     },
+    /// The controller is to know that the replica lies in this log directory.
+    Assigned {
+        key: ReplicaKey,
+        directory: usize,
+    },
+    /// The replica lies in another log directory now.
+    Moved {
+        key: ReplicaKey,
+        before: Readable,
+        after: Readable,
+    },
     AlterIsr(ReplicaKey),
     FollowOn(ReplicaKey),
     Damaged(ReplicaKey, Offset),
@@ -238,27 +253,34 @@ impl HostTime<'_> {
 pub(crate) struct ReplicaHost {
     id: BrokerId,
     pub disk: MemoryDisk,
-    dir: LogDir,
+    ways: Ways,
+    /// The log directories. What follows has one for each of them.
+    dirs: Vec<LogDir>,
     config: Arc<LogConfig>,
-    pub(crate) files: FilePool,
+    pub(crate) files: Vec<FilePool>,
     memory: TailMemory,
-    entries: Vec<Entry>,
+    entries: Vec<Vec<Entry>>,
     lists: BatchLists,
     outbox: Outbox,
-    journal: JournalWriter,
+    journals: Vec<JournalWriter>,
     syncs: Syncs,
-    /// The journal's orders to write back.
-    orders: VecDeque<(Arc<JournalPartition>, Offset)>,
+    /// The journals' orders to write back.
+    orders: VecDeque<(usize, Arc<JournalPartition>, Offset)>,
     pub replicas: BTreeMap<ReplicaKey, Hosted>,
-    /// What only the journal holds.
-    unreplayed: BTreeMap<ReplicaKey, Arc<PartitionReplay>>,
+    /// What only the journal of that directory holds.
+    unreplayed: BTreeMap<ReplicaKey, (usize, Arc<PartitionReplay>)>,
+    /// Where the controller knows each replica to lie.
+    pub assigned: BTreeMap<ReplicaKey, usize>,
+    moves: BTreeMap<ReplicaKey, moving::Move>,
     /// Partitions whose logs are damaged beyond repair here.
     pub offline: BTreeSet<ReplicaKey>,
     /// Replicas that have left, until the journal has their removals.
     leaving: Leaving,
     /// Those of them whose directories are not put aside.
-    departures: VecDeque<(ReplicaKey, TopicPartition)>,
+    departures: VecDeque<(ReplicaKey, TopicPartition, Vec<usize>)>,
     touched: BTreeSet<ReplicaKey>,
+    /// Replicas with bytes that no producer waits for to be synced.
+    lazy: BTreeSet<ReplicaKey>,
     pub news: VecDeque<News>,
     deletions: Vec<(TimestampMs, PathBuf)>,
     cached: VecDeque<(ReplicaKey, Offset, u64)>,
@@ -266,6 +288,8 @@ pub(crate) struct ReplicaHost {
     opened: u64,
     tickets: u64,
     room_is_short: bool,
+    /// Where a reserve is kept.
+    level: Level,
     /// Segments are deleted by age and size.
     pub retains: bool,
     /// Segments are compacted.
@@ -281,12 +305,18 @@ pub(crate) fn moment(now: MonotonicMs) -> Moment {
     Moment { wall: TimestampMs(now.0 as i64), monotonic: now }
 }
 
-const DURABILITY: Durability =
-    Durability { acks_are_synced: true, journal_append_bytes_max: JOURNAL_APPEND_BYTES_MAX };
-
 impl ReplicaHost {
     pub fn replica(&self, key: ReplicaKey) -> Option<&Replica> {
         self.replicas.get(&key).map(|hosted| &hosted.replica)
+    }
+
+    pub fn ways(&self) -> Ways {
+        self.ways
+    }
+
+    fn durability(&self) -> Durability {
+        let acks_are_synced = !self.ways.acks_are_written;
+        Durability { acks_are_synced, journal_append_bytes_max: JOURNAL_APPEND_BYTES_MAX }
     }
 
     /// One step of a replica. What it asks for is carried out.
@@ -296,10 +326,13 @@ impl ReplicaHost {
         now: MonotonicMs,
         work: impl FnOnce(&mut Replica, &mut Surroundings<'_>) -> R,
     ) -> Option<R> {
+        let durability = self.durability();
         let Self { replicas, files, memory, entries, lists, outbox, .. } = self;
         let hosted = replicas.get_mut(&key)?;
         let now = moment(now);
-        let mut around = Surroundings { now, durability: DURABILITY, files, memory, entries, lists, outbox };
+        let at = hosted.replica.directory;
+        let (files, entries) = (&mut files[at], &mut entries[at]);
+        let mut around = Surroundings { now, durability, files, memory, entries, lists, outbox };
         let done = work(&mut hosted.replica, &mut around);
         self.carry_out(key);
         Some(done)
@@ -332,8 +365,12 @@ impl ReplicaHost {
         }
         hosted.waiting.push_back((ticket, waiter));
         let ready = batch.to_ready(TimestampMs(now.0 as i64));
-        let is_short = self.room_is_short;
-        let admit = move |_: usize, writer| !is_short || writer == Writer::Coordinator;
+        let (is_short, level) = (self.room_is_short, self.level);
+        let reserved = self.ways.keeps_reserve;
+        let admit = move |_: usize, writer| match reserved {
+            true => level.admits(writer),
+            false => !is_short || writer == Writer::Coordinator,
+        };
         let appended =
             self.step(key, now, |replica, around| replica.append(ready, verification, append, admit, around));
         match appended {
@@ -374,31 +411,38 @@ impl ReplicaHost {
     }
 
     fn submit(&mut self) {
-        self.journal.pending.extend(self.entries.drain(..));
+        for (journal, entries) in self.journals.iter_mut().zip(&mut self.entries) {
+            journal.pending.append(&mut entries.drain(..).collect());
+        }
     }
 
     /// Whether appends and fetches are held back.
     pub fn is_over(&self) -> bool {
-        self.journal.is_over()
+        self.journals.iter().any(JournalWriter::is_over)
     }
 
     /// Carries out what a replica asks for; what concerns others becomes news.
     fn carry_out(&mut self, key: ReplicaKey) {
         let Some(hosted) = self.replicas.get_mut(&key) else { return };
         hosted.replica.absorb(&mut self.outbox);
+        let directory = hosted.replica.directory;
         self.observe(key);
         for effect in std::mem::take(&mut self.outbox.effects) {
             match effect {
                 Effect::Answer { ticket, answer } => self.answer(key, ticket, answer),
                 Effect::AlterIsr => self.news.push_back(News::AlterIsr(key)),
                 Effect::SyncCovers(end) => self.syncs.extend(key, end),
+                Effect::FlushLater => _ = self.lazy.insert(key),
                 Effect::SyncEnds => self.syncs.end(key),
                 Effect::Sync => self.sync_now(key),
                 Effect::WroteToSegment { end, bytes } | Effect::WroteBack { end, bytes } => {
                     self.cache(key, end, bytes);
                 }
-                Effect::WriteBackDone(order) => self.journal.written_back.push(order),
-                Effect::NoRoom(_) => self.room_is_short = true,
+                Effect::WriteBackDone(order) => self.journals[directory].written_back.push(order),
+                Effect::NoRoom(_) => {
+                    self.room_is_short = true;
+                    self.level = Level::Full;
+                }
                 Effect::DirectoryFailed(error) => self.fail(Failure::from(*error)),
                 Effect::ReadFailed(error) => self.read_failed(key, &error),
                 Effect::Reopen => {
@@ -407,7 +451,6 @@ impl ReplicaHost {
                 }
                 Effect::FollowOn => self.news.push_back(News::FollowOn(key)),
                 Effect::Readable { .. }
-                | Effect::FlushLater
                 | Effect::Appended { .. }
                 | Effect::AppendedDirectly
                 | Effect::Released(_)
@@ -435,7 +478,9 @@ impl ReplicaHost {
     /// Nothing is written in the directory any more.
     fn fail(&mut self, failure: Failure) {
         self.failed.get_or_insert(failure);
-        self.journal.fail();
+        self.dirs.iter_mut().for_each(LogDir::fail);
+        assert!(!self.dirs.iter().any(LogDir::is_online), "a directory that has failed stays so");
+        self.journals.iter_mut().for_each(JournalWriter::fail);
         for key in self.replicas.keys().copied().collect::<Vec<_>>() {
             let Some(hosted) = self.replicas.get_mut(&key) else { continue };
             hosted.replica.log.fail();
@@ -464,10 +509,19 @@ impl ReplicaHost {
             return;
         }
         self.disk.set_now(TimestampMs(time.now.0 as i64));
+        if self.ways.sweeps {
+            self.files.iter_mut().for_each(FilePool::expire_checks);
+        }
         self.write_rounds(time);
         self.run_syncs(time);
         self.write_back_some(time);
         self.keep_house(time);
+        if !self.moves.is_empty() {
+            self.move_some(time);
+        }
+        if self.ways.acks_are_written {
+            self.flush_lazy(time.now);
+        }
         if self.compacts.is_some() && self.failed.is_none() && time.random.one_in(3) {
             self.clean_some(time);
         }
@@ -475,7 +529,13 @@ impl ReplicaHost {
     }
 
     fn write_rounds(&mut self, time: &mut HostTime<'_>) {
-        let done = match self.journal.turn(&self.disk, &self.dir, time) {
+        for at in 0..self.dirs.len() {
+            self.write_round_of(at, time);
+        }
+    }
+
+    fn write_round_of(&mut self, at: usize, time: &mut HostTime<'_>) {
+        let done = match self.journals[at].turn(&self.disk, &self.dirs[at], time) {
             Ok(done) => done,
             Err(error) => return self.fail(error),
         };
@@ -483,34 +543,39 @@ impl ReplicaHost {
             let partition = &durable.partition;
             let key =
                 ReplicaKey { topic: partition.topic_id, partition: partition.topic_partition.partition };
-            self.leaving.durable(key, 0, durable.end);
-            let Some(hosted) = self.replicas.get_mut(&key) else { continue };
+            self.leaving.durable(key, at, durable.end);
+            // What the journal says of a log that has moved away is of the log that was left.
+            let Some(hosted) = self.replicas.get_mut(&key).filter(|hosted| hosted.replica.directory == at)
+            else {
+                continue;
+            };
             hosted.replica.journal_durable(durable.end, &mut self.outbox);
             self.carry_out(key);
         }
-        self.orders.extend(self.journal.orders());
+        let orders = self.journals[at].orders().into_iter();
+        self.orders.extend(orders.map(|(partition, end)| (at, partition, end)));
     }
 
     fn write_back_some(&mut self, time: &mut HostTime<'_>) {
         let mut postponed = Vec::new();
         for _ in 0..4 {
-            let Some((order, end)) = self.orders.pop_front() else { break };
+            let Some((at, order, end)) = self.orders.pop_front() else { break };
             if time.random.one_in(4) {
-                postponed.push((order, end));
+                postponed.push((at, order, end));
                 continue;
             }
             let key = ReplicaKey { topic: order.topic_id, partition: order.topic_partition.partition };
             if self.unreplayed.contains_key(&key) || self.is_departing(key) {
                 // It is opened when the image is looked at; or its directory lacks what is ordered, and is there.
-                postponed.push((order, end));
+                postponed.push((at, order, end));
                 continue;
             }
-            if !self.replicas.contains_key(&key) {
-                self.journal.written_back.push(order);
+            if self.replica(key).is_none_or(|replica| replica.directory != at) {
+                self.journals[at].written_back.push(order);
                 continue;
             }
             if time.is(Mistake::AnswersOrdersEarly) {
-                self.journal.written_back.push(Arc::clone(&order));
+                self.journals[at].written_back.push(Arc::clone(&order));
             }
             let name = Arc::clone(&order);
             let done =
@@ -519,7 +584,7 @@ impl ReplicaHost {
                 && error.is_passing()
             {
                 time.faults.note(Fault::PostponedWriteBack);
-                postponed.push((order, end));
+                postponed.push((at, order, end));
             }
         }
         self.orders.extend(postponed);

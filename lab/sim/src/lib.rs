@@ -15,14 +15,16 @@
 //! lost or torn), are killed, stop cleanly, are taken for dead while they live; disks fill, fail a sync, have bytes
 //! changed, are replaced by empty ones; replicas are moved while all that happens. Some days have a climate (world.rs):
 //! more damage, late metadata, retention and DeleteRecords, quick leader changes, moving coordinators,
-//! compaction. What must hold
-//! stands in `invariants/`, one per file, judged over what is read from the logs.
+//! compaction, two log directories for each broker with moves between them, acknowledgements that wait for no sync,
+//! appends that wait, replicas that are damaged and cannot be spared, files that rot while their broker is down. What
+//! must hold stands in `invariants/`, one per file, judged over what is read from the logs.
 //!
 //! Mistakes are planted one at a time around the core, in `host`, `broker` and `broker/slips`: nothing of them is in
 //! product lines.
 //!
-//! Not simulated: several log directories and moves between them, `log.ack.durability=written`, controllers that die,
-//! groups with members, and topics that are deleted. A share partition has a world of its own (`share`), without logs.
+//! Not simulated: a log directory that fails alone, controllers that die, groups with members, and topics that are
+//! deleted. Share partitions (core/replica's, with their coordinator) have a world of their own (`share`), over a log
+//! of Kafka's bytes without a disk.
 
 mod batch;
 mod broker;

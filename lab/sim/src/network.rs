@@ -15,6 +15,7 @@ use barnabas_wire::messages::{
     TxnOffsetCommitRequest,
 };
 use barnabas_wire::{Reader, Writer};
+use bytes::Bytes;
 
 use crate::batch::Batch;
 use crate::counts::{Fault, Faults};
@@ -106,6 +107,16 @@ pub(crate) enum Message {
     PartitionAltered {
         number: u64,
         response: AlterPartitionResponse,
+    },
+    /// Of one damaged place, as a consumer fetches.
+    FetchAside {
+        key: ReplicaKey,
+        asked: FetchPosition,
+    },
+    FetchedAside {
+        key: ReplicaKey,
+        asked: FetchPosition,
+        answer: Result<Bytes, ErrorCode>,
     },
     /// ListOffsets, both ends at once.
     FindEnds {

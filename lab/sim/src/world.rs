@@ -3,6 +3,8 @@
 mod climate;
 pub mod hunt;
 mod nemesis;
+mod rot;
+mod trace;
 
 use std::sync::Arc;
 
@@ -20,7 +22,7 @@ use crate::clients::Client;
 use crate::clients::transactional::{TxnClient, attempt_asking};
 use crate::controller::{Host, config};
 use crate::counts::{Checks, Faults};
-use crate::host::{Compacting, Failure, ReplicaHost};
+use crate::host::{Compacting, Failure, ReplicaHost, Ways};
 use crate::invariants::{Judge, View, Violation};
 use crate::mistake::Mistake;
 use crate::network::{Answer, Letter, Message, Network, Place, Question};
@@ -36,6 +38,8 @@ const BAD_STEPS: usize = 600;
 /// Transactions take longer, and need several partitions at once: their days are longer, and less goes wrong at a time.
 const BAD_STEPS_OF_TRANSACTIONS: usize = 1500;
 const CALM_STEPS: usize = 3000;
+/// In the calm: until then a replica that cannot be spared has looked for its damage again.
+const SPARED_AFTER: usize = 2400;
 /// Of a disk that is not full.
 const ROOM: u64 = 1 << 40;
 
@@ -79,6 +83,7 @@ pub struct World {
     /// Disks are full now and then. Where they are not, damage reaches beyond what checkpoint files vouch for.
     disks_fill: bool,
     compacts: Option<Compacting>,
+    ways: Ways,
     /// All of it is printed.
     is_told: bool,
 }
@@ -151,11 +156,12 @@ impl World {
         let now = MonotonicMs(1000);
         let ids: Vec<BrokerId> = (1..=count as i32).map(BrokerId).collect();
         let config = Arc::new(config());
+        let ways = climate.ways(seed);
         let mut brokers: Vec<Broker> = ids.iter().map(|&id| Broker::new(id)).collect();
         for broker in &mut brokers {
-            let mut replicas =
-                ReplicaHost::start(&broker.disk, broker.id, None).expect("invariant: the disk is empty");
-            replicas.retains = climate == Climate::Retention;
+            let mut replicas = ReplicaHost::start(&broker.disk, broker.id, ways, None)
+                .expect("invariant: the disk is empty");
+            replicas.retains = climate == Climate::Retention || ways.retains;
             let life =
                 host.register(broker.id, None, now).expect("invariant: nobody is there before the first");
             replicas.note_life(life).expect("invariant: the disk is whole");
@@ -199,6 +205,7 @@ impl World {
             mistake: None,
             disks_fill: climate != Climate::Damage || (seed / 8).is_multiple_of(2),
             compacts: None,
+            ways,
             is_told: false,
         }
     }
@@ -223,7 +230,11 @@ impl World {
         self.clients.iter_mut().for_each(|client| client.is_done = true);
         self.writers.iter_mut().for_each(|client| client.is_done = true);
         let mut rests = Err("the calm has not begun".to_owned());
-        for step in 0..CALM_STEPS {
+        let calm_steps = if self.ways.fetches_aside { 2 * CALM_STEPS } else { CALM_STEPS };
+        for step in 0..calm_steps {
+            if step == SPARED_AFTER && self.ways.fetches_aside {
+                self.spare_damaged();
+            }
             (0..self.brokers.len()).try_for_each(|at| self.start(at))?;
             self.step()?;
             if step % 50 == 49 {
@@ -377,15 +388,19 @@ impl World {
             }
             self.brokers[at].lose_disk();
         }
-        let mut host = match ReplicaHost::start(&self.brokers[at].disk, id, self.mistake) {
+        let mut host = match ReplicaHost::start(&self.brokers[at].disk, id, self.ways, self.mistake) {
             Ok(host) => host,
             Err(Failure::Disk(_)) => {
-                self.brokers[at].crash(&mut self.random);
+                self.crash(at);
+                return Ok(());
+            }
+            Err(Failure::Lost(_)) if self.brokers[at].has_rotten_journal => {
+                self.brokers[at].wants_disk = true;
                 return Ok(());
             }
             Err(Failure::Lost(why)) => return Err(format!("{id} cannot start: {why}")),
         };
-        host.retains = self.climate == Climate::Retention;
+        host.retains = self.climate == Climate::Retention || self.ways.retains;
         host.compact(self.compacts);
         let kept = match self.mistake {
             Some(Mistake::ClaimsToKnow) => self.host.image().cluster.broker(id).map(|known| known.epoch),
@@ -393,12 +408,21 @@ impl World {
         };
         if let Some(life) = self.host.register(id, kept, self.now) {
             if host.note_life(life).is_err() {
-                self.brokers[at].crash(&mut self.random);
+                self.crash(at);
                 return Ok(());
             }
             self.brokers[at].start(host, life, Arc::clone(&self.config));
         }
         Ok(())
+    }
+
+    /// The power of a broker goes. Where acknowledgements wait for no sync, that would take what was acknowledged: its
+    /// process is killed instead.
+    fn crash(&mut self, at: usize) {
+        match self.ways.acks_are_written {
+            true => self.brokers[at].kill(),
+            false => self.brokers[at].crash(&mut self.random),
+        }
     }
 
     /// Lets a broker act, sends what it has to say, and judges.
@@ -427,48 +451,11 @@ impl World {
         }
         if has_failed && self.brokers[at].process.is_some() {
             // What a failed sync covered is not on the disk, whatever the page cache says.
-            self.brokers[at].crash(&mut self.random);
+            let broker = &mut self.brokers[at];
+            broker.wants_disk |= broker.has_rotten_journal;
+            self.crash(at);
         }
         Ok(())
-    }
-
-    fn trace(&mut self, id: BrokerId, event: &Event) {
-        let (kind, value) = match event {
-            Event::Acked { base, .. } => (1, *base),
-            Event::HighWatermark { to, .. } => (2, *to),
-            Event::Cut { to, .. } => {
-                self.day.cuts += 1;
-                (3, *to)
-            }
-            Event::Leads { .. } => (4, Offset::ZERO),
-            Event::LastStable { to, .. } => (5, *to),
-            Event::GaveUp { to, .. } => {
-                self.day.repairs += 1;
-                (6, *to)
-            }
-            Event::Mended { .. } => {
-                self.day.repairs += 1;
-                (0, Offset::ZERO)
-            }
-            Event::Opened { start, .. } => (7, *start),
-            Event::Started { start, .. } => (8, *start),
-            Event::Compacted { bound, .. } => {
-                self.day.compactions += 1;
-                (9, *bound)
-            }
-            Event::Failed(_)
-            | Event::Served { .. }
-            | Event::Took { .. }
-            | Event::AsksFor { .. }
-            | Event::Deleted { .. }
-            | Event::Left { .. }
-            | Event::Durable { .. }
-            | Event::WillCut { .. }
-            | Event::LookedUp { .. }
-            | Event::Offline { .. } => return,
-        };
-        self.note((self.now.0 * 16 + id.get() as u64) * 16 + kind);
-        self.note(value.get() as u64);
     }
 
     fn deliver(&mut self, letter: Letter) -> Result<(), Violation> {

@@ -13,8 +13,17 @@ fn days_go_well_whatever_goes_wrong() {
     assert!(acked > 3000 && cuts > 30, "{acked} acknowledged, {cuts} cuts");
     // Only questions about transactions come twice. Disks that fill in the middle of a write-back are rarer than that.
     // Nothing is compacted.
-    let elsewhere =
-        [Fault::DoubledMessage, Fault::PostponedWriteBack, Fault::StoppedCleaning, Fault::FailedCleaning];
+    let elsewhere = [
+        Fault::DoubledMessage,
+        Fault::PostponedWriteBack,
+        Fault::StoppedCleaning,
+        Fault::FailedCleaning,
+        Fault::MovedDirectory,
+        Fault::FinishedMove,
+        Fault::FailedOperation,
+        Fault::RestoredFile,
+        Fault::RottenFile,
+    ];
     let expected = |fault: &&Fault| !elsewhere.contains(fault);
     for fault in Fault::ALL.iter().filter(expected) {
         assert!(faults.of(*fault) > 0, "{fault:?}: {}", faults.json());
@@ -55,6 +64,27 @@ fn days_that_found_a_defect_go_well() {
         let day = World::in_climate(seed, Climate::Retention).run();
         day.unwrap_or_else(|why| panic!("retention, seed {seed}: {why}"));
     }
+}
+
+#[test]
+fn days_of_each_kind_go_well() {
+    let kinds = [
+        (Climate::Directories, Fault::FinishedMove),
+        (Climate::Written, Fault::Killed),
+        (Climate::Waiting, Fault::FullDisk),
+        (Climate::Aside, Fault::RestoredFile),
+        (Climate::Rot, Fault::RottenFile),
+    ];
+    for (climate, fault) in kinds {
+        let mut faults = Faults::default();
+        for seed in 0..20 {
+            let day = World::in_climate(seed, climate).run();
+            faults.add(&day.unwrap_or_else(|why| panic!("{climate:?}, seed {seed}: {why}")).faults);
+        }
+        assert!(faults.of(fault) > 0, "{climate:?}: {}", faults.json());
+    }
+    // A move began while a truncation waited for room, and its copy of what was truncated took the log's place.
+    World::in_climate(75, Climate::Directories).run().unwrap();
 }
 
 #[test]

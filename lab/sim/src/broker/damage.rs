@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use barnabas_api::replication::fetch;
-use barnabas_base::Offset;
+use barnabas_base::{BrokerId, Offset};
 use barnabas_partition::{FetchPosition, ReplicaKey};
 use barnabas_replica::{RepairStep, RepairView};
 
@@ -23,6 +23,16 @@ impl Process {
         }
     }
 
+    /// A follower has asked this leader for what is damaged here.
+    pub(super) fn refused_follower(&mut self, key: ReplicaKey, offset: Offset, follower: BrokerId) {
+        let topic = self.image.topics.by_id(key.topic);
+        let row = topic.and_then(|topic| topic.partition(key.partition));
+        if let Some((hosted, row)) = self.host.replicas.get_mut(&key).zip(row) {
+            // An operator is warned then.
+            hosted.replica.refused_follower(offset, follower, self.id, row);
+        }
+    }
+
     /// The scrub reads a log now and then.
     pub(super) fn look_for_damage(&mut self, around: &mut Around<'_>) {
         if self.host.replicas.is_empty() || !around.random.one_in(25) {
@@ -32,6 +42,19 @@ impl Process {
         let key = keys[around.random.below(keys.len())];
         if let Some(offset) = self.host.scrub(key) {
             self.met_damage(key, offset, around);
+        }
+    }
+
+    /// What a damaged replica waits for may have come, or a fetch aside was lost.
+    pub(super) fn repair_again(&mut self, around: &mut Around<'_>) {
+        if !self.host.ways().fetches_aside {
+            return;
+        }
+        for key in self.keys() {
+            let is_damaged = self.host.replica(key).is_some_and(|it| it.repair.damaged_from().is_some());
+            if is_damaged && around.random.one_in(10) {
+                self.repair(key, around);
+            }
         }
     }
 
@@ -60,13 +83,14 @@ impl Process {
             now: around.now,
         };
         let step = loop {
-            match hosted.replica.repair_step(&view, &mut self.host.files) {
+            match hosted.replica.repair_step(&view, &mut self.host.files[hosted.replica.directory]) {
                 Ok(RepairStep::Check) => {}
                 step => break step,
             }
         };
         match step {
-            Ok(RepairStep::Wait | RepairStep::Check | RepairStep::FetchAside { .. }) => {}
+            Ok(RepairStep::Wait | RepairStep::Check) => {}
+            Ok(RepairStep::FetchAside { from }) => self.fetch_aside(key, from, around),
             Ok(RepairStep::Refetch { .. } | RepairStep::Ask | RepairStep::FetchOn) => self.tell_position(key),
             Ok(RepairStep::Repaired { mended }) => {
                 hosted.replica.forget_damage();
@@ -94,7 +118,8 @@ impl Process {
         let Some(hosted) = self.host.replicas.get_mut(&key) else { return };
         let fetch::Answer { records, high_watermark, .. } = answer;
         let replica = &mut hosted.replica;
-        match replica.take_again(asked.offset, records, high_watermark, &mut self.host.files) {
+        let files = &mut self.host.files[replica.directory];
+        match replica.take_again(asked.offset, records, high_watermark, files) {
             Ok(_) => {}
             Err(error) => return self.host.truncation_failed(key, error),
         }

@@ -56,6 +56,17 @@ pub(crate) enum Event {
         key: ReplicaKey,
         start: Offset,
     },
+    /// The controller is told in which log directory the replica lies.
+    Assigned {
+        key: ReplicaKey,
+        directory: usize,
+    },
+    /// The replica has moved to another log directory.
+    Moved {
+        key: ReplicaKey,
+        before: Readable,
+        after: Readable,
+    },
     /// DeleteRecords was answered.
     Deleted {
         key: ReplicaKey,

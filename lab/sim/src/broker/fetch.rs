@@ -175,7 +175,13 @@ impl Process {
             applied
         });
         match applied {
-            Some(Ok(())) => self.settle(key, around),
+            Some(Ok(())) => {
+                if self.host.ways().acks_are_written {
+                    // It is where it fetches from once it is written; no journal says so later.
+                    self.host.finish_turn(around.now, around.mistake);
+                }
+                self.settle(key, around);
+            }
             Some(Err(NotApplied::Later | NotApplied::Damaged { .. })) => {
                 self.delay(key, around);
                 self.settle(key, around);

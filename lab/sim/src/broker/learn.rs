@@ -21,7 +21,8 @@ impl Broker {
         let Some(process) = &mut self.process else { return };
         process.former = std::mem::replace(&mut process.image, Arc::clone(image));
         process.seen = number;
-        if !process.has_begun {
+        let is_first = !process.has_begun;
+        if is_first {
             if let Err(failure) = process.host.recover(image, &mut around.time()) {
                 around.events.push(Event::Failed(failure));
                 return;
@@ -30,6 +31,10 @@ impl Broker {
             process.put_strays_aside(around);
         }
         process.take_image(around);
+        if is_first && let Err(failure) = process.host.resume_moves(image, around.random) {
+            around.events.push(Event::Failed(failure));
+            return;
+        }
         process.finish_turn(around);
     }
 }

@@ -95,6 +95,9 @@ impl Process {
             let (asked, epoch) = (part.leader_epoch, replica.partition.leader_epoch());
             around.events.push(Event::Served { key, asked, epoch });
         }
+        if matches!(outcome, Some(Outcome::Refused(ErrorCode::CorruptMessage))) {
+            self.refused_follower(key, fetch.offset, id);
+        }
         self.slip_after_fetch(key, &fetch, around);
         self.hear(around);
         outcome.unwrap_or(Outcome::Refused(ErrorCode::NotLeaderOrFollower))

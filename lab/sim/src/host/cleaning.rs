@@ -99,8 +99,9 @@ impl ReplicaHost {
     }
 
     fn debt(&mut self, key: ReplicaKey, time: &HostTime<'_>) -> Option<CompactionDebt> {
-        let Self { replicas, files, dir, .. } = self;
+        let Self { replicas, files, dirs, .. } = self;
         let replica = &mut replicas.get_mut(&key)?.replica;
+        let (files, dir) = (&mut files[replica.directory], &dirs[replica.directory]);
         if !replica.log.config().cleanup.compact || replica.partition.is_failed() {
             return None;
         }
@@ -135,6 +136,8 @@ impl ReplicaHost {
         let Self { replicas, files, .. } = self;
         let Some(hosted) = replicas.get_mut(&key) else { return Ok(None) };
         let replica = &mut hosted.replica;
+        let at = replica.directory;
+        let files = &mut files[at];
         let begun = replica.log.log_to_clean(files, &debt);
         let last_records = last_records(&replica.partition);
         let begun = begun.and_then(|log| Ok((log, replica.checkpoint(files)?)));
@@ -155,11 +158,11 @@ impl ReplicaHost {
             return Err(CleanError::Storage(StorageError::Full(log.dir)));
         }
         let (name, dir, bound) = (log.name.clone(), log.dir.clone(), log.first_uncleanable);
-        if self.dir.recovery_point(&name) < bound && !time.is(Mistake::CleansUncheckpointed) {
-            self.note_checkpoint(&name, checkpoint);
-            self.dir.set_journal(self.journal.life());
-            self.dir.write_checkpoints().map_err(CleanError::Storage)?;
-            if self.dir.recovery_point(&name) < bound {
+        if self.dirs[at].recovery_point(&name) < bound && !time.is(Mistake::CleansUncheckpointed) {
+            self.note_checkpoint(at, &name, checkpoint);
+            self.dirs[at].set_journal(self.journals[at].life());
+            self.dirs[at].write_checkpoints().map_err(CleanError::Storage)?;
+            if self.dirs[at].recovery_point(&name) < bound {
                 return Err(CleanError::Stopped);
             }
         }
@@ -195,7 +198,10 @@ impl ReplicaHost {
         let before = self.log(key);
         let Self { replicas, files, .. } = self;
         let replaced = match replicas.get_mut(&key) {
-            Some(hosted) => hosted.replica.log.replace_segments(files, &replacement, moment(time.now).wall),
+            Some(hosted) => {
+                let files = &mut files[hosted.replica.directory];
+                hosted.replica.log.replace_segments(files, &replacement, moment(time.now).wall)
+            }
             None => Ok(Replaced::Stale),
         };
         match replaced {
@@ -224,11 +230,12 @@ impl ReplicaHost {
     fn finish_cleaning(&mut self, job: &Job) -> Result<(), CleanError> {
         self.disk.sync_dir(&job.dir)?;
         // A partition that has left keeps no entry.
-        if self.disk.stat(&job.dir)?.is_none() || !self.replicas.contains_key(&job.key) {
+        let Some(at) = self.replica(job.key).map(|replica| replica.directory) else { return Ok(()) };
+        if self.disk.stat(&job.dir)?.is_none() || !job.dir.starts_with(&**self.dirs[at].path()) {
             return Ok(());
         }
-        self.dir.set_cleaner_point(job.name.clone(), Some(job.cleaning.end()));
-        self.dir.write_checkpoints().map_err(CleanError::Storage)
+        self.dirs[at].set_cleaner_point(job.name.clone(), Some(job.cleaning.end()));
+        self.dirs[at].write_checkpoints().map_err(CleanError::Storage)
     }
 
     fn cleaning_failed(&mut self, key: ReplicaKey, error: CleanError, now: MonotonicMs) {
@@ -267,7 +274,8 @@ impl ReplicaHost {
     pub fn has_no_holes(&self, key: ReplicaKey) -> bool {
         self.replica(key).is_none_or(|replica| {
             let log = &replica.log;
-            !log.config().cleanup.compact && self.dir.cleaner_point(&log.place().topic_partition).is_none()
+            !log.config().cleanup.compact
+                && self.dirs[replica.directory].cleaner_point(&log.place().topic_partition).is_none()
         })
     }
 }

@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use barnabas_base::{MonotonicMs, Offset};
 use barnabas_storage::journal::{
-    DurableEnd, Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, Micros, Recovered,
-    Refused, Round, Take, WriteBackTicket, recover, slot_file_name,
+    DurableEnd, Entry, EntryKind, InlineWrites, Journal, JournalConfig, JournalError, JournalPartition,
+    Micros, Recovered, Refused, Round, Take, WriteBackTicket, recover, slot_file_name,
 };
 use barnabas_storage::{Disk, DiskError, DiskFile, LogDir, MemoryDisk, OpenMode};
 
@@ -21,17 +22,19 @@ const QUEUE_MAX: usize = 64;
 
 pub(super) const JOURNAL_FILES: usize = 4;
 
-pub(super) fn config() -> JournalConfig {
+pub(super) fn config(lingers: bool) -> JournalConfig {
+    // Where it lingers it is narrow as well.
+    let narrows = if lingers { 3 } else { 0 };
     JournalConfig {
         files: JOURNAL_FILES,
-        file_bytes: 64 << 10,
-        round_bytes_max: 32 << 10,
-        round_bytes_enough: 16 << 10,
-        linger_us: 0,
+        file_bytes: 64 << 10 >> (narrows / 2),
+        round_bytes_max: 32 << 10 >> narrows,
+        round_bytes_enough: 16 << 10 >> narrows,
+        linger_us: if lingers { 1500 } else { 0 },
         append_bytes_max: super::JOURNAL_APPEND_BYTES_MAX as u32,
         write_back_bytes: 2 << 10,
         write_back_bytes_max: 16 << 10,
-        staged_bytes_max: 96 << 10,
+        staged_bytes_max: 96 << 10 >> narrows,
     }
 }
 
@@ -48,6 +51,8 @@ pub(super) struct JournalWriter {
     /// Written, and synced when its time has come.
     in_flight: Option<(MonotonicMs, Round)>,
     is_failed: bool,
+    /// Whether the worker had better write a round itself; `None`: it never does.
+    inline: Option<InlineWrites>,
 }
 
 impl JournalWriter {
@@ -61,6 +66,7 @@ impl JournalWriter {
         self.pending.clear();
         if let Some(journal) = &mut self.open {
             journal.fail();
+            assert!(journal.is_failed(), "it takes nothing more");
         }
     }
 
@@ -98,10 +104,11 @@ impl JournalWriter {
         recovered: &Recovered,
         opening: u64,
     ) -> Result<(), JournalError> {
-        let journal = Journal::open(config(), recovered, opening)?;
+        let journal = Journal::open(config(self.inline.is_some()), recovered, opening)?;
         let mut files = Vec::new();
         for slot in 0..journal.files() {
-            files.push(make(disk, &dir.join(slot_file_name(slot)), u64::from(journal.file_bytes()))?);
+            let path = dir.join(slot_file_name(slot));
+            files.push(make(disk, &path, u64::from(journal.file_bytes()), self.inline.is_some())?);
         }
         disk.sync_dir(dir)?;
         (self.open, self.files) = (Some(journal), files);
@@ -120,7 +127,7 @@ impl JournalWriter {
         }
         if self.open.is_none() {
             let directory = dir.meta().and_then(|meta| meta.directory_id).unwrap_or_default();
-            let recovered = recover(disk, dir.path(), config().files, directory)?;
+            let recovered = recover(disk, dir.path(), JOURNAL_FILES, directory)?;
             self.start(disk, dir.path(), &recovered, time.random.draw())?;
         }
         let mut ends = Vec::new();
@@ -128,6 +135,10 @@ impl JournalWriter {
             ends = self.written(disk, dir.path(), round, time)?;
         }
         self.take_written_back();
+        if let Some(journal) = self.open.as_mut().filter(|_| self.inline.is_some()) {
+            journal.write_back_all(time.random.one_in(6));
+            assert!(journal.gathered_bytes() <= 64 << 10, "a round has a bound");
+        }
         self.fill();
         self.write(time)?;
         Ok(ends)
@@ -145,6 +156,12 @@ impl JournalWriter {
             self.files[round.slot].sync()?;
         }
         let done = journal.round_durable(round, micros(time.now));
+        let figures = journal.figures();
+        assert!(
+            figures.staged_bytes <= config(self.inline.is_some()).staged_bytes_max
+                && figures.files_free <= journal.files(),
+            "the journal keeps to its bounds: {figures:?}"
+        );
         while journal.shrink() {
             self.files.pop();
             disk.remove_file(&dir.join(slot_file_name(journal.files())))?;
@@ -187,6 +204,10 @@ impl JournalWriter {
         let Some(journal) = self.open.as_mut().filter(|_| self.in_flight.is_none()) else { return Ok(()) };
         let Take::Write(round) = journal.take_round(micros(time.now)) else { return Ok(()) };
         self.files[round.slot].write_at(round.position, &[round.bytes()])?;
+        if self.writes_inline(&round, time)? {
+            self.in_flight = Some((time.now, round));
+            return Ok(());
+        }
         let is_late = time.random.one_in(25);
         if is_late {
             time.faults.note(Fault::SlowSync);
@@ -194,6 +215,24 @@ impl JournalWriter {
         let late = if is_late { time.random.below(80) } else { time.random.below(4) };
         self.in_flight = Some((MonotonicMs(time.now.0 + 1 + late as u64), round));
         Ok(())
+    }
+
+    pub fn write_inline(&mut self) {
+        self.inline = Some(InlineWrites::default());
+    }
+
+    /// Syncs a round at once, where one worker alone has written lately and that was quick.
+    fn writes_inline(&mut self, round: &Round, time: &mut HostTime<'_>) -> Result<bool, JournalError> {
+        let Some(inline) = &mut self.inline else { return Ok(false) };
+        let since = Duration::from_micros(time.random.below(200) as u64);
+        let workers = if time.random.one_in(8) { 0b11 } else { 0b1 };
+        let may_write = inline.may_write(Duration::from_millis(1), Some(since));
+        let took = may_write.then(|| Duration::from_millis(if time.random.one_in(20) { 5 } else { 1 }));
+        inline.note(workers, took);
+        if may_write {
+            self.files[round.slot].sync()?;
+        }
+        Ok(may_write)
     }
 
     /// What is to be written back now.
@@ -240,10 +279,14 @@ fn micros(now: MonotonicMs) -> Micros {
     Micros(now.0 * 1000)
 }
 
-fn make(disk: &MemoryDisk, path: &Path, bytes: u64) -> Result<Arc<dyn DiskFile>, DiskError> {
+/// `fills`: zeros are written, where a file system would only note the length otherwise.
+fn make(disk: &MemoryDisk, path: &Path, bytes: u64, fills: bool) -> Result<Arc<dyn DiskFile>, DiskError> {
     let file = disk.open(path, OpenMode::Create)?;
     if file.len()? < bytes {
-        file.set_len(bytes)?;
+        match fills {
+            true => file.fill(bytes)?,
+            false => file.set_len(bytes)?,
+        }
         file.sync()?;
     }
     Ok(file)

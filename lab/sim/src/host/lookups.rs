@@ -4,7 +4,9 @@
 use barnabas_base::{Offset, TimestampMs};
 use barnabas_partition::{Isolation, ReplicaKey};
 use barnabas_replica::Search;
+use barnabas_storage::SegmentReader;
 use barnabas_wire::records::{BatchHeader, batches};
+use std::sync::Arc;
 
 use super::{HostTime, ReplicaHost};
 use crate::mistake::Mistake;
@@ -26,6 +28,7 @@ impl ReplicaHost {
         let mut random = Random(time.now.0 ^ key.partition.get() as u64);
         let seen = self.seen(key)?;
         let replica = &mut self.replicas.get_mut(&key)?.replica;
+        let files = &mut self.files[replica.directory];
         let is_compacted = replica.log.config().cleanup.compact;
         let bounds = replica.list_bounds(Isolation::LogEnd, None, false).ok()?;
         let (start, end) = (replica.log.start(), replica.log.end());
@@ -40,7 +43,7 @@ impl ReplicaHost {
                 let mut found = None;
                 let mut next = Some((asked, from));
                 while let Some((time, from)) = next.take() {
-                    let batch = replica.timed_batch(Search::ByTime(time, from), &mut self.files).ok()?;
+                    let batch = replica.timed_batch(Search::ByTime(time, from), files).ok()?;
                     found = batch.as_ref().and_then(|batch| batch.look(1 << 20).ok()?);
                     next = batch.filter(|_| found.is_none()).map(|batch| batch.next());
                 }
@@ -49,7 +52,7 @@ impl ReplicaHost {
                 ("by time", asked.0, found.map(|found| found.offset.get()), expected.map(|(at, _)| at.get()))
             }
             1 => {
-                let found = replica.timed_batch(Search::MaxTime, &mut self.files).ok()?;
+                let found = replica.timed_batch(Search::MaxTime, files).ok()?;
                 let largest = seen.iter().map(|batch| batch.header.max_timestamp).max();
                 let expected = seen.iter().find(|batch| Some(batch.header.max_timestamp) == largest)?;
                 if is_compacted && expected.records.is_empty() {
@@ -60,7 +63,7 @@ impl ReplicaHost {
             }
             2 => {
                 let (first, time) = *at.records.first()?;
-                let found = replica.time_at(first, &mut self.files).ok()?;
+                let found = replica.time_at(first, files).ok()?;
                 ("time at", first.get(), found.map(|time| time.0), Some(time.0))
             }
             // A compacted log may have nothing left of where an epoch began.
@@ -76,13 +79,44 @@ impl ReplicaHost {
         Some(Lookup { question, of, found, expected })
     }
 
+    /// Reads the segments of a log as the console does, beside the log's owner. `None`: there are none, or they cannot
+    /// be read whole.
+    pub fn read_beside(&mut self, key: ReplicaKey) -> Option<Lookup> {
+        let replica = &mut self.replicas.get_mut(&key)?.replica;
+        let files = &mut self.files[replica.directory];
+        let log = &mut replica.log;
+        let (start, end) = (log.start(), log.segment_end());
+        if start >= end {
+            return None;
+        }
+        let (mut at, mut expected) = (start, Vec::new());
+        while at < end {
+            let read = log.read(files, at, 1 << 20, end, true).ok().filter(|read| read.next_offset > at)?;
+            expected.extend(batches(read.records).filter_map(Result::ok).map(|batch| *batch.header()));
+            at = read.next_offset;
+        }
+        let mut reader = SegmentReader::new(Arc::new(self.disk.clone()), log.place().dir());
+        let (mut at, mut found) = (start, Vec::new());
+        while at < end {
+            let piece = reader.read(at, 700).ok().filter(|piece| !piece.is_empty())?;
+            let headers = batches(piece).filter_map(Result::ok).map(|batch| *batch.header());
+            found.extend(headers.filter(|header| header.last_offset() >= at && header.base_offset < end));
+            at = at.plus(1).max(found.last()?.last_offset().plus(1));
+        }
+        let first = expected.iter().zip(&found).find(|(expected, found)| expected != found);
+        let differs = first.map(|(expected, _)| expected.base_offset.get());
+        let lacks = (expected.len() != found.len()).then_some(-1);
+        Some(Lookup { question: "beside", of: end.get(), found: differs.or(lacks), expected: None })
+    }
+
     /// All batches that hold what is not deleted.
     fn seen(&mut self, key: ReplicaKey) -> Option<Vec<Seen>> {
-        let log = &mut self.replicas.get_mut(&key)?.replica.log;
+        let replica = &mut self.replicas.get_mut(&key)?.replica;
+        let (log, files) = (&mut replica.log, &mut self.files[replica.directory]);
         let (mut at, end): (Offset, Offset) = (log.start(), log.end());
         let mut seen = Vec::new();
         while at < end {
-            let read = log.read(&mut self.files, at, 1 << 20, end, true).ok()?;
+            let read = log.read(files, at, 1 << 20, end, true).ok()?;
             for batch in batches(read.records) {
                 let batch = batch.ok()?;
                 batch.check_crc().ok()?;

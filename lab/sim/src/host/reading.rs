@@ -3,8 +3,11 @@
 use barnabas_base::Offset;
 use barnabas_partition::{Isolation, ReplicaKey};
 use barnabas_replica::ReadRequest;
+use barnabas_storage::MemoryDisk;
 use barnabas_storage::journal::{PartitionReplay, recover};
 use barnabas_wire::records::HEADER_BYTES;
+use bytes::Bytes;
+use std::path::PathBuf;
 
 use super::journal::JOURNAL_FILES;
 use super::{News, ReplicaHost};
@@ -23,16 +26,40 @@ pub(crate) struct Readable {
     pub is_whole: bool,
 }
 
+/// A byte of a segment that was changed, in the batch that stood there.
+#[derive(Debug, Clone)]
+pub(crate) struct Corrupted {
+    path: PathBuf,
+    begin: usize,
+    byte: usize,
+    sound: Bytes,
+}
+
+impl Corrupted {
+    /// The operator restores the file, unless it was written to there since. `false`: it was.
+    pub fn restore(&self, disk: &MemoryDisk) -> bool {
+        let now = disk.contents(&self.path).unwrap_or_default();
+        let mut damaged = self.sound.to_vec();
+        damaged[self.byte - self.begin] ^= 0x40;
+        let is_as_left = now.get(self.begin..self.begin + damaged.len()) == Some(&damaged[..]);
+        if is_as_left {
+            disk.corrupt(&self.path, |bytes| bytes[self.byte] ^= 0x40);
+        }
+        is_as_left
+    }
+}
+
 impl ReplicaHost {
     /// The batches from `from` up to `upto`, durable or not.
     pub fn batches(&mut self, key: ReplicaKey, from: Offset, upto: Offset) -> Readable {
         let mut found = Readable { batches: Vec::new(), start: Offset::ZERO, end: upto, is_whole: true };
         let Some(hosted) = self.replicas.get_mut(&key) else { return found };
+        let files = &mut self.files[hosted.replica.directory];
         let log = &mut hosted.replica.log;
         found.start = log.start();
         let (mut at, upto) = (from.max(log.start()), upto.min(log.end()));
         while at < upto {
-            let read = log.read(&mut self.files, at, 1 << 20, upto, true).ok();
+            let read = log.read(files, at, 1 << 20, upto, true).ok();
             let is_a_hole = read.as_ref().is_some_and(|read| read.records.is_empty());
             if is_a_hole && log.config().cleanup.compact {
                 // Compaction took what was there.
@@ -62,22 +89,23 @@ impl ReplicaHost {
     }
 
     /// Changes a byte in a segment, where what lies there is synced and shown, and a start knows that. `by_journal`: it
-    /// may know by the journal alone. `false`: there is no such place.
-    pub fn damage(&mut self, key: ReplicaKey, by_journal: bool, random: &mut Random) -> bool {
+    /// may know by the journal alone. `None`: there is no such place.
+    pub fn damage(&mut self, key: ReplicaKey, by_journal: bool, random: &mut Random) -> Option<Corrupted> {
         let noted = self.known_as_synced(key, by_journal);
-        let Some(hosted) = self.replicas.get_mut(&key) else { return false };
+        let hosted = self.replicas.get_mut(&key)?;
         let replica = &mut hosted.replica;
+        let files = &mut self.files[replica.directory];
         let (start, safe) = (
             replica.log.start().get(),
             noted.min(replica.log.recovery_point()).min(replica.partition.high_watermark()).get(),
         );
         if safe <= start {
-            return false;
+            return None;
         }
         let at = Offset(start + random.below((safe - start) as usize) as i64);
         replica.log.forget_below(Offset(safe));
-        let Ok(read) = replica.log.read(&mut self.files, at, 1, Offset(safe), true) else { return false };
-        let Some(place) = read.position.filter(|_| !read.records.is_empty()) else { return false };
+        let read = replica.log.read(files, at, 1, Offset(safe), true).ok()?;
+        let place = read.position.filter(|_| !read.records.is_empty())?;
         let path = replica.log.place().dir().join(format!("{:020}.log", place.segment.get()));
         let reach = if random.one_in(3) { HEADER_BYTES } else { read.records.len() };
         // Kafka's checksum does not cover the leader epoch: a batch beside it has to be of the same one
@@ -93,7 +121,7 @@ impl ReplicaHost {
         let byte = begin + byte;
         self.disk.corrupt(&path, |bytes| bytes[byte] ^= 0x40);
         replica.log.forget_sound();
-        true
+        Some(Corrupted { path, begin, byte, sound: read.records })
     }
 
     /// Up to where the checkpoint file, or the journal as it is, says that the log is synced. The file lags behind on a
@@ -102,7 +130,8 @@ impl ReplicaHost {
     fn known_as_synced(&self, key: ReplicaKey, by_journal: bool) -> Offset {
         let Some(replica) = self.replica(key) else { return Offset::ZERO };
         let name = &replica.log.place().topic_partition;
-        let text = self.disk.contents(&self.dir.path().join("recovery-point-offset-checkpoint"));
+        let dir = &self.dirs[replica.directory];
+        let text = self.disk.contents(&dir.path().join("recovery-point-offset-checkpoint"));
         let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
         let prefix = format!("{} {} ", name.topic, name.partition);
         let noted = text
@@ -112,8 +141,8 @@ impl ReplicaHost {
         if !by_journal {
             return noted;
         }
-        let directory = self.dir.meta().and_then(|meta| meta.directory_id).unwrap_or_default();
-        let found = recover(&self.disk, self.dir.path(), JOURNAL_FILES, directory).ok();
+        let directory = dir.meta().and_then(|meta| meta.directory_id).unwrap_or_default();
+        let found = recover(&self.disk, dir.path(), JOURNAL_FILES, directory).ok();
         let known = found.iter().flat_map(|found| found.partitions.iter().chain(&found.written_back));
         let known =
             known.filter(|replay| *replay.partition == *replica.name).map(PartitionReplay::synced_below);
@@ -121,9 +150,10 @@ impl ReplicaHost {
     }
 
     pub(super) fn batch_at(&mut self, key: ReplicaKey, base: Offset) -> Option<Batch> {
-        let log = &mut self.replicas.get_mut(&key)?.replica.log;
+        let replica = &mut self.replicas.get_mut(&key)?.replica;
+        let (log, files) = (&mut replica.log, &mut self.files[replica.directory]);
         let end = log.end();
-        let read = log.read(&mut self.files, base, 1, end, true).ok()?;
+        let read = log.read(files, base, 1, end, true).ok()?;
         Batch::read(read.records).ok()?.into_iter().find(|batch| batch.base == base)
     }
 
@@ -189,6 +219,7 @@ impl ReplicaHost {
     fn read_committed(&mut self, key: ReplicaKey, from: Offset, to: Offset) -> Option<Vec<(Batch, bool)>> {
         let Self { replicas, files, outbox, .. } = self;
         let replica = &mut replicas.get_mut(&key)?.replica;
+        let files = &mut files[replica.directory];
         let mut at = from.max(replica.log.start());
         let mut read = Vec::new();
         while at < to {

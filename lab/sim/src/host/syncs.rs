@@ -3,7 +3,8 @@
 
 use barnabas_base::{MonotonicMs, Offset};
 use barnabas_partition::ReplicaKey;
-use barnabas_storage::{Dirty, StorageError};
+use barnabas_storage::{Dirty, FileSystem, StorageError};
+use std::sync::Arc;
 
 use super::{Failure, HostTime, ReplicaHost};
 use crate::mistake::Mistake;
@@ -14,6 +15,7 @@ struct Sync {
     /// Which replica asked for it.
     number: u64,
     dirty: Dirty,
+    whole: Option<Arc<dyn FileSystem>>,
     end: Offset,
     /// What is written now is covered.
     covers: bool,
@@ -44,10 +46,12 @@ impl ReplicaHost {
         let Some(hosted) = self.replicas.get_mut(&key) else { return };
         let Some((dirty, _)) = hosted.replica.take_sync() else { return };
         let (number, end) = (hosted.replica.number, dirty.ticket.end());
+        let whole = self.files[hosted.replica.directory].file_system().cloned();
         self.syncs.0.push(Sync {
             key,
             number,
             dirty,
+            whole,
             end,
             covers: true,
             is_done: false,
@@ -74,7 +78,7 @@ impl ReplicaHost {
                 sync.dirty.dirs.clear();
             }
             if !time.is(Mistake::SkipsTheSegmentSync)
-                && let Err(error) = sync.dirty.sync(disk, None)
+                && let Err(error) = sync.dirty.sync(disk, sync.whole.as_ref())
             {
                 failed = Some(error);
             }

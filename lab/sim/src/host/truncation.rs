@@ -18,7 +18,7 @@ impl ReplicaHost {
             return self.news.push_back(News::FollowOn(key));
         }
         let Some(hosted) = self.replicas.get_mut(&key) else { return };
-        match hosted.replica.truncation_at(&mut self.files, cut) {
+        match hosted.replica.truncation_at(&mut self.files[hosted.replica.directory], cut) {
             Ok((cut, damage)) => {
                 if let Some(StorageError::Damaged { offset, .. }) = damage {
                     self.news.push_back(News::Damaged(key, offset));
@@ -35,9 +35,9 @@ impl ReplicaHost {
     /// Notes where the log is truncated. `is_repair`: what goes is damaged.
     pub fn note_truncation(&mut self, key: ReplicaKey, cut: Cut, is_repair: bool, time: &HostTime<'_>) {
         let Some(hosted) = self.replicas.get_mut(&key) else { return };
-        let forgets = time.is(Mistake::TruncatesUnnoted);
-        match hosted.replica.want_truncation(cut, is_repair, !forgets) {
-            Some(entry) => self.entries.push(entry),
+        let (has_journal, forgets) = (!self.ways.acks_are_written, time.is(Mistake::TruncatesUnnoted));
+        match hosted.replica.want_truncation(cut, is_repair, has_journal && !forgets) {
+            Some(entry) => self.entries[hosted.replica.directory].push(entry),
             None => self.news.push_back(News::FollowOn(key)),
         }
         let upto = match cut {
@@ -79,8 +79,10 @@ impl ReplicaHost {
     }
 
     fn carry_out_truncation(&mut self, key: ReplicaKey, now: MonotonicMs) -> Result<bool, StorageError> {
-        let Self { replicas, files, dir, outbox, deletions, .. } = self;
+        let Self { replicas, files, dirs, outbox, deletions, .. } = self;
         let Some(hosted) = replicas.get_mut(&key) else { return Ok(false) };
+        let at = hosted.replica.directory;
+        let (files, dir) = (&mut files[at], &mut dirs[at]);
         let wall = TimestampMs(now.0 as i64);
         hosted.replica.lower_checkpoints(dir)?;
         let truncated = hosted.replica.truncate(files, wall, &mut outbox.effects)?;

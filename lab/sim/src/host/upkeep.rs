@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use barnabas_base::{LeaderEpoch, MonotonicMs, Offset, TimestampMs, TopicPartition, Uuid};
 use barnabas_partition::ReplicaKey;
-use barnabas_replica::{Checkpoint, Replica, RequestError};
+use barnabas_replica::{Checkpoint, FlushStep, Replica, RequestError};
 use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
-use barnabas_storage::scrub::{KnownEpochs, Scrubbed, SegmentScrub, segments};
-use barnabas_storage::{Disk, StorageError, remove_dir};
+use barnabas_storage::scrub::{KnownEpochs, Scrubbed, SegmentScrub, changed_segments, segments, vouched_at};
+use barnabas_storage::{Disk, DiskSpace, Level, LogDir, StorageError, Watermarks, remove_dir};
 
 use super::{Failure, HostTime, News, ReplicaHost};
 use crate::counts::Fault;
@@ -17,6 +17,11 @@ use crate::random::Random;
 
 /// Below so many free bytes producers are refused.
 const ROOM_BYTES: u64 = 24 << 10;
+
+/// Of a disk that may be large, or is made full.
+pub(super) fn reserve(total: u64) -> Watermarks {
+    Watermarks::of(total, (total < 1 << 30).then_some(ROOM_BYTES))
+}
 
 impl ReplicaHost {
     pub(super) fn keep_house(&mut self, time: &mut HostTime<'_>) {
@@ -34,9 +39,9 @@ impl ReplicaHost {
         if !self.departures.is_empty() && time.random.one_in(8) {
             self.put_aside(time.now, time.random);
         }
-        if !self.dir.is_settled() && time.random.one_in(20) {
+        if !self.dirs[0].is_settled() && time.random.one_in(20) {
             match self.disk.sync_all() {
-                Ok(()) => self.dir.note_settled(),
+                Ok(()) => self.dirs.iter_mut().for_each(LogDir::note_settled),
                 Err(error) => self.fail(StorageError::from(error).into()),
             }
         }
@@ -72,9 +77,10 @@ impl ReplicaHost {
     pub fn delete_records(&mut self, key: ReplicaKey, upto: Offset, now: MonotonicMs) -> Option<Offset> {
         let done = self.step(key, now, |replica, around| replica.delete_records(Some(upto), around))?;
         let start = done.ok()?;
-        let name = self.replica(key)?.log.place().topic_partition.clone();
-        self.dir.raise_log_start(name, Some(start));
-        match self.dir.write_checkpoints() {
+        let replica = self.replica(key)?;
+        let (at, name) = (replica.directory, replica.log.place().topic_partition.clone());
+        self.dirs[at].raise_log_start(name, Some(start));
+        match self.dirs[at].write_checkpoints() {
             Ok(()) => Some(start),
             Err(error) if error.is_passing() => None,
             Err(error) => {
@@ -85,7 +91,12 @@ impl ReplicaHost {
     }
 
     fn look_for_room(&mut self) {
-        if let Ok(space) = self.dir.space() {
+        let Ok(space) = self.dirs[0].space() else { return };
+        if self.ways.keeps_reserve {
+            let uncounted = self.entries.iter().flatten().count() as u64 * 100;
+            self.level = reserve(space.total).level(space, uncounted, self.level);
+            self.room_is_short = self.level > Level::Open;
+        } else {
             self.room_is_short = space.free < ROOM_BYTES;
         }
     }
@@ -116,13 +127,14 @@ impl ReplicaHost {
             if replica.partition.is_failed() || !std::mem::take(&mut replica.upkeep.is_changed) {
                 continue;
             }
+            let at = replica.directory;
             let name = replica.log.place().topic_partition.clone();
-            match replica.checkpoint_ahead(&mut self.files, &mut epochs_left) {
+            match replica.checkpoint_ahead(&mut self.files[at], &mut epochs_left) {
                 Ok(Some(mut checkpoint)) => {
                     if time.is(Mistake::ChecksBeforeTheSync) {
                         checkpoint.recovery_point = replica.log.segment_end();
                     }
-                    self.note_checkpoint(&name, checkpoint);
+                    self.note_checkpoint(at, &name, checkpoint);
                 }
                 Ok(None) => {
                     replica.upkeep.is_changed = true;
@@ -134,45 +146,49 @@ impl ReplicaHost {
                 Err(error) => return self.fail(Failure::from(error)),
             }
         }
-        self.dir.set_journal(self.journal.life());
-        match self.dir.write_checkpoints() {
-            Err(error) if error.is_passing() => self.room_is_short = true,
-            Err(error) => self.fail(Failure::from(error)),
-            Ok(()) => {}
+        for at in 0..self.dirs.len() {
+            self.dirs[at].set_journal(self.journals[at].life());
+            match self.dirs[at].write_checkpoints() {
+                Err(error) if error.is_passing() => self.room_is_short = true,
+                Err(error) => self.fail(Failure::from(error)),
+                Ok(()) => {}
+            }
         }
     }
 
-    pub(super) fn note_checkpoint(&mut self, name: &TopicPartition, checkpoint: Checkpoint) {
+    pub(super) fn note_checkpoint(&mut self, at: usize, name: &TopicPartition, checkpoint: Checkpoint) {
         let Checkpoint { recovery_point, log_start, high_watermark } = checkpoint;
-        self.dir.set_recovery_point(name.clone(), recovery_point);
-        self.dir.raise_log_start(name.clone(), log_start);
-        self.dir.set_high_watermark(name.clone(), high_watermark);
+        let dir = &mut self.dirs[at];
+        dir.set_recovery_point(name.clone(), recovery_point);
+        dir.raise_log_start(name.clone(), log_start);
+        dir.set_high_watermark(name.clone(), high_watermark);
     }
 
     /// Drops a replica that is built again from its log. What of it is in files is synced first.
     pub(super) fn drop_replica(&mut self, key: ReplicaKey) {
         let Some(hosted) = self.replicas.get_mut(&key) else { return };
-        if hosted.replica.log.write_back_all(&mut self.files, TimestampMs::NONE).is_err() {
+        let at = hosted.replica.directory;
+        if hosted.replica.log.write_back_all(&mut self.files[at], TimestampMs::NONE).is_err() {
             // What is in memory alone would be lost with it: it stays, and refuses everything.
             return;
         }
         let Some(mut hosted) = self.replicas.remove(&key) else { return };
         let replica = &mut hosted.replica;
         let noted = match replica.sync.is_in_flight {
-            true => replica.log.note_unsynced_again(&mut self.files),
+            true => replica.log.note_unsynced_again(&mut self.files[at]),
             false => Ok(()),
         };
-        let disk = &self.disk;
+        let (disk, whole) = (&self.disk, self.files[at].file_system());
         let synced = noted.and_then(|()| {
             replica
                 .log
                 .take_dirty()
-                .map_or(Ok(()), |dirty| dirty.sync(disk, None).map_err(StorageError::from))
+                .map_or(Ok(()), |dirty| dirty.sync(disk, whole).map_err(StorageError::from))
         });
         if let Err(error) = synced {
             self.fail(Failure::from(error));
         } else if let Some((order, _)) = replica.journal.write_back.take() {
-            self.journal.written_back.push(order);
+            self.journals[at].written_back.push(order);
         }
     }
 
@@ -181,7 +197,13 @@ impl ReplicaHost {
         if self.leaving.is_leaving(key) {
             return;
         }
-        self.leaving.begin(key, 0);
+        // A replica that is not open may have been: any journal may still hold some of it.
+        let open = self.replica(key).map(|replica| replica.directory);
+        let directories = open.map_or_else(|| (0..self.dirs.len()).collect(), |at| vec![at]);
+        self.give_up_move(key);
+        if !self.ways.acks_are_written {
+            directories.iter().for_each(|&at| self.leaving.begin(key, at));
+        }
         self.unreplayed.remove(&key);
         self.offline.remove(&key);
         if let Some(hosted) = self.replicas.get_mut(&key) {
@@ -189,56 +211,104 @@ impl ReplicaHost {
             self.carry_out(key);
         }
         if let Some(mut hosted) = self.replicas.remove(&key) {
-            hosted.replica.log.abandon(&mut self.files);
-            self.orders.extend(hosted.replica.journal.write_back.take());
+            let at = hosted.replica.directory;
+            hosted.replica.log.abandon(&mut self.files[at]);
+            let order = hosted.replica.journal.write_back.take();
+            self.orders.extend(order.map(|(partition, end)| (at, partition, end)));
         }
         // What the turn has for the journal comes before the removal.
         self.submit();
-        self.departures.push_back((key, name.clone()));
+        self.departures.push_back((key, name.clone(), directories));
         self.news.push_back(News::Left { key, is_gone: false });
     }
 
     /// Whether the partition has left, and its directory is not put aside.
     pub(super) fn is_departing(&self, key: ReplicaKey) -> bool {
-        self.departures.iter().any(|(departing, _)| *departing == key)
+        self.departures.iter().any(|(departing, ..)| *departing == key)
     }
 
     /// Puts the directories of what has left aside, and hands the journal their removals after that.
     pub(super) fn put_aside(&mut self, now: MonotonicMs, random: &mut Random) {
-        while let Some((key, name)) = self.departures.pop_front() {
-            let unique = Uuid::from_random(random.bytes());
-            match self.dir.rename_to_delete(&[(name.clone(), unique)]) {
-                Ok(paths) => {
-                    let due = TimestampMs(now.0 as i64 + 50);
-                    self.deletions.extend(paths.into_iter().map(|path| (due, path)));
-                    let partition = JournalPartition { topic_id: key.topic, topic_partition: name };
-                    let (partition, kind) = (Arc::new(partition), EntryKind::Remove);
-                    self.entries.push(Entry { partition, leader_epoch: LeaderEpoch::NONE, kind });
-                    self.submit();
-                    self.news.push_back(News::Left { key, is_gone: true });
+        while let Some((key, name, mut directories)) = self.departures.pop_front() {
+            while let Some(&at) = directories.last() {
+                match self.put_aside_of(at, key, &name, now, random) {
+                    Ok(()) => _ = directories.pop(),
+                    // It is tried again.
+                    Err(error) if error.is_passing() => {
+                        return self.departures.push_front((key, name, directories));
+                    }
+                    Err(error) => return self.fail(Failure::from(error)),
                 }
-                // It is tried again.
-                Err(error) if error.is_passing() => return self.departures.push_front((key, name)),
-                Err(error) => return self.fail(Failure::from(error)),
+            }
+            self.news.push_back(News::Left { key, is_gone: true });
+        }
+    }
+
+    fn put_aside_of(
+        &mut self,
+        at: usize,
+        key: ReplicaKey,
+        name: &TopicPartition,
+        now: MonotonicMs,
+        random: &mut Random,
+    ) -> Result<(), StorageError> {
+        let unique = Uuid::from_random(random.bytes());
+        let paths = self.dirs[at].rename_to_delete(&[(name.clone(), unique)])?;
+        let due = TimestampMs(now.0 as i64 + 50);
+        self.deletions.extend(paths.into_iter().map(|path| (due, path)));
+        self.assigned.remove(&key);
+        if !self.ways.acks_are_written {
+            self.note_removal(at, key, name.clone());
+        }
+        Ok(())
+    }
+
+    /// The journal of that directory notes that the replica has left it.
+    pub(super) fn note_removal(&mut self, at: usize, key: ReplicaKey, name: TopicPartition) {
+        let partition = Arc::new(JournalPartition { topic_id: key.topic, topic_partition: name });
+        let entry = Entry { partition, leader_epoch: LeaderEpoch::NONE, kind: EntryKind::Remove };
+        self.entries[at].push(entry);
+        self.submit();
+    }
+
+    /// `log.ack.durability=written`: hands in what has waited long enough.
+    pub(super) fn flush_lazy(&mut self, now: MonotonicMs) {
+        for key in std::mem::take(&mut self.lazy) {
+            match self.replica(key).map(|replica| replica.flush_step(now)) {
+                Some(FlushStep::Sync) => self.sync_now(key),
+                Some(FlushStep::Later) => _ = self.lazy.insert(key),
+                Some(FlushStep::Nothing) | None => {}
             }
         }
     }
 
     /// Whether nothing of others is taken either.
     pub fn is_full(&self) -> bool {
-        self.room_is_short && self.dir.space().is_ok_and(|space| space.free < ROOM_BYTES / 2)
+        if self.ways.keeps_reserve {
+            let allows = |space: DiskSpace| reserve(space.total).allowance(space, 0) > ROOM_BYTES / 4;
+            return self.level == Level::Full && !self.dirs[0].space().is_ok_and(allows);
+        }
+        self.room_is_short && self.dirs[0].space().is_ok_and(|space| space.free < ROOM_BYTES / 2)
     }
 
     /// Reads the segments of a log as the scrub does. Returns the first offset that is damaged.
     pub fn scrub(&mut self, key: ReplicaKey) -> Option<Offset> {
         let has_no_holes = self.has_no_holes(key);
-        let Self { replicas, disk, dir: checkpoints, .. } = self;
-        let log = &mut replicas.get_mut(&key)?.replica.log;
+        let Self { replicas, disk, dirs, .. } = self;
+        let replica = &mut replicas.get_mut(&key)?.replica;
+        let (log, checkpoints) = (&mut replica.log, &dirs[replica.directory]);
         let shared: Arc<dyn Disk> = Arc::new(disk.clone());
         let dir = log.place().dir();
         let checkpointed = checkpoints.recovery_point(&log.place().topic_partition);
         let epochs = KnownEpochs::read(disk, &dir, checkpointed).ok()?;
-        for listed in segments(disk, &dir).ok()? {
+        let mut found = segments(disk, &dir).ok()?;
+        if self.ways.sweeps {
+            // What was written last before the start is looked at first.
+            let vouched = vouched_at(disk, checkpoints.path()).ok()?.unwrap_or(TimestampMs(0));
+            let changed = changed_segments(disk, &dir, vouched).ok()?;
+            found.sort_by_key(|listed| !changed.iter().any(|changed| changed.segment.base == listed.base));
+        }
+        for listed in found {
             let walk = SegmentScrub::open(&shared, &dir, listed, log.recovery_point(), has_no_holes).ok()?;
             let Some(mut walk) = walk.map(|walk| walk.with_epochs(epochs.clone())) else { continue };
             loop {

@@ -1,5 +1,7 @@
 //! What a broker has called durable is there after whatever stop, as it was, and its log begins no later than it did.
 
+pub(super) mod moves_keep_all;
+
 use barnabas_base::BrokerId;
 use barnabas_partition::ReplicaKey;
 

@@ -142,21 +142,25 @@ impl Judge {
                 self.asked(Invariant::FetchesFit);
                 asks_for(id, *key, in_sync, known, view)
             }
+            Event::Moved { key, before, after } => {
+                self.asked(Invariant::MovesKeepAll);
+                durable_is_kept::moves_keep_all::check(id, *key, before, after)
+            }
             Event::LookedUp { key, lookup } => self.looked_up(id, *key, lookup),
             Event::Offline { key, why } => {
                 // What was damaged may be refused: its operator replaces the disk.
                 let is_damaged = view.broker(id).is_some_and(|broker| broker.damaged.contains(key));
                 if is_damaged { Ok(()) } else { Err(format!("{id} cannot open {key:?}: {why}")) }
             }
-            Event::Failed(Failure::Lost(why)) => Err(format!("{id} cannot go on: {why}")),
-            Event::Durable { .. }
+            Event::Failed(failure) => failed(id, failure, view),
+            Event::Assigned { .. }
+            | Event::Durable { .. }
             | Event::Compacted { .. }
             | Event::Deleted { .. }
             | Event::WillCut { .. }
             | Event::GaveUp { .. }
             | Event::Mended { .. }
-            | Event::Left { .. }
-            | Event::Failed(Failure::Disk(_)) => Ok(()),
+            | Event::Left { .. } => Ok(()),
         }
     }
 
@@ -446,5 +450,14 @@ impl History {
         }
         self.acked.push(batch.clone());
         Ok(())
+    }
+}
+
+/// A directory may fail, and not have lost what was left in it; but for a journal of which a file was exchanged.
+fn failed(id: BrokerId, failure: &Failure, view: &View<'_>) -> Result<(), Violation> {
+    let is_rotten = view.broker(id).is_some_and(|broker| broker.has_rotten_journal);
+    match failure {
+        Failure::Lost(why) if !is_rotten => Err(format!("{id} cannot go on: {why}")),
+        Failure::Lost(_) | Failure::Disk(_) => Ok(()),
     }
 }

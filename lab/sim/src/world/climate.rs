@@ -4,7 +4,7 @@ use barnabas_base::DurationMs;
 use barnabas_coordinator::TransactionVersion;
 
 use super::World;
-use crate::host::Compacting;
+use crate::host::{Compacting, Ways};
 use crate::invariants::acknowledged_is_kept::compaction_keeps::Rules;
 
 /// Longer than any day.
@@ -26,6 +26,16 @@ pub enum Climate {
     MovingCoordinators,
     /// All topics are compacted, some by age and size as well.
     Compaction,
+    /// Brokers have two log directories each, between which replicas move.
+    Directories,
+    /// `log.ack.durability=written`: no journal, and acknowledgements that wait for no sync.
+    Written,
+    /// Appends wait for journals and metadata, disks fill, and directories keep room back.
+    Waiting,
+    /// Damage comes to replicas that have to stay in the ISR, and files are restored in place.
+    Aside,
+    /// Files of brokers that are down are lost, or changed.
+    Rot,
 }
 
 impl Climate {
@@ -40,6 +50,36 @@ impl Climate {
         }
     }
 
+    pub(super) fn ways(self, seed: u64) -> Ways {
+        let one_in = |step: u64, n: u64| (seed / step).is_multiple_of(n);
+        match self {
+            Self::Directories => {
+                Ways { directories: 2, sweeps: true, syncs_whole: one_in(1, 3), ..Ways::default() }
+            }
+            Self::Waiting => Ways {
+                holds_appends: true,
+                keeps_reserve: true,
+                writes_inline: true,
+                sweeps: true,
+                syncs_whole: one_in(4, 2),
+                retains: one_in(2, 2),
+                directories: if one_in(1, 2) { 2 } else { 1 },
+                ..Ways::default()
+            },
+            Self::Aside | Self::Rot => Ways { fetches_aside: true, sweeps: true, ..Ways::default() },
+            Self::Written => Ways {
+                acks_are_written: true,
+                flush_messages: if one_in(1, 3) { 4 } else { 0 },
+                preallocates: one_in(2, 2),
+                direct_from: one_in(4, 2).then_some(500),
+                rolls_by_time: one_in(8, 2),
+                directories: if one_in(3, 3) { 2 } else { 1 },
+                ..Ways::default()
+            },
+            _ => Ways::default(),
+        }
+    }
+
     /// By the word of the command line.
     pub fn named(word: &str) -> Option<Self> {
         match word {
@@ -49,6 +89,11 @@ impl Climate {
             "retention" => Some(Self::Retention),
             "elections" => Some(Self::Elections),
             "compaction" => Some(Self::Compaction),
+            "directories" => Some(Self::Directories),
+            "written" => Some(Self::Written),
+            "waiting" => Some(Self::Waiting),
+            "aside" => Some(Self::Aside),
+            "rot" => Some(Self::Rot),
             _ => None,
         }
     }

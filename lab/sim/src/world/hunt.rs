@@ -5,6 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use barnabas_coordinator::TransactionVersion;
 
+#[cfg(planted)]
+use crate::Climate;
 use crate::{Mistake, ShareMistake, ShareWorld, World};
 
 /// A seed, and what was noticed on its day.
@@ -35,6 +37,8 @@ pub fn of_core(mistake: barnabas_base::planted::Mistake) -> Noticed {
     barnabas_base::planted::with(mistake.name, || match mistake.noticed_by {
         "transactions" => first(0, |seed| World::of_transactions(seed, version(seed)).run().map(drop)),
         "compaction" => first(0, |seed| World::compacted(seed).run().map(drop)),
+        "directories" => first(0, |seed| World::in_climate(seed, Climate::Directories).run().map(drop)),
+        "rot" => first(0, |seed| World::in_climate(seed, Climate::Rot).run().map(drop)),
         _ => first(0, |seed| World::new(seed).run().map(drop)),
     })
 }

@@ -3,6 +3,7 @@
 //! Two replicas of each partition that have all that was acknowledged are spared at a time: more than
 //! `min.insync.replicas` promises is not asked for.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use barnabas_base::{BrokerId, Offset, PartitionIndex, name};
@@ -15,6 +16,7 @@ use barnabas_wire::messages::alter_partition_reassignments_request::{
 use barnabas_wire::messages::elect_leaders_request::{ElectLeadersRequest, TopicPartitions};
 
 use super::{Climate, PARTITIONS, ROOM, World};
+use crate::broker::Broker;
 use crate::counts::Fault;
 use crate::host::HostTime;
 use crate::invariants::Violation;
@@ -34,7 +36,8 @@ impl World {
         let mut hollow = self.brokers.iter().filter(|broker| broker.is_hollow).peekable();
         let is_hollow = hollow.peek().is_some();
         let is_spared = hollow.any(|broker| !self.may_lose_disk(broker.id));
-        let is_harmed = is_hollow || self.brokers.iter().any(|broker| !broker.damaged.is_empty());
+        let is_harmed = |broker: &Broker| !broker.damaged.is_empty() || broker.has_rotten_journal;
+        let is_harmed = is_hollow || self.brokers.iter().any(is_harmed);
         if !self.writers.is_empty() && !is_spared && self.random.one_in(3) {
             self.depose();
             return Ok(());
@@ -55,7 +58,7 @@ impl World {
             7 | 13 | 14 | 20 | 21 | 24..=26 if is_harmed => {}
             0 | 1 => {
                 self.day.faults.note(Fault::Crash);
-                self.brokers[at].crash(&mut self.random);
+                self.crash(at);
             }
             2..=6 => return self.start(at),
             7 if self.may_lose_disk(id) => {
@@ -73,6 +76,8 @@ impl World {
             }
             18 => self.stop(at),
             19 => self.fill_disk(at),
+            // What a failed sync covered is lost, and nothing has waited for it.
+            20 if self.ways.acks_are_written => {}
             20 => {
                 self.day.faults.note(Fault::FailedSync);
                 let after = Some(self.random.below(4) as u64);
@@ -108,6 +113,32 @@ impl World {
                     false => return Ok(false),
                 }
             }
+            Climate::Directories if self.random.one_in(2) => match self.random.below(8) {
+                0 if !is_harmed && !is_spared => self.fail_operation(at),
+                1 => self.stop(at),
+                2 => self.start(at)?,
+                _ => self.move_to_directory(at)?,
+            },
+            Climate::Rot if self.random.one_in(2) => match self.random.below(6) {
+                0..=2 => self.rot(at, !is_harmed && self.may_lose_disk(id)),
+                3 => self.stop(at),
+                4 if !is_spared => self.brokers[at].kill(),
+                _ => self.start(at)?,
+            },
+            Climate::Aside if self.random.one_in(2) => match self.random.below(6) {
+                0..=2 if !is_harmed && self.is_elsewhere(id, 1) => self.damage(at),
+                0..=2 => self.elect(),
+                3 => self.restore(),
+                4 => self.move_replicas_to(2),
+                _ => self.start(at)?,
+            },
+            Climate::Waiting if self.random.one_in(2) => match self.random.below(5) {
+                0 => self.fill_disk(at),
+                1 => self.brokers[at].disk.set_capacity(ROOM),
+                2 if self.ways.directories > 1 => self.move_to_directory(at)?,
+                3 if !is_spared => self.depose(),
+                _ => self.elect(),
+            },
             Climate::Compaction if self.random.one_in(3) => match self.random.below(5) {
                 0 | 1 if !is_harmed && !is_spared => self.fail_cleaning(at),
                 2 => self.fill_disk(at),
@@ -135,6 +166,23 @@ impl World {
         self.brokers[at].disk.set_faults(faults);
     }
 
+    fn fail_operation(&mut self, at: usize) {
+        self.day.faults.note(Fault::FailedOperation);
+        let after = Some(self.random.below(6) as u64);
+        let faults = match self.random.below(4) {
+            0 => DiskFaults { writes_until_error: after, ..DiskFaults::default() },
+            1 => DiskFaults { syncs_until_error: after, ..DiskFaults::default() },
+            _ => DiskFaults { renames_until_error: after, ..DiskFaults::default() },
+        };
+        self.brokers[at].disk.set_faults(faults);
+    }
+
+    /// A replica is to lie in another log directory of its broker, or is to stay after all.
+    fn move_to_directory(&mut self, at: usize) -> Result<(), Violation> {
+        let (which, to) = (self.random.draw(), self.random.below(2));
+        self.act(at, |broker, around| broker.move_to_directory(which, to, around))
+    }
+
     /// DeleteRecords, of the leader of a partition: up to its high watermark, or some of what lies below.
     fn delete_records(&mut self) -> Result<(), Violation> {
         let (name, partition) = self.a_partition();
@@ -156,8 +204,8 @@ impl World {
         let stopped = process.stop(&mut time);
         drop(process);
         match stopped {
-            Ok(()) => brokers[at].kill(),
-            Err(_) => brokers[at].crash(&mut self.random),
+            Ok(()) => self.brokers[at].kill(),
+            Err(_) => self.crash(at),
         }
     }
 
@@ -175,13 +223,14 @@ impl World {
     /// Changes bytes of a segment that other replicas have as well. Of two replicas, and `min.insync.replicas` of two,
     /// a damaged one never leaves the ISR, and is not repaired.
     fn damage(&mut self, at: usize) {
+        let replicas_min = if self.ways.fetches_aside { 2 } else { 3 };
         let Self { random, brokers, day, host, disks_fill, .. } = self;
         let broker = &mut brokers[at];
         let Some(process) = &mut broker.process else { return };
         let is_repaired = |key: &ReplicaKey| {
             let topic = host.image().topics.by_id(key.topic);
             let state = topic.and_then(|topic| topic.partition(key.partition));
-            state.is_some_and(|state| state.replicas().len() > 2 && !state.is_reassigning())
+            state.is_some_and(|state| state.replicas().len() >= replicas_min && !state.is_reassigning())
         };
         let keys: Vec<ReplicaKey> =
             process.host.replicas.keys().copied().filter(|key| is_repaired(key)).collect();
@@ -189,9 +238,23 @@ impl World {
             return;
         }
         let key = keys[random.below(keys.len())];
-        if process.host.damage(key, !*disks_fill, random) {
+        if let Some(corrupted) = process.host.damage(key, !*disks_fill, random) {
             day.faults.note(Fault::Damage);
+            broker.corrupted.insert(key, corrupted);
             broker.damaged.insert(key);
+        }
+    }
+
+    /// The operator puts a damaged file back as it was, while its broker runs or is down.
+    fn restore(&mut self) {
+        let Self { brokers, day, .. } = self;
+        for broker in brokers.iter_mut().filter(|broker| !broker.damaged.is_empty()) {
+            let Broker { damaged, corrupted, disk, .. } = broker;
+            for (_, corrupted) in corrupted.extract_if(.., |key, _| damaged.contains(key)) {
+                if corrupted.restore(disk) {
+                    day.faults.note(Fault::RestoredFile);
+                }
+            }
         }
     }
 
@@ -231,6 +294,11 @@ impl World {
     /// Whether of every partition two are left who have everything that was acknowledged, and are there: one may be let
     /// go before the loss is known. In the calm, one is enough.
     pub(super) fn may_lose_disk(&self, id: BrokerId) -> bool {
+        self.is_elsewhere(id, if self.network.is_calm { 1 } else { 2 })
+    }
+
+    /// Whether so many others have it.
+    fn is_elsewhere(&self, id: BrokerId, count: usize) -> bool {
         let is_there = |other: BrokerId| {
             let is_cut = self.network.is_cut(Place::Broker(other), Place::Controller);
             let broker = self.brokers.iter().find(|broker| broker.id == other);
@@ -238,7 +306,7 @@ impl World {
         };
         let is_left = |state: &barnabas_metadata::Partition| {
             let others = state.isr().iter().filter(|&&other| other != id && is_there(other)).count();
-            !state.has_replica(id) || others >= if self.network.is_calm { 1 } else { 2 }
+            !state.has_replica(id) || others >= count
         };
         self.host.image().topics.by_ids().all(|topic| topic.partitions().all(|(_, state)| is_left(state)))
     }
@@ -248,7 +316,11 @@ impl World {
     }
 
     fn reassign(&mut self, replicas: Option<Vec<i32>>) {
-        let (name, partition_index) = self.a_partition();
+        let (name, partition) = self.a_partition();
+        self.reassign_of(name, partition, replicas);
+    }
+
+    fn reassign_of(&mut self, name: &str, partition_index: i32, replicas: Option<Vec<i32>>) {
         let partition =
             ReassignablePartition { partition_index, replicas, ..ReassignablePartition::default() };
         let topic = ReassignableTopic {
@@ -266,9 +338,29 @@ impl World {
 
     /// Two to four replicas, wherever.
     fn move_replicas(&mut self) {
+        let count = 2 + self.random.below(3);
+        self.move_replicas_to(count);
+    }
+
+    /// What is damaged and does not fit stays as it is while the cluster needs the replica: the operator has others hold
+    /// the partition as well.
+    pub(super) fn spare_damaged(&mut self) {
+        let damaged: BTreeSet<ReplicaKey> =
+            self.brokers.iter().flat_map(|broker| broker.damaged.iter().copied()).collect();
+        for key in damaged {
+            let Some(topic) = self.host.image().topics.by_id(key.topic) else { continue };
+            let Some(state) = topic.partition(key.partition) else { continue };
+            let (name, held) = (topic.name.clone(), state.replicas().to_vec());
+            let others = self.brokers.iter().map(|broker| broker.id).filter(|id| !held.contains(id));
+            let target = held.iter().copied().chain(others).take(3).map(BrokerId::get).collect();
+            self.reassign_of(&name, key.partition.get(), Some(target));
+        }
+    }
+
+    fn move_replicas_to(&mut self, count: usize) {
         self.day.faults.note(Fault::MovedReplicas);
         let mut all: Vec<i32> = self.brokers.iter().map(|broker| broker.id.get()).collect();
-        let count = (2 + self.random.below(3)).min(all.len());
+        let count = count.min(all.len());
         let target = (0..count).map(|_| all.remove(self.random.below(all.len()))).collect();
         self.reassign(Some(target));
     }

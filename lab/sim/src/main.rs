@@ -1,15 +1,15 @@
-//! `barnabas-sim [transactions | shares | CLIMATE] [SEEDS] [FIRST]`: runs that many days from seed FIRST on, each a second time
-//! where it is divisible by ten, and prints one JSON line: what went wrong, how often each invariant was asked, how
-//! many traces were equal. Days of transactions have each `transaction.version` in turn, the newest most often; days of shares are of
-//! one share partition alone. With a
-//! climate (mixed, damage, stale-metadata, retention, elections, compaction, directories, written, waiting, aside, rot)
-//! all days have that; else each has its seed's, which is one of the first five. A day on which an invariant does not hold is named, and the others go on.
+//! `barnabas-sim [transactions | shares | CLIMATE] [SEEDS] [FIRST]`: runs that many days from seed FIRST on, each a
+//! second time where it is divisible by ten, and prints one JSON line: what went wrong, how often each invariant was
+//! asked, how many traces were equal. Days of transactions have each `transaction.version` in turn, the newest most
+//! often; days of shares are of one share partition alone. With a climate (mixed, damage, stale-metadata, retention,
+//! elections, compaction, directories, written, waiting, aside, rot) all days have that; else each has its seed's,
+//! which is one of the first five. A day on which an invariant does not hold is named, and the others go on.
 //!
 //! `barnabas-sim planted [NAME]`: hunts each planted mistake for a thousand days at most, and prints which day noticed
 //! it, and how.
 //!
-//! `barnabas-sim tell SEED [CLIMATE | shares | transactions [VERSION]]`: prints all that happens on one day, of that climate, or
-//! of transactions with that `transaction.version`.
+//! `barnabas-sim tell SEED [CLIMATE | shares | transactions [VERSION]]`: prints all that happens on one day, of that
+//! climate, or of transactions with that `transaction.version`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;

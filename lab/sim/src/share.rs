@@ -1,4 +1,5 @@
-//! Days of one share-partition: its leaders (core/replica over core/partition), an old one beside the new one that it has not heard of;
+//! Days of one share-partition: its leaders (core/replica over core/partition), an old one beside the new one that it
+//! has not heard of;
 //! the share coordinator that keeps its state (core/coordinator), which moves and is loaded anew; members that take
 //! records, settle, release or forget them. What leaders and coordinator say to each other comes late, twice, in
 //! another order, or not at all.

@@ -56,7 +56,7 @@ pub(crate) enum Event {
         key: ReplicaKey,
         start: Offset,
     },
-    /// The controller is told in which log directory the replica lies.
+    /// The controller learns in which log directory the replica lies.
     Assigned {
         key: ReplicaKey,
         directory: usize,

@@ -116,7 +116,7 @@ impl ReplicaHost {
         choose(&candidates).unwrap_or(0)
     }
 
-    /// The controller is told where the replica lies.
+    /// The controller learns where the replica lies.
     pub(super) fn assign(&mut self, key: ReplicaKey, at: usize) {
         self.assigned.insert(key, at);
         self.news.push_back(News::Assigned { key, directory: at });

@@ -126,7 +126,7 @@ impl ShareWorld {
         self.shares_step(at, |shares, effects, _| shares.loaded(&key, number, begun, effects))
     }
 
-    /// The oldest write is done, or is not: nobody may know.
+    /// The oldest write is done, or is not, or that is not known.
     fn written(
         &mut self,
         at: usize,

@@ -342,8 +342,8 @@ impl World {
         self.move_replicas_to(count);
     }
 
-    /// What is damaged and does not fit stays as it is while the cluster needs the replica: the operator has others hold
-    /// the partition as well.
+    /// What is damaged and does not fit stays as it is while the cluster needs the replica: the operator has others
+    /// hold the partition as well.
     pub(super) fn spare_damaged(&mut self) {
         let damaged: BTreeSet<ReplicaKey> =
             self.brokers.iter().flat_map(|broker| broker.damaged.iter().copied()).collect();

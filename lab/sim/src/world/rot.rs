@@ -1,6 +1,6 @@
-//! What befalls the files of a broker that is down: checkpoints, indexes and snapshots are changed or lost, segments are
-//! lost or cut short. Only segments of which the checkpoints say that they are synced: a start takes other damage for a
-//! torn tail, as Kafka's does.
+//! What befalls the files of a broker that is down: checkpoints, indexes and snapshots are changed or lost, segments
+//! are lost or cut short, a journal is another broker's. Only segments that the checkpoints call synced are chosen: a
+//! start takes other damage for a torn tail, as Kafka's does.
 
 use std::path::{Path, PathBuf};
 

@@ -21,7 +21,7 @@ pub(in crate::invariants) fn check(
     }
     let differs = before.batches.iter().zip(&after.batches).find(|(before, after)| before != after);
     Err(format!(
-        "{id} has moved {key:?}, which reached from {} to {}, and reaches from {} to {}; the first that differs: {differs:?}",
+        "{id} has moved {key:?} from {} to {}, and it reaches from {} to {}; the first that differs: {differs:?}",
         before.start, before.end, after.start, after.end
     ))
 }

@@ -11,20 +11,21 @@
 //!
 //! | comes to | where |
 //! |---|---|
-//! | unknown | an identifier has no value, or one that is no text, number or boolean; arithmetic with it, or with a text; a division by 0 |
+//! | unknown | an identifier has no value, or none that is a text, number or boolean; a division by 0 |
+//! | unknown | arithmetic or a comparison with what is unknown; arithmetic with a text |
 //! | false | values of two kinds are compared (a text and a number), `<>` too |
 //!
 //! | identifier | value |
 //! |---|---|
-//! | `JMSMessageID`, `JMSCorrelationID`, `JMSType`, `JMSReplyTo`, `JMSDestination` | of the properties, as Qpid JMS shows them: ids other than texts with their kind (`ID:AMQP_ULONG:7`) |
-//! | `JMSDeliveryMode`, `JMSPriority`, `JMSRedelivered`, `JMSTimestamp`, `JMSExpiration` | `'PERSISTENT'` or `'NON_PERSISTENT'`; numbers, times in ms |
+//! | `JMSMessageID`, `JMSCorrelationID` | as Qpid JMS shows them: other ids than texts with their kind (`ID:AMQP_ULONG:7`) |
+//! | `JMSType`, `JMSReplyTo`, `JMSDestination` | subject, reply-to, to |
+//! | `JMSDeliveryMode` | `'PERSISTENT'` or `'NON_PERSISTENT'` |
+//! | `JMSPriority`, `JMSRedelivered`, `JMSTimestamp`, `JMSExpiration` | times in ms |
 //! | `JMSXGroupID`, `JMSXGroupSeq`, `JMSXUserID`, `JMSXDeliveryCount` | the last from 1 |
 //! | `amqp.message_id`, `amqp.to`, and so on | the field of that name of header or properties, as it is |
 //! | any other | the application property of that name |
 //!
 //! Bounded: [`SELECTOR_BYTES_MAX`] of text, [`DEPTH_MAX`] of nesting, and what LIKE compares (`like`).
-//!
-//! Before: edge/queues/src/open.rs. After: edge/queues/src/browse.rs.
 //!
 //! # Source
 //! JMS 3.1, section 3.8; Apache's registry of AMQP filters (`apache.org:selector-filter:string`); Qpid JMS

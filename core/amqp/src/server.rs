@@ -11,8 +11,8 @@
 //! Always true:
 //! 1. a peer sends no more deliveries than it was granted, and no more frames than its session's window; one that
 //!    does is an error
-//! 2. a delivery that was sent ends in exactly one [`ServerEvent::Outcome`], or with its link. Before it one may come of
-//!    a transaction that the peer has not settled
+//! 2. a delivery that was sent ends in exactly one [`ServerEvent::Outcome`], or with its link. Before it one may come
+//!    that belongs to a transaction and is not settled
 //! 3. deliveries of a link are reported in the order in which they came
 //! 4. payloads that are held here or by the caller are less than [`ServerConfig::held_bytes_max`] and what one read
 //!    brings: past that the socket is not read. A peer that holds up its own messages that way, with parts of many that

@@ -1,8 +1,8 @@
 //! A link that looks at a queue: what its receivers could still get, left where it is.
 //!
 //! It begins where the queue's share group begins, before the oldest message that is not done with; so messages that
-//! were taken behind that one are seen too. Drain is answered at the end that the topic had when it was asked. Of a link
-//! with a selector, messages that it does not select are passed over.
+//! were taken behind that one are seen too. Drain is answered at the end that the topic had when it was asked. What a
+//! link's selector does not select is passed over.
 //!
 //! Before: open.rs.
 

@@ -11,10 +11,10 @@
 //! | what was retired alone, all of it | `amqp:transaction:rollback` |
 //! | what was retired alone, and perhaps not all of it | `amqp:internal-error` |
 //!
-//! Always true: a commit is answered with `accepted` only after all of it is done. `amqp:transaction:rollback` says that
-//! nothing of it was.
+//! Always true: a commit is answered with `accepted` only after all of it is done. `amqp:transaction:rollback` says
+//! that nothing of it was.
 //!
-//! Before: open.rs, connection/transacting.rs. Between them: link.rs.
+//! Before: open.rs, edge/queues/src/connection/transacting.rs. After: edge/queue-access/src/units.rs.
 
 use crate::link::{Discharge, Ended, FromLink, LinkPart, Opening, Served, Settled, ToLink};
 use barnabas_amqp::{Condition, DeliveryKey, Outcome, TRANSACTION_ROLLBACK};

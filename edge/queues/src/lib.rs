@@ -17,8 +17,8 @@
 //! Always true:
 //! 1. `accepted` is sent only after the record is acknowledged with acks=all
 //! 2. a message that its receiver did not settle when its link, session or connection ends goes back to the queue
-//! 3. what was done in a transaction is done when it is committed, and undone by a rollback, a timeout, or the end of the
-//!    connection or of the link that declared it
+//! 3. what was done in a transaction is done when it is committed, and undone by a rollback, a timeout, or the end of
+//!    the connection or of the link that declared it
 //! 4. everything is bounded: connections, sessions, links, credit, bytes that wait in either direction,
 //!    transactions
 //! 5. it runs on a thread of its own, never on a worker

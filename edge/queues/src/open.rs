@@ -63,8 +63,8 @@ fn judge_source(source: Option<&Terminus>) -> Result<Wanted, Condition> {
     Ok(if browses { Wanted::Browse(address, selector) } else { Wanted::Get(address) })
 }
 
-/// Of a link that looks at a queue. A share group gives a record to any member, so one that a receiver's selector leaves
-/// out would come to it again and again, be counted each time, and be gone before another receiver has seen it.
+/// Of a link that looks at a queue. A share group gives a record to any member, so one that a receiver's selector
+/// leaves out would come to it again and again, be counted each time, and be gone before another receiver has seen it.
 fn selector(source: &Terminus, browses: bool) -> Result<Option<Selector>, Condition> {
     let mut found = None;
     for (name, value) in &source.filter {

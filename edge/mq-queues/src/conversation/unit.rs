@@ -1,7 +1,7 @@
 //! The unit of work: puts that wait, and messages that were got and are held.
 //!
-//! MQCMIT writes the puts (edge/queue-access/src/units.rs), then accepts the gets at their groups: a node that is killed
-//! between the two delivers the gets again after their puts were written.
+//! MQCMIT writes the puts, then accepts the gets at their groups: a node that is killed between the two delivers the
+//! gets again after their puts were written.
 //!
 //! | what fails | MQCMIT answers |
 //! |---|---|
@@ -11,6 +11,8 @@
 //! | the gets alone | warning 2003 BACKED_OUT |
 //!
 //! Bounded: [`GETS_MAX`] messages got, [`PUT_BYTES_MAX`] bytes and [`PUTS_MAX`] messages put.
+//!
+//! After: edge/queue-access/src/units.rs.
 
 use super::Conversation;
 use crate::refusal::reason_of;

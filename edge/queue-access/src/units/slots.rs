@@ -1,5 +1,5 @@
-//! Transactional ids of conversations and coordinators: as few as are needed at a time, used again, so that Kafka's coordinator
-//! does not keep one for each that ever was.
+//! Transactional ids of conversations and coordinators: as few as are needed at a time, used again, so that Kafka's
+//! coordinator does not keep one for each that ever was.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

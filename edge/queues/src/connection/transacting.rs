@@ -3,7 +3,7 @@
 //! All of it happens in the order in which the peer said it, before its next word is looked at: a discharge takes what
 //! was said before it. Only a transaction's end is the work of a task.
 //!
-//! Before: ../connection.rs. Beside: transactions.rs. After: ../discharge.rs.
+//! Before: edge/queues/src/connection.rs. Beside: transactions.rs. After: edge/queues/src/discharge.rs.
 
 use super::Connection;
 use super::transactions::{Retired, Transaction};

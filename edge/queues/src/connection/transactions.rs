@@ -10,7 +10,7 @@
 //! 3. bounded: [`TRANSACTIONS_MAX`] transactions; in each [`PUTS_MAX`] records of [`PUT_BYTES_MAX`], in all of a
 //!    connection [`ALL_BYTES_MAX`], those under way to the log included; deliveries as many as their links have
 //!
-//! Before: transacting.rs. After: ../discharge.rs, which commits.
+//! Beside: transacting.rs.
 
 use crate::link::Place;
 use barnabas_amqp::{Condition, Outcome, TRANSACTION_ROLLBACK, TRANSACTION_TIMEOUT, UNKNOWN_TRANSACTION};
@@ -175,8 +175,8 @@ impl<L: Copy + Eq, D: Copy + Ord> Transactions<L, D> {
         retired.any(|retired| retired.link == link)
     }
 
-    /// A link has ended. Its deliveries that were not settled are not in transactions any more. Returns the transactions
-    /// that were declared on it: they are rolled back.
+    /// A link has ended. Its deliveries that were not settled are not in transactions any more. Returns the
+    /// transactions that were declared on it: they are rolled back.
     pub fn end_link(&mut self, link: L) -> Vec<Transaction<L, D>> {
         for transaction in self.open.values_mut() {
             transaction.retired.retain(|_, retired| retired.link != link || retired.is_settled);

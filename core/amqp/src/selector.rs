@@ -17,7 +17,7 @@
 //!
 //! | identifier | value |
 //! |---|---|
-//! | `JMSMessageID`, `JMSCorrelationID` | as Qpid JMS shows them: other ids than texts with their kind (`ID:AMQP_ULONG:7`) |
+//! | `JMSMessageID`, `JMSCorrelationID` | as Qpid JMS shows them: no texts with their kind (`ID:AMQP_ULONG:7`) |
 //! | `JMSType`, `JMSReplyTo`, `JMSDestination` | subject, reply-to, to |
 //! | `JMSDeliveryMode` | `'PERSISTENT'` or `'NON_PERSISTENT'` |
 //! | `JMSPriority`, `JMSRedelivered`, `JMSTimestamp`, `JMSExpiration` | times in ms |

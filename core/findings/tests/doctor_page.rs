@@ -28,6 +28,8 @@ longer than 5 s (`request.timeout.ms` of the client's file): one that does not a
 
 `barnabas doctor size --rate 3000 --handling-ms 20` computes consumers, partitions, disks, network and nodes, and prints the arithmetic. Nothing is measured for it: what was not
 given is assumed, and the last line names it. `barnabas doctor bench-disk DIRECTORY` measures the journal's synced writes on that device, in four sizes, with a file of 256 MiB.
+`barnabas doctor bench-net --listen HOST:PORT` on one machine and `--to HOST:PORT` on another measure round trips and throughput between them; with `--bootstrap-server`
+alone, round trips to each broker. The sentences at the end say what that means for acks and replication ([Sizes and OS limits](operations/sizing.md#measure-the-network)).
 
 A node judges itself all the time: each `doctor.interval.ms` (60 s) it compares two of its metrics pages, on a thread of its own. A finding that two checks in a row have is a line of its log,
 WARN or INFO by its severity, and `barnabas_finding{id=\"…\",severity=\"…\",subject=\"…\"} 1` on its metrics page; it is gone with a line once two checks do not have it. `doctor.silence.file`

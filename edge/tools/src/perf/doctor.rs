@@ -1,7 +1,9 @@
 //! `doctor`: what is wrong with a cluster, with figures, and the command that mends it. Ours; docs/DOCTOR.md.
 //!
-//! core/findings judges, edge/doctor looks and prints; here are the flags. `doctor/size.rs`: `size`, `bench-disk`.
+//! core/findings judges, edge/doctor looks and prints; here are the flags. `doctor/size.rs`: `size`, `bench-disk`; `doctor/net.rs`:
+//! `bench-net`.
 
+mod net;
 mod size;
 
 use crate::command_line::args::{number, switch, text, texts, value, values};
@@ -25,8 +27,8 @@ const FOUND: u8 = 2;
 pub fn flags() -> Vec<Arg> {
     let mut flags = vec![
         Arg::new("action")
-            .value_name("explain|size|bench-disk")
-            .help("Instead of looking at a cluster: what a finding means; how large a cluster must be; what a disk can do"),
+            .value_name("explain|size|bench-disk|bench-net")
+            .help("Instead of looking at a cluster: what a finding means; how large a cluster must be; what a disk or a network can do"),
         Arg::new("subject").value_name("ID|directory").help("With explain: the finding. With bench-disk: the directory"),
         bootstrap_server(),
         command_config(),
@@ -38,6 +40,7 @@ pub fn flags() -> Vec<Arg> {
         values("threshold", "id=number", "Another limit for a finding; may be repeated"),
     ];
     flags.extend(size::flags());
+    flags.extend(net::flags());
     flags
 }
 
@@ -47,7 +50,10 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
         Some("explain") => explain(text(matches, "subject")),
         Some("size") => size::run_size(matches),
         Some("bench-disk") => size::run_bench_disk(matches),
-        Some(other) => Err(ToolError::Usage(format!("'{other}' is none of explain, size, bench-disk"))),
+        Some("bench-net") => net::run_bench_net(matches),
+        Some(other) => {
+            Err(ToolError::Usage(format!("'{other}' is none of explain, size, bench-disk, bench-net")))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
-//! Where the node sends its metrics as OTLP: `otlp.endpoint`, `otlp.headers`, `otlp.interval.ms`.
+//! Where the node sends its metrics and spans as OTLP: `otlp.endpoint`, `otlp.headers`, `otlp.interval.ms`, `otlp.traces.*`.
 //!
 //! # Source
-//! OTLP specification 1.x, OTLP/HTTP: `/v1/metrics` behind a base URL; headers as `OTEL_EXPORTER_OTLP_HEADERS` has
+//! OTLP specification 1.x, OTLP/HTTP: `/v1/metrics` and `/v1/traces` behind a base URL; headers as `OTEL_EXPORTER_OTLP_HEADERS` has
 //! them.
 
 use crate::ConfigError;
@@ -12,11 +12,15 @@ use std::time::Duration;
 pub const ENDPOINT: &str = "otlp.endpoint";
 pub const HEADERS: &str = "otlp.headers";
 pub const INTERVAL: &str = "otlp.interval.ms";
+pub const TRACES_RATIO: &str = "otlp.traces.sample.ratio";
+pub const TRACES_PER_SECOND: &str = "otlp.traces.per.second.max";
 
 const EXAMPLE: &str = "otlp.endpoint=http://127.0.0.1:4318";
 const HEADERS_EXAMPLE: &str = "otlp.headers=api-key=VALUE,tenant=a";
 /// What OTLP/HTTP appends to a base URL.
 const PATH: &str = "/v1/metrics";
+const TRACES_PATH: &str = "/v1/traces";
+const TRACES_EXAMPLE: &str = "otlp.traces.sample.ratio=0.001";
 /// Headers that belong to the request itself.
 const OWN: &[&str] =
     &["host", "connection", "content-type", "content-length", "content-encoding", "transfer-encoding"];
@@ -28,8 +32,17 @@ pub struct OtlpSettings {
     /// Names and values. Values may be secrets.
     pub headers: Vec<(String, String)>,
     pub interval: Duration,
+    /// `None`: no request is pushed as a span.
+    pub traces: Option<TraceSettings>,
     /// For an endpoint of https: the trust store of `ssl.truststore.*`, and the key store for a client certificate.
     pub tls: Option<TlsSettings>,
+}
+
+/// Which requests are pushed as spans, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceSettings {
+    pub url: HttpUrl,
+    pub per_second_max: u64,
 }
 
 impl std::fmt::Debug for OtlpSettings {
@@ -51,12 +64,14 @@ impl OtlpSettings {
         let given =
             |key: &str| get(key).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let headers = headers(&given(HEADERS).unwrap_or_default())?;
+        let ratio = given(TRACES_RATIO).and_then(|value| value.parse::<f64>().ok()).unwrap_or(0.0);
         let Some(endpoint) = given(ENDPOINT) else {
-            return match headers.is_empty() {
-                true => Ok(None),
-                false => {
-                    Err(ConfigError::value(HEADERS, format!("has no effect without {ENDPOINT}"), EXAMPLE))
-                }
+            let alone =
+                |key| Err(ConfigError::value(key, format!("has no effect without {ENDPOINT}"), EXAMPLE));
+            return match (headers.is_empty(), ratio > 0.0) {
+                (true, false) => Ok(None),
+                (false, _) => alone(HEADERS),
+                (true, true) => alone(TRACES_RATIO),
             };
         };
         let refused = |why: &str| ConfigError::value(ENDPOINT, format!("it {why}"), EXAMPLE);
@@ -71,8 +86,20 @@ impl OtlpSettings {
         let tls = url.has_tls.then(|| TlsSettings::read(get)).transpose();
         let tls = tls.map_err(|error| refused(&format!("needs TLS: {error}")))?;
         let interval = given(INTERVAL).and_then(|value| value.parse().ok()).unwrap_or(60_000);
-        Ok(Some(Self { url, headers, interval: Duration::from_millis(interval), tls }))
+        let per_second = given(TRACES_PER_SECOND).and_then(|value| value.parse().ok()).unwrap_or(100);
+        let traces = (ratio > 0.0).then(|| traces(&url, per_second)).transpose()?;
+        Ok(Some(Self { url, headers, interval: Duration::from_millis(interval), traces, tls }))
     }
+}
+
+/// Beside the URL of metrics, whose path must tell where that is.
+fn traces(metrics: &HttpUrl, per_second_max: u64) -> Result<TraceSettings, ConfigError> {
+    let Some(base) = metrics.path.strip_suffix(PATH) else {
+        let problem = format!("needs {ENDPOINT} without a path, or with one that ends in {PATH}");
+        return Err(ConfigError::value(TRACES_RATIO, problem, TRACES_EXAMPLE));
+    };
+    let url = HttpUrl { path: format!("{base}{TRACES_PATH}"), ..metrics.clone() };
+    Ok(TraceSettings { url, per_second_max })
 }
 
 /// `name=value` pairs with commas between; a comma or a blank in a value is written with %.
@@ -140,6 +167,29 @@ mod tests {
             read(&[(ENDPOINT, "https://collector"), (INTERVAL, "5000")]).expect("https").expect("one");
         assert!(settings.tls.is_some());
         assert_eq!((settings.url.port, settings.interval.as_secs()), (443, 5));
+    }
+
+    #[test]
+    fn spans_go_beside_the_metrics() {
+        for (endpoint, path) in [("http://a:1", "/v1/traces"), ("http://a:1/in/v1/metrics", "/in/v1/traces")]
+        {
+            let settings = read(&[(ENDPOINT, endpoint), (TRACES_RATIO, "0.5"), (TRACES_PER_SECOND, "7")]);
+            let traces = settings.expect(endpoint).expect("an endpoint").traces.expect("they are on");
+            assert_eq!((traces.url.path.as_str(), traces.per_second_max), (path, 7));
+        }
+        let off =
+            read(&[(ENDPOINT, "http://a:1/other"), (TRACES_RATIO, "0")]).expect("off").expect("an endpoint");
+        assert_eq!(off.traces, None);
+        for (values, why) in [
+            (
+                vec![(ENDPOINT, "http://a/other"), (TRACES_RATIO, "1")],
+                "otlp.traces.sample.ratio: needs otlp.endpoint without",
+            ),
+            (vec![(TRACES_RATIO, "1")], "otlp.traces.sample.ratio: has no effect without otlp.endpoint"),
+        ] {
+            let refused = read(&values).expect_err(why);
+            assert!(refused.starts_with(why), "{refused}");
+        }
     }
 
     #[test]

@@ -343,6 +343,7 @@ pub const FAMILIES: &[Family] = &[
     row("barnabas_log_write_failures_total", Counter, "", "", "Lines that went to standard error because log.file could not be written"),
     row("barnabas_otlp_pushes_total", Counter, "result", "", "Pushes of metrics to otlp.endpoint (result: taken, failed)"),
     row("barnabas_otlp_points_rejected_total", Counter, "", "", "Points of pushes that the receiver says it rejected"),
+    row("barnabas_otlp_span_requests_total", Counter, "result", "", "Requests that were sampled and pushed as spans (result: taken, failed, dropped). Dropped: the queue was full, or the second had otlp.traces.per.second.max"),
     row("barnabas_finding", Gauge, "id, severity, subject", "", "1 for each finding of docs/DOCTOR.md that the node has of itself"),
     row("barnabas_findings_unlisted", Gauge, "", "", "Findings beyond 200, which have no series"),
     row("barnabas_quota_throttled_requests_total", Counter, "quota", "", "Requests that made their client exceed a quota. The connection was muted"),

@@ -17,12 +17,15 @@
 
 mod export;
 mod protobuf;
+mod spans;
+mod write;
 
 use smallvec::SmallVec;
 
 pub use export::{Export, export, rejected};
 pub use protobuf::Malformed;
 use protobuf::{Field, fields, text};
+pub use spans::{Id, ReadSpan, Span, SpanKind, export_spans, read_spans};
 
 /// Further attributes of a point or a resource are skipped.
 const ATTRIBUTES_MAX: usize = 16;

@@ -92,6 +92,9 @@ pub struct Otlp {
     pub failed: Counter,
     /// Points that the receiver says it rejected.
     pub points_rejected: Counter,
+    /// Requests whose spans the receiver took, and those whose push failed or that it rejected.
+    pub spans_taken: Counter,
+    pub spans_failed: Counter,
 }
 
 /// What became of events for the audit log.

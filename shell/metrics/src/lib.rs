@@ -5,6 +5,7 @@
 //! | `histogram.rs` | how often which value came |
 //! | `requests.rs` | into which phases is a request's latency cut |
 //! | `tracks.rs` | which of a connection's requests are under way, and since when |
+//! | `spans.rs` | which requests are pushed as spans, and who asked |
 //! | `recorder.rs` | what does a worker count, and where |
 //! | `topics.rs` | which topics have figures of their own |
 //! | `storage.rs` | what do the journal's and the committer's threads count |
@@ -28,6 +29,7 @@ pub mod histogram;
 pub mod reader;
 pub mod recorder;
 pub mod requests;
+pub mod spans;
 pub mod storage;
 pub mod threads;
 pub mod topics;
@@ -44,6 +46,7 @@ pub use tracks::Tracks;
 use barnabas_base::Text;
 use clients::Clients;
 use recorder::ClientCounts;
+use spans::{Sampler, Samples};
 use std::sync::Arc;
 use topics::{TopicPen, Topics};
 
@@ -63,19 +66,27 @@ pub struct Metering {
     clients: Clients,
     topics: Arc<Topics>,
     reader: Arc<reader::Handle>,
+    samples: Option<Arc<Samples>>,
 }
 
 impl Metering {
-    /// `topics_max`: topics with figures of their own.
-    pub fn new(workers: usize, topics_max: usize) -> Self {
+    /// `topics_max`: topics with figures of their own. `samples`: where requests are put that are pushed as spans.
+    pub fn new(workers: usize, topics_max: usize, samples: Option<Arc<Samples>>) -> Self {
         let topics = Arc::new(Topics::new(workers, topics_max));
         let workers = (0..workers).map(|_| Arc::new(WorkerCells::default())).collect();
-        Self { workers, clients: Clients::default(), topics, reader: Arc::default() }
+        Self { workers, clients: Clients::default(), topics, reader: Arc::default(), samples }
     }
 
     /// The pen of a worker; to be asked for once by each.
     pub fn recorder(&self, worker: usize) -> Recorder {
-        Recorder::new(self.workers[worker].clone(), TopicPen::new(self.topics.clone(), worker))
+        let seed = Stamp::now().0.rotate_left(32) ^ (worker as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let sampler = self.samples.clone().map(|samples| Sampler::new(samples, seed));
+        Recorder::new(self.workers[worker].clone(), TopicPen::new(self.topics.clone(), worker), sampler)
+    }
+
+    /// Requests that are pushed as spans; `None`: none are.
+    pub fn samples(&self) -> Option<&Arc<Samples>> {
+        self.samples.as_ref()
     }
 
     /// What is counted by topic.

@@ -5,6 +5,7 @@
 
 use crate::histogram::{Cell, Counts, Histogram, Scale};
 use crate::requests::{PHASES, Phase, Track, spans};
+use crate::spans::Sampler;
 use crate::topics::{TopicCells, TopicPen};
 use barnabas_base::TopicId;
 use barnabas_clock::Stamp;
@@ -284,18 +285,25 @@ pub struct Fetched {
 pub struct Recorder {
     cells: Arc<WorkerCells>,
     topics: TopicPen,
+    /// Chooses requests that are pushed as spans.
+    sampler: Option<Sampler>,
     /// Cells have one writer.
     _stays: PhantomData<std::cell::Cell<()>>,
 }
 
 impl Recorder {
-    pub fn new(cells: Arc<WorkerCells>, topics: TopicPen) -> Self {
-        Self { cells, topics, _stays: PhantomData }
+    pub fn new(cells: Arc<WorkerCells>, topics: TopicPen, sampler: Option<Sampler>) -> Self {
+        Self { cells, topics, sampler, _stays: PhantomData }
     }
 
     /// Its cells, for what is counted in one place only.
     pub fn cells(&self) -> &WorkerCells {
         &self.cells
+    }
+
+    /// `None`: no request is pushed as a span.
+    pub fn sampler(&self) -> Option<&Sampler> {
+        self.sampler.as_ref()
     }
 
     /// A request's answer is with the socket.

@@ -114,6 +114,10 @@ pub enum Passed {
 pub struct Track {
     pub api: ApiKey,
     pub version: i16,
+    /// Its client's number for it.
+    pub correlation_id: i32,
+    /// The first error code of its answer. `None`: requests are not pushed as spans, or its answer has none to read.
+    pub error: Option<i16>,
     /// A Fetch of a broker that follows, or of a member of the metadata quorum: Kafka tells them from consumers'.
     pub is_follower: bool,
     /// Its client's place ([`super::clients`]).
@@ -175,6 +179,8 @@ mod tests {
         Track {
             api: ApiKey::Produce,
             version: 13,
+            correlation_id: 7,
+            error: None,
             is_follower: false,
             client: 0,
             bytes: 100,

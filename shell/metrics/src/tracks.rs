@@ -10,6 +10,7 @@
 
 use crate::recorder::Recorder;
 use crate::requests::{Passed, Track};
+use crate::spans::Asker;
 use barnabas_clock::Stamp;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -53,11 +54,21 @@ impl Tracks {
         self.leaving += 1;
     }
 
-    /// What was on its way is with the socket. Returns when that was.
-    pub fn written(&mut self) -> Stamp {
+    /// The answer of the queue's request at `place` has this error code first; 0: none.
+    pub fn failed(&mut self, place: usize, error: i16) {
+        if let Some(track) = self.tracks.get_mut(self.leaving + place) {
+            track.error = Some(error);
+        }
+    }
+
+    /// What was on its way is with the socket. Returns when that was. `asker`: whose the connection is.
+    pub fn written(&mut self, asker: &dyn Fn() -> Asker) -> Stamp {
         let now = Stamp::now();
         for track in self.tracks.drain(..self.leaving) {
             self.recorder.answered(&track, now);
+            if let Some(sampler) = self.recorder.sampler() {
+                sampler.answered(&track, now, asker);
+            }
         }
         self.recorder.cells().ended.add(self.leaving as u64);
         self.leaving = 0;
@@ -75,6 +86,7 @@ impl Drop for Tracks {
 mod tests {
     use super::*;
     use crate::Metering;
+    use crate::spans::{Samples, Sampling};
     use barnabas_wire::ApiKey;
 
     fn track(api: ApiKey) -> Track {
@@ -82,6 +94,8 @@ mod tests {
         Track {
             api,
             version: 0,
+            correlation_id: 0,
+            error: None,
             is_follower: false,
             client: 0,
             bytes: 10,
@@ -95,7 +109,8 @@ mod tests {
 
     #[test]
     fn each_request_is_counted_once_and_what_was_lost_is_not() {
-        let metering = Metering::new(1, 1);
+        let metering = Metering::new(1, 1, None);
+        let asker = || -> Asker { panic!("nothing is sampled") };
         let recorder = Rc::new(metering.recorder(0));
         let cells = || (recorder.cells().started.get(), recorder.cells().ended.get());
         let count = |api| recorder.cells().api(api).map_or(0, |cells| cells.total.counts().count());
@@ -109,17 +124,35 @@ mod tests {
         tracks.leaves();
         // One more comes while the answer is written.
         tracks.started(track(ApiKey::Produce));
-        tracks.written();
+        tracks.written(&asker);
         assert_eq!((cells(), count(ApiKey::Produce), count(ApiKey::Fetch)), ((4, 1), 1, 0));
         tracks.wrote(5);
-        tracks.written();
+        tracks.written(&asker);
         assert_eq!((cells(), count(ApiKey::Fetch)), ((4, 1), 0));
         tracks.leaves();
-        tracks.written();
+        tracks.written(&asker);
         assert_eq!((cells(), count(ApiKey::Fetch)), ((4, 2), 1));
         drop(tracks);
         assert_eq!((cells(), count(ApiKey::Produce)), ((4, 4), 1));
         let counts = metering.client(0);
         assert_eq!((counts.bytes_in, counts.bytes_out, counts.requests), (20, 35, [1, 1, 0]));
+    }
+
+    #[test]
+    fn sampled_request_has_the_error_of_its_own_answer() {
+        let samples = Samples::new(Sampling { ratio: 1.0, per_second_max: 9 });
+        let metering = Metering::new(1, 1, samples);
+        let mut tracks = Tracks::new(Rc::new(metering.recorder(0)));
+        for api in [ApiKey::Produce, ApiKey::Fetch] {
+            tracks.started(track(api));
+        }
+        tracks.failed(1, 6);
+        tracks.leaves();
+        tracks.leaves();
+        let asker = || Asker { client_id: None, listener: "PLAINTEXT".into() };
+        tracks.written(&asker);
+        let sampled = metering.samples().expect("it is on").drain();
+        let errors: Vec<_> = sampled.iter().map(|one| (one.track.api, one.track.error)).collect();
+        assert_eq!(errors, [(ApiKey::Produce, None), (ApiKey::Fetch, Some(6))]);
     }
 }

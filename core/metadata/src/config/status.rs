@@ -252,6 +252,7 @@ const BROKER: &[(&str, Status)] = &[
     ("otlp.endpoint", Applied),
     ("otlp.headers", Applied),
     ("otlp.interval.ms", Applied),
+    ("otlp.traces.*", Applied),
     (
         "principal.builder.class",
         Refused(

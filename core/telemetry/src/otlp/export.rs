@@ -18,6 +18,7 @@
 //! Counts are cumulative since the node's start, so that a push that was lost loses nothing.
 
 use super::protobuf::{Field, Malformed, fields};
+use super::write::{attribute, double, fixed, message, origin, varint_field};
 
 const CUMULATIVE: u64 = 2;
 const NS_PER_MS: u64 = 1_000_000;
@@ -62,13 +63,7 @@ struct Point<'a> {
 
 /// The request for a page in Prometheus' text format. Lines that are none are left out, and families without a type.
 pub fn export(page: &str, export: &Export<'_>) -> Vec<u8> {
-    let mut resource = Vec::new();
-    for (name, value) in export.resource {
-        message(&mut resource, 1, &attribute(name, value));
-    }
-    let mut scope = Vec::new();
-    message(&mut scope, 1, b"barnabas");
-    message(&mut scope, 2, export.version.as_bytes());
+    let (resource, scope) = origin(export.resource, export.version);
     let mut scoped = Vec::new();
     message(&mut scoped, 1, &scope);
     for family in families(page) {
@@ -269,43 +264,6 @@ fn buckets(bytes: &mut Vec<u8>, point: &Point<'_>) {
     }
     message(bytes, 6, &counts);
     message(bytes, 7, &bounds);
-}
-
-fn attribute(name: &str, value: &str) -> Vec<u8> {
-    let (mut any, mut pair) = (Vec::new(), Vec::new());
-    message(&mut any, 1, value.as_bytes());
-    message(&mut pair, 1, name.as_bytes());
-    message(&mut pair, 2, &any);
-    pair
-}
-
-fn varint(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-}
-
-fn varint_field(bytes: &mut Vec<u8>, number: u64, value: u64) {
-    varint(bytes, number << 3);
-    varint(bytes, value);
-}
-
-fn fixed(bytes: &mut Vec<u8>, number: u64, value: u64) {
-    varint(bytes, number << 3 | 1);
-    bytes.extend_from_slice(&value.to_le_bytes());
-}
-
-fn double(bytes: &mut Vec<u8>, number: u64, value: f64) {
-    fixed(bytes, number, value.to_bits());
-}
-
-/// A field of bytes, text or a message.
-fn message(bytes: &mut Vec<u8>, number: u64, value: &[u8]) {
-    varint(bytes, number << 3 | 2);
-    varint(bytes, value.len() as u64);
-    bytes.extend_from_slice(value);
 }
 
 #[cfg(test)]

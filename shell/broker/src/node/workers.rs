@@ -16,6 +16,7 @@ use barnabas_api::SessionShare;
 use barnabas_api::share::{Connection, ShareSessions};
 use barnabas_config::Listener;
 use barnabas_metadata::config::BrokerConfig;
+use barnabas_metrics::spans::{Samples, Sampling};
 use barnabas_metrics::{Meter, Metering};
 use barnabas_net::Budget;
 use client_metrics::ClientMetrics;
@@ -84,12 +85,16 @@ impl Workers {
         let budget = Budget::new(budget_bytes.unwrap_or(memory_bytes / 4));
         let share_sessions_max =
             usize::try_from(config.long("group.share.max.share.sessions")).unwrap_or(usize::MAX);
+        let sampling = Sampling {
+            ratio: config.double("otlp.traces.sample.ratio"),
+            per_second_max: u64::try_from(config.long("otlp.traces.per.second.max")).unwrap_or(0),
+        };
         let topics_max = usize::try_from(config.long("metrics.topics.max")).unwrap_or(usize::MAX);
         Self {
             count,
             mailboxes,
             meter,
-            metering: Metering::new(count, topics_max),
+            metering: Metering::new(count, topics_max, Samples::new(sampling)),
             session_memory: Budget::new(budget.limit_bytes() / SESSIONS_PART),
             budget,
             unpacking: Unpacking::new(count),

@@ -27,6 +27,7 @@
 
 mod answers;
 mod closing;
+mod errors;
 mod in_flight;
 mod login;
 pub mod throttle;
@@ -210,9 +211,10 @@ async fn read_half(
             answered(session, queue).await;
         }
         let Some(mut waiting) = begin(session, frame, claim).await else { return End::Closed };
-        let begun = session.started((waiting.api, waiting.version), bytes, read);
+        let begun = session.started((waiting.api, waiting.version, waiting.correlation_id), bytes, read);
         waiting.charge = Charge::of(session, waiting.api, bytes, begun.since(read));
         started = Some(begun);
+        answers::note_error(session, queue.borrow().len(), &waiting);
         answers::settle(session, &mut waiting);
         queue.borrow_mut().push_back(waiting);
         worked += begun.since(read);

@@ -25,6 +25,7 @@ use barnabas_api::share::Connection as ShareConnection;
 use barnabas_api::{Client, k58_envelope};
 use barnabas_base::{BrokerEpoch, BrokerId, ConnectionNumber, MonotonicMs, Text};
 use barnabas_metrics::clients::OTHER;
+use barnabas_metrics::spans::Asker;
 use barnabas_metrics::{Passed, Recorder, Stamp, Track, Tracks};
 use barnabas_net::{Claim, Claimant};
 use barnabas_sasl::exchange::{Authenticated, SaslMechanism};
@@ -188,6 +189,13 @@ impl Session {
         self.client.borrow().as_ref().map(|(client, _)| client.clone())
     }
 
+    /// As spans name the connection's client.
+    pub(super) fn asker(&self) -> Asker {
+        let client_id = self.known_client().and_then(|client| client.client_id.clone());
+        let listener = &self.node.identity.listeners[self.listener].0;
+        Asker { client_id, listener: Text::from(listener.endpoint.listener.as_str()) }
+    }
+
     /// Nothing more is read before then.
     pub(super) fn mute_until(&self, until: MonotonicMs) {
         self.muted_until.set(self.muted_until.get().max(until));
@@ -272,15 +280,33 @@ impl Session {
     }
 
     /// A request of so many bytes that was read then has just been started. Returns when that is.
-    pub(super) fn started(&self, (api, version): (ApiKey, i16), bytes: u32, read: Stamp) -> Stamp {
+    pub(super) fn started(
+        &self,
+        (api, version, correlation_id): (ApiKey, i16, i32),
+        bytes: u32,
+        read: Stamp,
+    ) -> Stamp {
         let passed = self.passed.take();
         let client = self.client.borrow().as_ref().map_or(OTHER, |(_, place)| *place);
         let started = Stamp::now();
         // What is not ready yet gets its own time later.
         let ready = started;
         let is_follower = api == ApiKey::Fetch && self.follows.get();
-        let track =
-            Track { api, version, is_follower, client, bytes, bytes_out: 0, read, started, ready, passed };
+        let error = None;
+        let track = Track {
+            api,
+            version,
+            correlation_id,
+            error,
+            is_follower,
+            client,
+            bytes,
+            bytes_out: 0,
+            read,
+            started,
+            ready,
+            passed,
+        };
         self.tracks.borrow_mut().started(track);
         started
     }

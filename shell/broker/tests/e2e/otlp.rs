@@ -1,8 +1,9 @@
 //! Metrics pushed as OTLP: a receiver of this test reads them and compares them with the metrics page.
 
 use crate::harness::patience::until;
+use crate::harness::three_dirs::produce;
 use crate::harness::{TestNode, free_port};
-use barnabas_telemetry::otlp::{Attribute, Item, Value, read};
+use barnabas_telemetry::otlp::{Attribute, Item, ReadSpan, Value, read, read_spans};
 use barnabas_wire::records::Codec;
 use barnabas_wire::records::compression::inflate_within;
 use std::collections::BTreeMap;
@@ -134,5 +135,56 @@ fn receiver_that_refuses_makes_one_line_and_is_asked_again() {
         assert!(page.contains(line), "{line}");
     }
     // The next one is not taken, and the stop does not wait for it.
+    assert!(node.stop_expecting_trouble().success());
+}
+
+/// The spans of the first push to `/v1/traces` that has one of `name`; pushes of metrics before it are taken.
+fn spans_with(listener: &TcpListener, name: &str) -> Vec<ReadSpan> {
+    loop {
+        let push = take(listener, "200 OK");
+        if push.headers[0] != "post /v1/traces http/1.1" {
+            assert_eq!(push.headers[0], "post /v1/metrics http/1.1");
+            continue;
+        }
+        let bytes = inflate_within(Codec::Gzip, push.body.into(), 64 << 20).expect("gzip");
+        let spans = read_spans(&bytes).expect("OTLP");
+        if spans.iter().any(|span| span.name == name) {
+            return spans;
+        }
+    }
+}
+
+#[test]
+fn sampled_requests_are_pushed_as_spans_with_their_phases() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let (to, port) = (listener.local_addr().expect("an address"), free_port());
+    let mut node = TestNode::start_with(&[
+        &format!("otlp.endpoint=http://{to}"),
+        "otlp.traces.sample.ratio=1",
+        "otlp.traces.per.second.max=1000",
+        &format!("metrics.listener=127.0.0.1:{port}"),
+    ]);
+    let mut client = node.client();
+    client.create_topic("spans", 1, &[]);
+    assert_eq!(produce(&mut client, "spans", 0, "a"), 0);
+    let spans = spans_with(&listener, "Produce");
+    let root = spans.iter().find(|span| span.name == "Produce").expect("it is there");
+    assert_eq!((root.trace.len(), root.id.len(), root.kind, root.is_error), (16, 8, 2, false));
+    for attribute in ["kafka.api.name=Produce", "kafka.error_code=0", "messaging.system=kafka"] {
+        assert!(root.attributes.iter().any(|one| one == attribute), "{attribute}: {root:?}");
+    }
+    let children: Vec<&ReadSpan> = spans.iter().filter(|span| span.parent == root.id).collect();
+    assert!(children.iter().any(|span| span.name == "sync"), "{children:?}");
+    assert!(children.iter().all(|span| span.trace == root.trace));
+    let took: u64 = children.iter().map(|span| span.end_ns - span.start_ns).sum();
+    assert_eq!(took, root.end_ns - root.start_ns, "phases add up");
+    until("it is counted", || {
+        let page = page(port);
+        let taken = "barnabas_otlp_span_requests_total{result=\"taken\"} ";
+        let line = page.lines().find_map(|line| line.strip_prefix(taken)).expect("a counter");
+        (line != "0").then_some(())
+    });
+    // The next pushes are not taken, and the stop does not wait for them.
+    drop(listener);
     assert!(node.stop_expecting_trouble().success());
 }

@@ -5,7 +5,7 @@
 //! Bounds that depend on the machine (its memory, the size of a file system) are checked at the start:
 //! shell/broker/src/upkeep/in_force.rs.
 
-use crate::config::key::{ConfigKey, Valid, long, password, string};
+use crate::config::key::{ConfigKey, Valid, double, long, password, string};
 
 #[rustfmt::skip]
 pub(crate) const KEYS: &[ConfigKey] = &[
@@ -285,6 +285,13 @@ pub(crate) const KEYS: &[ConfigKey] = &[
     long("otlp.interval.ms", "60000").between(1000, 86_400_000).unit("milliseconds")
         .doc("How often metrics are pushed to `otlp.endpoint`. It costs a metrics page in each interval. While pushes fail, \
               the pause doubles, up to ten intervals or five minutes, whichever is less."),
+    long("otlp.traces.per.second.max", "100").between(1, 10_000).unit("requests")
+        .doc("The most requests a second that are pushed as spans, of the node. What is sampled above it is dropped and counted \
+              (`barnabas_otlp_span_requests_total`, result dropped)."),
+    double("otlp.traces.sample.ratio", "0").valid(Valid::Fraction(0.0, 1.0))
+        .doc("The share of requests that are pushed as spans to `otlp.endpoint`, to `/v1/traces` where metrics go to \
+              `/v1/metrics`. A span has the API, its version, client id, listener, correlation id, error code and bytes, and \
+              a child for each phase of docs/METRICS.md. No topic, record, principal or address is in it. 0: none, at no cost."),
     long("producer.ids.max", "1000000").between(1_000, 1_000_000_000).unit("producers")
         .doc("The most idempotent producers that all partitions of the node remember together; about 250 bytes of \
               memory each. Above it, the partitions with the most producers forget those that have been silent \

@@ -4,6 +4,7 @@
 //! Invariants 3 and 4 of connection.rs are kept here: what answers hold until the peer reads them is counted when they
 //! are ready.
 
+use super::errors::first_error;
 use super::{Half, Queue, Session, State, WRITE_BYTES, Waiting, throttle};
 use crate::node::log_rate_limit::Unsaid;
 use crate::node::workers::complaints::Cause;
@@ -44,7 +45,7 @@ pub(super) async fn write(session: &Session, stream: &WriteHalf<'_>, queue: &Que
             }
         }
         held.clear();
-        let written = session.tracks.borrow_mut().written();
+        let written = session.tracks.borrow_mut().written(&|| session.asker());
         session.active_ms.set(written.ms());
         session.writing.set(false);
         session.wake(Half::Read);
@@ -88,6 +89,7 @@ async fn gather(session: &Session, queue: &Queue, writer: &mut FrameWriter, held
                 waiting.state = State::Done(answer);
                 let now = *now.get_or_insert_with(Stamp::now);
                 session.tracks.borrow_mut().ready(place, now, session.passed.take());
+                note_error(session, place, waiting);
                 settle(session, waiting);
             }
         }
@@ -201,6 +203,18 @@ fn say_cut_off(session: &Session, api: ApiKey, error: &str) {
 
 fn broken_answer(session: &Session, api: ApiKey) -> Option<Unsaid> {
     session.node.workers.repeated.happened(Repeated::BrokenAnswer(Some(api)))
+}
+
+/// Where requests are pushed as spans: the error code of an answer that is there, at its place of the queue.
+pub(super) fn note_error(session: &Session, place: usize, waiting: &Waiting) {
+    if session.recorder.sampler().is_none() {
+        return;
+    }
+    if let State::Done(answer) = &waiting.state
+        && let Some(error) = answer.body().and_then(first_error)
+    {
+        session.tracks.borrow_mut().failed(place, error);
+    }
 }
 
 /// Makes bytes of an answer that is ready, with their share of the memory budget: once, and before the socket takes

@@ -217,7 +217,7 @@ pub(super) async fn again(
 /// Queues an answer that is encoded already.
 fn push(session: &Session, queue: &Queue, api: ApiKey, Reply(frame): Reply) {
     session.unsent.set(session.unsent.get() + frame.len);
-    session.started((api, 1), 0, Stamp::now());
+    session.started((api, 1, 0), 0, Stamp::now());
     let state = State::Framed(frame, session.claim());
     let waiting = Waiting {
         correlation_id: 0,

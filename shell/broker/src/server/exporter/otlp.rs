@@ -4,12 +4,15 @@
 //! Nothing waits for it and nothing is queued: one page is in flight at most, and a push that fails is not repeated,
 //! because the next one has all counts since the start. While pushes fail, the pause doubles.
 //!
-//! Left out: spans of requests, gRPC. Retry-After is not read; the pause grows without it.
+//! Spans of requests: otlp/spans.rs. Left out: gRPC. Retry-After is not read; the pause grows without it.
+
+mod spans;
 
 use crate::node::Node;
 use barnabas_config::otlp::OtlpSettings;
 use barnabas_metrics::Detail;
 use barnabas_oauth::http::{self, Limits, Method};
+use barnabas_sasl::oauth::settings::HttpUrl;
 use barnabas_telemetry::otlp::{Export, export, rejected};
 use barnabas_tls::ClientTls;
 use barnabas_wire::records::{Codec, Compression};
@@ -32,6 +35,7 @@ pub fn start(node: Arc<Node>) -> io::Result<()> {
     let config = node.cluster.config.load_full();
     let read = OtlpSettings::read(&|key| config.value(key).map(str::to_owned)).map_err(io::Error::other)?;
     let Some(settings) = read else { return Ok(()) };
+    spans::start(&node, &settings, node.doctor.begin())?;
     let stopped = node.doctor.begin();
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let thread = std::thread::Builder::new().name("otlp".to_owned());
@@ -76,7 +80,7 @@ impl Pushes {
         let (url, meter) = (&self.settings.url, &self.node.workers.meter.otlp);
         let endpoint = format!("{}:{}{}", url.host, url.port, url.path);
         let request = self.request(&page);
-        match send(&mut self.tls, &self.settings, &request) {
+        match send(&mut self.tls, &self.settings, url, &request) {
             Ok(points) => {
                 if self.failures > 0 {
                     tracing::info!(endpoint, failures = self.failures, "otlp.endpoint takes metrics again");
@@ -101,22 +105,34 @@ impl Pushes {
     }
 
     fn request(&self, page: &str) -> Vec<u8> {
-        let identity = &self.node.identity;
-        let (cluster, id) = (identity.cluster_id.to_string(), identity.broker_id.get().to_string());
-        let resource = [
-            ("service.name", "barnabas"),
-            ("service.namespace", cluster.as_str()),
-            ("service.instance.id", id.as_str()),
-            ("service.version", env!("CARGO_PKG_VERSION")),
-        ];
         let ms = |ms: i64| u64::try_from(ms).unwrap_or(0);
         let (started_ms, now_ms) = (ms(self.started_ms), ms(self.node.clock.wall().0));
-        export(page, &Export { resource: &resource, version: env!("CARGO_PKG_VERSION"), started_ms, now_ms })
+        resource(&self.node, |resource, version| {
+            export(page, &Export { resource, version, started_ms, now_ms })
+        })
     }
 }
 
-/// How many points were rejected.
-fn send(tls: &mut Option<ClientTls>, settings: &OtlpSettings, request: &[u8]) -> Result<u64, String> {
+/// What `request` makes of the attributes that say which node this is, and of its version.
+fn resource(node: &Node, request: impl FnOnce(&[(&str, &str)], &str) -> Vec<u8>) -> Vec<u8> {
+    let (identity, version) = (&node.identity, env!("CARGO_PKG_VERSION"));
+    let (cluster, id) = (identity.cluster_id.to_string(), identity.broker_id.get().to_string());
+    let resource = [
+        ("service.name", "barnabas"),
+        ("service.namespace", cluster.as_str()),
+        ("service.instance.id", id.as_str()),
+        ("service.version", version),
+    ];
+    request(&resource, version)
+}
+
+/// How many points or spans were rejected.
+fn send(
+    tls: &mut Option<ClientTls>,
+    settings: &OtlpSettings,
+    url: &HttpUrl,
+    request: &[u8],
+) -> Result<u64, String> {
     if let (None, Some(wanted)) = (&tls, &settings.tls) {
         *tls = Some(ClientTls::load(wanted.clone()).map_err(|error| error.to_string())?);
     }
@@ -126,7 +142,7 @@ fn send(tls: &mut Option<ClientTls>, settings: &OtlpSettings, request: &[u8]) ->
     let own = [("Content-Type", "application/x-protobuf"), ("Content-Encoding", "gzip")];
     let given = settings.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let headers: Vec<(&str, &str)> = own.into_iter().chain(given).collect();
-    let answer = http::send(&settings.url, tls.as_ref(), (&Method::PostBytes(&body), &headers), LIMITS);
+    let answer = http::send(url, tls.as_ref(), (&Method::PostBytes(&body), &headers), LIMITS);
     let answer = answer.map_err(|error| error.to_string())?;
     if !(200..300).contains(&answer.status) {
         return Err(format!("the answer is status {}", answer.status));

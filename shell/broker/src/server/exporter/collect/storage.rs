@@ -124,6 +124,12 @@ fn logins(page: &mut Page, node: &Node) {
     page.count("barnabas_otlp_pushes_total", &[("result", "taken")], otlp.taken.get());
     page.count("barnabas_otlp_pushes_total", &[("result", "failed")], otlp.failed.get());
     page.count("barnabas_otlp_points_rejected_total", &[], otlp.points_rejected.get());
+    let dropped = node.workers.metering.samples().map_or(0, |samples| samples.dropped.get());
+    for (result, requests) in
+        [("taken", otlp.spans_taken.get()), ("failed", otlp.spans_failed.get()), ("dropped", dropped)]
+    {
+        page.count("barnabas_otlp_span_requests_total", &[("result", result)], requests);
+    }
     let standing = node.doctor.standing();
     for finding in standing.findings() {
         let labels =

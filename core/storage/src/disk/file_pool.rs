@@ -159,6 +159,12 @@ impl FilePool {
         Some(HeldFile { file, held: self.held.clone() })
     }
 
+    /// How many files wait for a sync.
+    #[cfg(test)]
+    fn held_files(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }

@@ -22,7 +22,6 @@ use barnabas_base::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicParti
 use barnabas_wire::records::{BatchBuilder, BatchOptions};
 use bytes::Bytes;
 
-use super::read::time_search::{FoundTimestamp, TimedBatch};
 use super::{Log, LogPlace, OpenFrom, Opened, TailMemory};
 use crate::AppendBytes;
 use crate::disk::file_pool::FilePool;
@@ -184,46 +183,5 @@ pub(super) fn place() -> LogPlace {
         topic_partition: TopicPartition::new("talk", PartitionIndex(3)),
         topic_id: Uuid([7; 16]),
         future: None,
-    }
-}
-
-impl Log {
-    /// The first record at or past `from` whose timestamp is at least `timestamp`. Where timestamps do not rise,
-    /// Kafka's answer: the first in the order of offsets.
-    ///
-    /// As core/replica's callers search, batch by batch.
-    pub(crate) fn offset_for_timestamp(
-        &mut self,
-        files: &mut FilePool,
-        timestamp: TimestampMs,
-        from: Offset,
-    ) -> Result<Option<FoundTimestamp>, StorageError> {
-        let batch = self.batch_for_timestamp(files, timestamp, from)?;
-        self.look(files, batch)
-    }
-
-    /// The first record that has the largest timestamp of the log.
-    pub(crate) fn offset_of_max_timestamp(
-        &mut self,
-        files: &mut FilePool,
-    ) -> Result<Option<FoundTimestamp>, StorageError> {
-        let batch = self.batch_of_max_timestamp(files)?;
-        self.look(files, batch)
-    }
-
-    fn look(
-        &mut self,
-        files: &mut FilePool,
-        mut batch: Option<TimedBatch>,
-    ) -> Result<Option<FoundTimestamp>, StorageError> {
-        while let Some(candidate) = batch {
-            let unreadable = |_| StorageError::Unreadable { offset: candidate.header.base_offset };
-            if let Some(found) = candidate.look(usize::MAX).map_err(unreadable)? {
-                return Ok(Some(found));
-            }
-            let (timestamp, from) = candidate.next();
-            batch = self.batch_for_timestamp(files, timestamp, from)?;
-        }
-        Ok(None)
     }
 }

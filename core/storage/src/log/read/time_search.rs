@@ -73,6 +73,54 @@ impl TimedBatch {
 }
 
 impl Log {
+    /// The first record at or past `from` whose timestamp is at least `timestamp`. Where timestamps do not rise,
+    /// Kafka's answer: the first in the order of offsets.
+    ///
+    /// As core/replica's callers search, batch by batch, by [`Log::batch_for_timestamp`].
+    ///
+    /// # Errors
+    /// [`StorageError::Unreadable`]: a batch that may hold it was produced with contents that cannot be read.
+    #[cfg(test)]
+    pub fn offset_for_timestamp(
+        &mut self,
+        files: &mut FilePool,
+        timestamp: TimestampMs,
+        from: Offset,
+    ) -> Result<Option<FoundTimestamp>, StorageError> {
+        let batch = self.batch_for_timestamp(files, timestamp, from)?;
+        self.look(files, batch)
+    }
+
+    /// The first record that has the largest timestamp of the log.
+    ///
+    /// # Errors
+    /// As [`Log::offset_for_timestamp`].
+    #[cfg(test)]
+    pub fn offset_of_max_timestamp(
+        &mut self,
+        files: &mut FilePool,
+    ) -> Result<Option<FoundTimestamp>, StorageError> {
+        let batch = self.batch_of_max_timestamp(files)?;
+        self.look(files, batch)
+    }
+
+    #[cfg(test)]
+    fn look(
+        &mut self,
+        files: &mut FilePool,
+        mut batch: Option<TimedBatch>,
+    ) -> Result<Option<FoundTimestamp>, StorageError> {
+        while let Some(candidate) = batch {
+            let unreadable = |_| StorageError::Unreadable { offset: candidate.header.base_offset };
+            if let Some(found) = candidate.look(usize::MAX).map_err(unreadable)? {
+                return Ok(Some(found));
+            }
+            let (timestamp, from) = candidate.next();
+            batch = self.batch_for_timestamp(files, timestamp, from)?;
+        }
+        Ok(None)
+    }
+
     /// The first batch with an offset at or past `from` that says of itself that it holds a record of `timestamp` or
     /// later. Its checksum is right.
     ///

@@ -1,8 +1,9 @@
-//! Where the node sends its metrics and spans as OTLP: `otlp.endpoint`, `otlp.headers`, `otlp.interval.ms`, `otlp.traces.*`.
+//! Where the node sends its metrics and spans as OTLP: `otlp.endpoint`, `otlp.headers`, `otlp.interval.ms`,
+//! `otlp.traces.*`.
 //!
 //! # Source
-//! OTLP specification 1.x, OTLP/HTTP: `/v1/metrics` and `/v1/traces` behind a base URL; headers as `OTEL_EXPORTER_OTLP_HEADERS` has
-//! them.
+//! OTLP specification 1.x, OTLP/HTTP: `/v1/metrics` and `/v1/traces` behind a base URL; headers as
+//! `OTEL_EXPORTER_OTLP_HEADERS` has them.
 
 use crate::ConfigError;
 use barnabas_certificates::TlsSettings;

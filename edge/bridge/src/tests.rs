@@ -2,8 +2,8 @@
 
 mod kafka;
 mod mq;
+mod mq_peer;
 mod peer;
-mod queue_manager;
 mod sink;
 mod source;
 mod start;

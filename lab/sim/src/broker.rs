@@ -25,15 +25,15 @@ use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, ErrorCode, MonotonicMs, O
 use barnabas_coordinator::TransactionVersion;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_partition::{Acked, Acks, Cut, FetcherId, Fetchers, IsrRequests, Origin, ReplicaKey};
+use barnabas_partition::{Acks, Cut, FetcherId, Fetchers, IsrRequests, Origin, ReplicaKey};
 use barnabas_replica::{Replica, TxnVerification, registered};
 use barnabas_storage::MemoryDisk;
 
-use crate::batch::{Batch, Contents};
+use crate::batch::Batch;
 use crate::counts::Faults;
 use crate::host::{Corrupted, Handing, HostTime, News, ReplicaHost, Waiter};
 use crate::mistake::Mistake;
-use crate::network::{Answer, Letter, Message, Place, Reply};
+use crate::network::{Letter, Message, Place, Reply};
 use crate::random::Random;
 use coordinators::Coordinators;
 pub(crate) use event::Event;
@@ -561,45 +561,5 @@ impl Process {
         {
             around.events.push(Event::Failed(failure.clone()));
         }
-    }
-
-    fn answered(
-        &mut self,
-        key: ReplicaKey,
-        waiter: Waiter,
-        answer: Result<Acked, ErrorCode>,
-        batch: Option<Batch>,
-        around: &mut Around<'_>,
-    ) {
-        if let Ok(acked) = answer {
-            // What a coordinator or a marker rests on is judged by what comes of it.
-            let is_a_clients = |batch: &Batch| matches!(batch.contents, Contents::Words | Contents::Value(_));
-            if batch.as_ref().is_none_or(is_a_clients) && !self.host_is_damaged(key) {
-                around.events.push(Event::Acked { key, base: acked.base, batch });
-            }
-        }
-        self.appended(key, waiter, answer, around);
-    }
-
-    /// An append is safe, or is not and will not be.
-    fn appended(
-        &mut self,
-        key: ReplicaKey,
-        waiter: Waiter,
-        answer: Result<Acked, ErrorCode>,
-        around: &mut Around<'_>,
-    ) {
-        match waiter {
-            Waiter::Producer { client, sequence } => {
-                let message = Message::Produced { sequence, answer: answer.map(|acked| acked.base) };
-                self.send(Place::Client(client), message, around);
-            }
-            Waiter::Asker(reply) => self.reply(reply, Answer::Written(answer.map(|_| ())), around),
-            Waiter::Shard(epoch, batch) => self.decided(key, epoch, batch, answer.map(|_| ()), around),
-        }
-    }
-
-    fn reply(&self, reply: Reply, answer: Answer, around: &mut Around<'_>) {
-        self.send(reply.to, Message::Told { number: reply.number, answer }, around);
     }
 }

@@ -95,7 +95,7 @@ pub struct ShareWorld {
     day: ShareDay,
     is_calm: bool,
     /// All of it is printed.
-    is_told: bool,
+    is_printed: bool,
 }
 
 fn image(topic: Uuid) -> Image {
@@ -140,7 +140,7 @@ impl ShareWorld {
             settled: BTreeSet::new(),
             day: ShareDay { trace: 0xcbf2_9ce4_8422_2325, ..ShareDay::default() },
             is_calm: false,
-            is_told: false,
+            is_printed: false,
         };
         let effects = world.shard.activate(now(MonotonicMs(1)));
         world.carry_out(effects);
@@ -149,7 +149,7 @@ impl ShareWorld {
         let effects = world.shard.handle(initialize, ShardTicket(0), now(MonotonicMs(1)));
         world.carry_out(effects);
         world.settle_all();
-        world.elect().expect("invariant: nobody led before");
+        world.elect().expect("invariant: there was no leader before");
         world
     }
 
@@ -342,7 +342,7 @@ impl ShareWorld {
     /// The world of which everything is printed as it happens.
     #[must_use]
     pub fn told_of(self) -> Self {
-        Self { is_told: true, ..self }
+        Self { is_printed: true, ..self }
     }
 
     /// The last leader gives everything to one member, which accepts it.

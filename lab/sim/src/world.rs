@@ -85,7 +85,7 @@ pub struct World {
     compacts: Option<Compacting>,
     ways: Ways,
     /// All of it is printed.
-    is_told: bool,
+    is_printed: bool,
 }
 
 impl World {
@@ -99,7 +99,7 @@ impl World {
     /// The world of which everything is printed as it happens.
     #[must_use]
     pub fn told_of(self) -> Self {
-        Self { is_told: true, ..self }
+        Self { is_printed: true, ..self }
     }
 
     /// A world of idempotent producers.
@@ -206,7 +206,7 @@ impl World {
             disks_fill: climate != Climate::Damage || (seed / 8).is_multiple_of(2),
             compacts: None,
             ways,
-            is_told: false,
+            is_printed: false,
         }
     }
 
@@ -329,7 +329,7 @@ impl World {
             self.look_into_coordinators()?;
         }
         if self.judged < self.host.images.len() {
-            if self.is_told {
+            if self.is_printed {
                 for (key, state) in self.view().keys() {
                     println!("{} image {} {key:?} {state:?}", self.now.0, self.host.images.len());
                 }
@@ -370,7 +370,7 @@ impl World {
             return Ok(());
         }
         let image = Arc::clone(self.host.image());
-        if self.is_told {
+        if self.is_printed {
             println!("{} {id} learns image {}", self.now.0, newest + 1);
         }
         self.act(at, |broker, around| broker.learn(newest, &image, around))
@@ -441,7 +441,7 @@ impl World {
             self.brokers[at].fill_gaps(event);
             let event = &*event;
             self.trace(id, event);
-            if self.is_told {
+            if self.is_printed {
                 println!("{} {id}: {event:?}", self.now.0);
             }
             let Self { brokers, clients, writers, host, judge, .. } = self;

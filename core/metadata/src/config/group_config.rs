@@ -3,6 +3,7 @@
 //! Source: Kafka 4.4 `GroupConfig.validate`, `ClientMetricsConfigs.validate`. Not checked here: `match`
 //! (core/telemetry's `check_match`), which needs regular expressions.
 
+use super::status::{TOPOLOGY_PLUG_IN, is_built_in_plug_in};
 use super::value::{parse_list, parse_whole};
 use super::{BrokerConfig, Kind, Properties, Resource, ValueError, check, nearest};
 
@@ -174,17 +175,6 @@ fn check_names(own: &Properties, broker: &BrokerConfig) -> Result<(), GroupConfi
         return Err(GroupConfigRefusal::InternalTopic { key });
     }
     Ok(())
-}
-
-/// The key that names the plug-in for descriptions of topologies (KIP-1331).
-pub(super) const TOPOLOGY_PLUG_IN: &str = "group.streams.topology.description.plugin.class";
-
-/// The only such plug-in that comes with Kafka 4.4, and the only one that is built in here.
-const IN_MEMORY_PLUG_IN: &str = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin";
-
-/// Whether a value of [`TOPOLOGY_PLUG_IN`] names what is built in.
-pub(super) fn is_built_in_plug_in(class: &str) -> bool {
-    class.trim() == IN_MEMORY_PLUG_IN
 }
 
 /// Whether the coordinator asks streams groups for descriptions of their topologies, and keeps them.

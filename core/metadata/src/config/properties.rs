@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use barnabas_base::Text;
 
-use super::group_config::{TOPOLOGY_PLUG_IN, is_built_in_plug_in};
-use super::status::{of_authorizer, of_plug_in, refused_authorizer};
+use super::status::{TOPOLOGY_PLUG_IN, is_built_in_plug_in, of_authorizer, of_plug_in, refused_authorizer};
 use super::suggest::{misspelled, near_listener, protects};
 use super::{Resource, Status, ValueError, check, nearest, status};
 

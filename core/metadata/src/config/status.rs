@@ -436,6 +436,17 @@ pub fn of_plug_in(name: &str) -> Option<Status> {
     prefixes.iter().any(|prefix| name.starts_with(prefix)).then_some(Ignored("the plug-in is not loaded"))
 }
 
+/// The key that names the plug-in for descriptions of topologies (KIP-1331).
+pub(super) const TOPOLOGY_PLUG_IN: &str = "group.streams.topology.description.plugin.class";
+
+/// The only such plug-in that comes with Kafka 4.4, and the only one that is built in here.
+const IN_MEMORY_PLUG_IN: &str = "org.apache.kafka.server.streams.InMemoryTopologyDescriptionPlugin";
+
+/// Whether a value of [`TOPOLOGY_PLUG_IN`] names what is built in.
+pub(super) fn is_built_in_plug_in(class: &str) -> bool {
+    class.trim() == IN_MEMORY_PLUG_IN
+}
+
 /// What the node does with `key`.
 pub fn status(resource: Resource, key: &ConfigKey) -> Status {
     lookup(resource, key.name).expect("invariant: a test holds that every key has a row")

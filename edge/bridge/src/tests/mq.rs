@@ -2,7 +2,7 @@
 
 use super::Running;
 use super::kafka::{Kafka, Stored};
-use super::queue_manager::QueueManager;
+use super::mq_peer::QueueManager;
 use crate::BridgeError;
 use bytes::Bytes;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! `doctor`: what is wrong with a cluster, with figures, and the command that mends it. Ours; docs/DOCTOR.md.
 //!
-//! core/findings judges, edge/doctor looks and prints; here are the flags. `doctor/size.rs`: `size`, `bench-disk`; `doctor/net.rs`:
-//! `bench-net`.
+//! core/findings judges, edge/doctor looks and prints; here are the flags. `doctor/size.rs`: `size`,
+//! `bench-disk`; `doctor/net.rs`: `bench-net`.
 
 mod net;
 mod size;

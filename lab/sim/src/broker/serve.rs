@@ -1,18 +1,21 @@
-//! A leader's answers to its followers: core/api plans and words them, the partitions decide.
+//! A leader's answers to its followers: core/api plans and words them, the partitions decide. And to what waits for an
+//! append.
 
 use std::sync::Arc;
 
 use barnabas_api::k01_fetch::{self, Outcome, Part, Read, Reader, Work};
 use barnabas_api::{Access, AnswerRoom, Client, Context, Plan};
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Offset, Text, TimestampMs};
-use barnabas_partition::{FollowerFetch, FollowerRead, Isolation, ReplicaKey};
+use barnabas_partition::{Acked, FollowerFetch, FollowerRead, Isolation, ReplicaKey};
 use barnabas_replica::{ReadRequest, RequestError, registered};
 use barnabas_wire::messages::{FetchRequest, FetchResponse};
 
 use super::{Around, Event, Process};
+use crate::batch::{Batch, Contents};
 use crate::controller::CLUSTER;
+use crate::host::Waiter;
 use crate::mistake::Mistake;
-use crate::network::FETCH;
+use crate::network::{Answer, FETCH, Message, Place, Reply};
 
 /// Bytes of one partition in an answer, but for its first batch.
 const BYTES_PER_ANSWER: usize = 1500;
@@ -123,6 +126,46 @@ impl Process {
             log_start: part.follower_log_start.unwrap_or(Offset::ZERO),
             now: around.now,
         }
+    }
+
+    pub(super) fn answered(
+        &mut self,
+        key: ReplicaKey,
+        waiter: Waiter,
+        answer: Result<Acked, ErrorCode>,
+        batch: Option<Batch>,
+        around: &mut Around<'_>,
+    ) {
+        if let Ok(acked) = answer {
+            // What a coordinator or a marker rests on is judged by what comes of it.
+            let is_a_clients = |batch: &Batch| matches!(batch.contents, Contents::Words | Contents::Value(_));
+            if batch.as_ref().is_none_or(is_a_clients) && !self.host_is_damaged(key) {
+                around.events.push(Event::Acked { key, base: acked.base, batch });
+            }
+        }
+        self.appended(key, waiter, answer, around);
+    }
+
+    /// An append is safe, or is not and will not be.
+    pub(super) fn appended(
+        &mut self,
+        key: ReplicaKey,
+        waiter: Waiter,
+        answer: Result<Acked, ErrorCode>,
+        around: &mut Around<'_>,
+    ) {
+        match waiter {
+            Waiter::Producer { client, sequence } => {
+                let message = Message::Produced { sequence, answer: answer.map(|acked| acked.base) };
+                self.send(Place::Client(client), message, around);
+            }
+            Waiter::Asker(reply) => self.reply(reply, Answer::Written(answer.map(|_| ())), around),
+            Waiter::Shard(epoch, batch) => self.decided(key, epoch, batch, answer.map(|_| ()), around),
+        }
+    }
+
+    pub(super) fn reply(&self, reply: Reply, answer: Answer, around: &mut Around<'_>) {
+        self.send(reply.to, Message::Told { number: reply.number, answer }, around);
     }
 }
 

@@ -79,7 +79,7 @@ impl ShareWorld {
             return Ok(());
         }
         leader.asked = None;
-        if self.is_told {
+        if self.is_printed {
             println!("{} leader {at} hears {response:?}", self.now);
         }
         let leader = &mut self.leaders[at];
@@ -156,7 +156,7 @@ impl ShareWorld {
     }
 
     pub(super) fn take(&mut self, at: usize, effect: SharesEffect) -> Result<(), String> {
-        if self.is_told {
+        if self.is_printed {
             println!("{} leader {at}: {effect:?}", self.now);
         }
         let leader = &mut self.leaders[at];

@@ -53,7 +53,7 @@ impl ShareWorld {
         if mode == AcquireMode::RecordLimit && count > records_max {
             return Err(format!("{records_max} records were asked for, and {count} given"));
         }
-        if self.is_told {
+        if self.is_printed {
             println!("{} leader {at} gives {:?} to {member}", self.now, read.acquired);
         }
         for of in read.acquired {
@@ -115,8 +115,8 @@ impl ShareWorld {
         (of, until): (&Acquired, u64),
         said: AckType,
     ) -> Result<(), String> {
-        // What is said of records below the start is taken, and changes nothing.
-        // Nor does what is said after the lock has ended, when the record may be done in another way.
+        // An acknowledgement below the start is taken, and changes nothing.
+        // Nor does one after the lock has ended, when the record may be done in another way.
         let settles = matches!(said, AckType::Accept | AckType::Reject) && self.now < until;
         let first = of.first.max(self.log.bounds().log_start);
         let offsets: Vec<i64> = if settles { (first.get()..=of.last.get()).collect() } else { Vec::new() };

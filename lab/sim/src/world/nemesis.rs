@@ -45,7 +45,7 @@ impl World {
         let at = self.random.below(self.brokers.len());
         let id = self.brokers[at].id;
         let what = self.random.below(27);
-        if self.is_told {
+        if self.is_printed {
             println!("{} {id}: fault {what}", self.now.0);
         }
         if self.does_its_own(at, is_harmed, is_spared)? {

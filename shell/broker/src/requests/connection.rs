@@ -214,8 +214,7 @@ async fn read_half(
         let begun = session.started((waiting.api, waiting.version, waiting.correlation_id), bytes, read);
         waiting.charge = Charge::of(session, waiting.api, bytes, begun.since(read));
         started = Some(begun);
-        answers::note_error(session, queue.borrow().len(), &waiting);
-        answers::settle(session, &mut waiting);
+        answers::settle(session, queue.borrow().len(), &mut waiting);
         queue.borrow_mut().push_back(waiting);
         worked += begun.since(read);
         if worked >= TURN_NS {

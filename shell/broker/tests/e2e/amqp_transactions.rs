@@ -140,7 +140,8 @@ fn messages_of_a_transaction_are_there_when_it_is_committed() {
     drop(controller);
     let mut last = Controller::anonymous(port);
     assert_eq!(last.peer.put("orders", "last"), Outcome::Accepted);
-    assert_eq!(taken(port, "orders", 1), [text("last", 0)]);
+    // The share fetch of a receiver that has just left may have had it.
+    assert_eq!(taken(port, "orders", 1)[0].0, "last");
     assert!(node.stop().success());
 }
 

@@ -166,7 +166,7 @@ fn members_topology_description_is_shown_and_asked_for_after_a_restart() {
 
 #[test]
 fn node_without_the_plug_in_takes_no_topology_description() {
-    let mut node = TestNode::start_with(&["group.streams.initial.rebalance.delay.ms=0"]);
+    let node = TestNode::start_with(&["group.streams.initial.rebalance.delay.ms=0"]);
     let mut client = node.client();
     client.create_topic("lines", 3, &[]);
     let told = beat(&mut client, &joins(), |told| told.error_code == 0 && told.member_epoch > 0);

@@ -11,7 +11,6 @@
 use crate::http::call::Place;
 use crate::http::problem::Problem;
 use crate::http::shape::{Param, Shape};
-use crate::kafka::records::fetch::INFLATED_BYTES_MAX;
 use crate::schemas::{IDS_MAX, Schemas};
 use barnabas_decoders::{DECODED_BYTES_MAX, Internal, Schema, framed};
 use barnabas_wire::records::{Entry, RecordRef, entries};
@@ -19,6 +18,8 @@ use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// Of an inflated batch.
+pub const INFLATED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Of the text of a key or a value; the rest is left out.
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 

@@ -4,7 +4,7 @@
 //! Nothing is hidden: control records (marked) and records of aborted transactions come too, and batches that cannot be
 //! read end the page with the reason.
 
-use super::decode::{Decoded, Decoding};
+use super::decode::{Decoded, Decoding, INFLATED_BYTES_MAX};
 use super::needle::Needle;
 use barnabas_base::{BrokerId, ErrorCode, Offset};
 use barnabas_client::{ClientError, Cluster, check};
@@ -18,8 +18,6 @@ use bytes::Bytes;
 /// Of one partition's answer. A larger batch comes whole.
 const PARTITION_BYTES_MAX: i32 = 512 * 1024;
 const FETCHES_MAX: usize = 32;
-/// Of an inflated batch.
-pub const INFLATED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Of a key, a value or a header; the rest is left out.
 pub const SHOWN_BYTES_MAX: usize = 16 * 1024;
 const HEADERS_MAX: usize = 50;

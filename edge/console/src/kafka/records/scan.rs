@@ -5,7 +5,8 @@
 //! Always true: what is not searched is named, by offsets and with the reason.
 
 use super::decode::Decoding;
-use super::fetch::{INFLATED_BYTES_MAX, Shown, shown};
+use super::decode::INFLATED_BYTES_MAX;
+use super::fetch::{Shown, shown};
 use super::needle::Needle;
 use barnabas_client::AbortedTransactions;
 use barnabas_wire::records::{Batch, BatchError, Entry, HEADER_BYTES, Records, entries};

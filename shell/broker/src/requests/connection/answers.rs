@@ -89,8 +89,7 @@ async fn gather(session: &Session, queue: &Queue, writer: &mut FrameWriter, held
                 waiting.state = State::Done(answer);
                 let now = *now.get_or_insert_with(Stamp::now);
                 session.tracks.borrow_mut().ready(place, now, session.passed.take());
-                note_error(session, place, waiting);
-                settle(session, waiting);
+                settle(session, place, waiting);
             }
         }
         let mut progress = false;
@@ -206,7 +205,7 @@ fn broken_answer(session: &Session, api: ApiKey) -> Option<Unsaid> {
 }
 
 /// Where requests are pushed as spans: the error code of an answer that is there, at its place of the queue.
-pub(super) fn note_error(session: &Session, place: usize, waiting: &Waiting) {
+fn note_error(session: &Session, place: usize, waiting: &Waiting) {
     if session.recorder.sampler().is_none() {
         return;
     }
@@ -219,7 +218,10 @@ pub(super) fn note_error(session: &Session, place: usize, waiting: &Waiting) {
 
 /// Makes bytes of an answer that is ready, with their share of the memory budget: once, and before the socket takes
 /// them, so that what answers hold until they are read is known.
-pub(super) fn settle(session: &Session, waiting: &mut Waiting) {
+///
+/// `place`: of the queue.
+pub(super) fn settle(session: &Session, place: usize, waiting: &mut Waiting) {
+    note_error(session, place, waiting);
     if matches!(waiting.state, State::Running(_)) {
         return;
     }

@@ -131,6 +131,11 @@ impl Repair {
         self.damages.first()
     }
 
+    /// Whether there is damage, or what was mended is still to be counted: the batches of a round come before that.
+    pub fn is_under_way(&self) -> bool {
+        self.damaged_from().is_some() || self.damages.mended().is_some()
+    }
+
     /// The leader's records are damaged at `at`. Returns whether that is news.
     fn note_leader(&mut self, at: Offset) -> Option<BothDamaged> {
         let own = self.damages.first()?;
@@ -201,7 +206,7 @@ impl Replica {
         view: &RepairView<'_>,
         files: &mut FilePool,
     ) -> Result<RepairStep, StorageError> {
-        if self.repair.damaged_from().is_none() || self.truncation.is_some() {
+        if !self.repair.is_under_way() || self.truncation.is_some() {
             return Ok(RepairStep::Wait);
         }
         let start = self.partition.log_start().max(self.repair.start);

@@ -8,7 +8,7 @@ use barnabas_metadata::{Partition as Registration, Placement};
 use barnabas_partition::{Acks, Cut, FetchPosition};
 
 use super::Bench;
-use super::bench::{ROOT, batch};
+use super::bench::{ROOT, batch, batch_of_epoch};
 use crate::{BothDamaged, LOOK_AGAIN, RepairStep, RepairView};
 use bytes::Bytes;
 
@@ -438,6 +438,33 @@ fn needed_replica_is_mended_and_fetches_from_its_end() {
         assert_eq!(fetches_from(&bench), Offset(30));
         assert_eq!(file(&bench, 10), batch(10, 10, None));
     }
+}
+
+/// What was mended counts once the batches of the round are written: until then the repair is not over (lab/sim, climate
+/// aside, seed 70).
+#[test]
+fn repair_that_waits_for_a_round_is_not_forgotten() {
+    let (mut bench, needed) = (damaged(), row(&[1, 2], &[]));
+    assert_eq!(step(&mut bench, &view(&needed)), RepairStep::FetchAside { from: Offset(10) });
+    let more = batch_of_epoch(30, 2, 2);
+    bench.step(|replica, around| replica.apply_fetched(more, |_| true, around)).unwrap();
+    assert_eq!(take_aside(&mut bench, 10, leaders(&[10])), None);
+    for _ in 0..2 {
+        assert_eq!(step(&mut bench, &view(&needed)), RepairStep::Wait);
+        assert!(bench.replica.repair.is_under_way());
+    }
+    bench.finish_round();
+    bench.durable();
+    let mended = Some((Offset(10), Offset(20)));
+    assert_eq!(step(&mut bench, &view(&needed)), RepairStep::Repaired { mended });
+}
+
+#[cfg(planted)]
+#[test]
+fn planted_forgotten_repair_is_noticed() {
+    let test = repair_that_waits_for_a_round_is_not_forgotten;
+    let passed = std::panic::catch_unwind(|| barnabas_base::planted::with("ForgetsTheMended", test));
+    assert!(passed.is_err(), "it is not noticed");
 }
 
 #[test]

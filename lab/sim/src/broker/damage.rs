@@ -51,7 +51,7 @@ impl Process {
             return;
         }
         for key in self.keys() {
-            let is_damaged = self.host.replica(key).is_some_and(|it| it.repair.damaged_from().is_some());
+            let is_damaged = self.host.replica(key).is_some_and(|it| it.repair.is_under_way());
             if is_damaged && around.random.one_in(10) {
                 self.repair(key, around);
             }
@@ -64,7 +64,7 @@ impl Process {
         let topic = image.topics.by_id(key.topic);
         let Some(row) = topic.and_then(|topic| topic.partition(key.partition)) else { return };
         let Some(hosted) = self.host.replicas.get_mut(&key) else { return };
-        if hosted.replica.repair.damaged_from().is_none() {
+        if !hosted.replica.repair.is_under_way() {
             return;
         }
         if self.heals_while_it_counts(key, row, around) {

@@ -49,7 +49,7 @@ pub(super) fn check(
                 let start = partition.log_start();
                 return Err(format!("{id}'s log of {key:?} begins at {start}, its leader's at {leaders:?}"));
             }
-            if replica.repair.damaged_from().is_some() {
+            if replica.repair.is_under_way() {
                 return Err(format!("{id}'s log of {key:?} is damaged"));
             }
         }

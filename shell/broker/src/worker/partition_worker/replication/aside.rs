@@ -13,7 +13,7 @@ impl PartitionWorker {
     /// Nothing can be done for a damaged replica now: it is looked at again soon, if it follows.
     pub(super) fn repair_later(&mut self, key: PartitionKey) {
         let follows = |replica: &crate::worker::replica::Hosted| {
-            replica.following.is_some() && replica.repair.damaged_from().is_some()
+            replica.following.is_some() && replica.repair.is_under_way()
         };
         if self.replicas.get(&key).is_some_and(follows) {
             let now = self.node.clock.monotonic();

@@ -79,7 +79,10 @@ impl PartitionWorker {
     pub fn repair(&mut self, key: PartitionKey) {
         let Self { replicas, node, files, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
-        let Some(leader) = replica.repair.damaged_from().map(|_| replica.following) else { return };
+        if !replica.repair.is_under_way() {
+            return;
+        }
+        let leader = replica.following;
         // Before the image: what is known holds of that one and of all after it.
         let known_by = node.cluster.known_by.get();
         let image = node.cluster.image.load();

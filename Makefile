@@ -153,7 +153,7 @@ sim: ## the quorum, the brokers with their disks, transactions, compaction, shar
 	@$(CARGO) run --release --locked -q -p barnabas-sim -- $(or $(SEEDS),2000)
 	@$(CARGO) run --release --locked -q -p barnabas-sim -- transactions $(or $(SEEDS),2000)
 	@$(CARGO) run --release --locked -q -p barnabas-sim -- compaction $(or $(SEEDS),2000)
-	@set -e; for days in shares directories written waiting; do \
+	@set -e; for days in shares directories written waiting aside; do \
 	  $(CARGO) run --release --locked -q -p barnabas-sim -- $$days $(or $(SEEDS),2000); \
 	done
 	@$(CARGO) test --release --locked -p barnabas-partition --lib fetcher::sim -- --nocapture

@@ -87,6 +87,15 @@ fn days_of_each_kind_go_well() {
     World::in_climate(75, Climate::Directories).run().unwrap();
 }
 
+/// A repair that waited for the batches of a round was forgotten (70, 91, 93, 103).
+#[test]
+fn days_of_repairs_aside_go_well() {
+    for seed in [70, 91, 93, 103] {
+        let day = World::in_climate(seed, Climate::Aside).run();
+        day.unwrap_or_else(|why| panic!("aside, seed {seed}: {why}"));
+    }
+}
+
 #[test]
 fn days_of_compaction_go_well() {
     let (mut acked, mut committed, mut compactions, mut faults) = (0, 0, 0, Faults::default());

@@ -440,8 +440,8 @@ fn needed_replica_is_mended_and_fetches_from_its_end() {
     }
 }
 
-/// What was mended counts once the batches of the round are written: until then the repair is not over (lab/sim, climate
-/// aside, seed 70).
+/// What was mended counts once the batches of the round are written: until then the repair is not over (lab/sim,
+/// climate aside, seed 70).
 #[test]
 fn repair_that_waits_for_a_round_is_not_forgotten() {
     let (mut bench, needed) = (damaged(), row(&[1, 2], &[]));

@@ -80,8 +80,11 @@ impl ReplicaHost {
     }
 
     /// Reads the segments of a log as the console does, beside the log's owner. `None`: there are none, or they cannot
-    /// be read whole.
+    /// be read whole. Nor of a log that is compacted: until a swap has ended, the files may be older than the log.
     pub fn read_beside(&mut self, key: ReplicaKey) -> Option<Lookup> {
+        if self.compacts.is_some() {
+            return None;
+        }
         let replica = &mut self.replicas.get_mut(&key)?.replica;
         let files = &mut self.files[replica.directory];
         let log = &mut replica.log;

@@ -101,7 +101,7 @@ pub struct Answered {
 pub enum ClientEvent {
     /// MQCONN's answer: the queue manager's name, or its refusal.
     Connected(Result<String, Refusal>),
-    Answered(Answered),
+    Answered(Box<Answered>),
     /// The queue manager ends the connection.
     Closed,
 }
@@ -249,7 +249,8 @@ impl Client {
                 self.pending = None;
                 let message = if segment == kind::MQGET | kind::REPLY { self.got(answer)? } else { None };
                 let (codes, handle) = (answer.codes, answer.handle);
-                self.events.push_back(ClientEvent::Answered(Answered { codes, handle, message }));
+                let answered = Answered { codes, handle, message };
+                self.events.push_back(ClientEvent::Answered(Box::new(answered)));
             }
             // Changes of state that nothing here depends on.
             (_, kind::NOTIFICATION) => {}

@@ -119,7 +119,8 @@ impl ShareWorld {
     pub fn new(seed: u64) -> Self {
         let topic = Uuid([7; 16]);
         let image = image(topic);
-        let isolation = if seed % 2 == 0 { Isolation::ReadUncommitted } else { Isolation::ReadCommitted };
+        let isolation =
+            if seed.is_multiple_of(2) { Isolation::ReadUncommitted } else { Isolation::ReadCommitted };
         let mut world = Self {
             random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5ade),
             now: 1,

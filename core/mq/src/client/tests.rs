@@ -66,7 +66,7 @@ fn next_call(server: &mut Server) -> (Ticket, Call) {
 
 fn answered(client: &mut Client) -> Answered {
     match client.next_event() {
-        Some(ClientEvent::Answered(answered)) => answered,
+        Some(ClientEvent::Answered(answered)) => *answered,
         other => panic!("{other:?}"),
     }
 }
@@ -132,10 +132,12 @@ fn calls_go_one_at_a_time_with_and_without_shared_conversations() {
     }
 }
 
+type Say = fn(&mut Client);
+
 #[test]
 fn every_call_is_the_one_that_the_server_reads() {
     let (mut client, mut server) = connected(10);
-    let calls: [(fn(&mut Client), Call); 4] = [
+    let calls: [(Say, Call); 4] = [
         (Client::back_out, Call::Back),
         (|client| client.close(3), Call::Close { handle: 3, options: 0 }),
         (Client::commit, Call::Commit),

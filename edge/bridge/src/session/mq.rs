@@ -199,7 +199,7 @@ impl MqSession {
         say(&mut self.client);
         self.calls += 1;
         match self.next().await? {
-            ClientEvent::Answered(answered) => Ok(answered),
+            ClientEvent::Answered(answered) => Ok(*answered),
             _ => Err(self.wire.lost(format!("the queue manager ended it during {name}"))),
         }
     }

@@ -253,7 +253,6 @@ class Bench(unittest.TestCase):
         told = used.between(*used.stretch, 1000)
         self.assertGreater(told["server_us_per_record"], 0)
         self.assertGreater(told["rss_mb"], 1)
-        self.assertLessEqual(told["other_load"], 1)
 
     def test_stacks_are_folded_and_drawn(self):
         told = ("worker-0 \n\t    7f00 core::iter::next+0x10\n\t    5500 barnabas::connection::serve::h0123456789abcdef+0x1\n\t    7f01 clone3+0x2\n\n"

@@ -184,7 +184,9 @@ fn accepted_messages_come_again_until_the_transaction_is_committed() {
     let again = controller.declare();
     controller.end(&again, true);
     drop(controller);
-    assert_eq!(taken(port, "orders", 1), [text("three", 1)]);
+    let came_again = taken(port, "orders", 1);
+    // The share fetch of the lost connection may have had it once more.
+    assert!(came_again[0].0 == "three" && came_again[0].1 >= 1, "{came_again:?}");
     assert!(node.stop().success());
 }
 

@@ -32,6 +32,7 @@ pub use refusal::{Advice, Refusal};
 use crate::MqError;
 use crate::bytes::{Order, Reader};
 use crate::call::kind;
+use crate::initial::{FAP_LEVEL, at};
 use crate::reason;
 use crate::segment::{CLOSE, CONFIRM, ERROR, Kind};
 use crate::server::Password;
@@ -42,7 +43,6 @@ use barnabas_base::MonotonicMs;
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-const FAP_LEVEL: u8 = 12;
 /// Beside a message's data in an answer.
 const CALL_BYTES: usize = 8 * 1024;
 /// INITIAL_DATA that are sent before both must agree.
@@ -52,17 +52,6 @@ const CONNECT_WITHIN_MS: u64 = 15_000;
 /// Segments of a peer are at least so large: smaller ones are refused.
 const SEGMENT_BYTES_MIN: usize = 512;
 const HEARTBEAT_S_MAX: u32 = 999_999;
-
-/// Places of INITIAL_DATA's fields.
-mod at {
-    pub const FAP: usize = 4;
-    pub const ERRORS: usize = 7;
-    pub const SEGMENT_BYTES: usize = 12;
-    pub const MESSAGE_BYTES: usize = 16;
-    pub const HEARTBEAT: usize = 96;
-    pub const ERRORS_2: usize = 102;
-    pub const CONVERSATIONS: usize = 128;
-}
 
 #[derive(Debug, Clone)]
 pub struct ClientConfig {

@@ -21,6 +21,7 @@ mod bytes;
 mod call;
 mod client;
 mod error;
+mod initial;
 pub mod reason;
 mod reply;
 mod rfh2;

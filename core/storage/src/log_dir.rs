@@ -40,6 +40,8 @@ mod tests;
 /// The lock file of a log directory, as Kafka names it.
 pub const LOCK: &str = ".lock";
 const STANDS_IN: &str = "other files stand in for it, and logs are checked where those do not say enough";
+const FROM_REPLICAS: &str =
+    "high watermarks begin at the start of each log, until the in-sync replicas have what follows";
 
 /// A log directory that this process holds the lock of.
 #[derive(Debug)]
@@ -105,18 +107,20 @@ impl OffsetCheckpoint {
         let path = dir.join(name);
         let text = small_file::read(disk, &path)?;
         let sum = checkpoint_guard::sum(text.as_deref());
+        let remedy =
+            |of_others| if name == offset_checkpoint::HIGH_WATERMARK { FROM_REPLICAS } else { of_others };
         if let Some(guard) = guard
             && guard.file(name).is_some_and(|file| !file.fits(sum))
         {
             let what = "it is not what was last written there".to_owned();
-            damaged.push(StorageError::BadFile { file: path, what, remedy: STANDS_IN });
+            damaged.push(StorageError::BadFile { file: path, what, remedy: remedy(STANDS_IN) });
             return Ok(Self { name, offsets: Map::default(), changed: true, is_damaged: true, sum });
         }
         let (offsets, is_damaged) = match text.as_deref().map(offset_checkpoint::parse) {
             None => (Map::default(), false),
             Some(Ok(offsets)) => (offsets, false),
             Some(Err(what)) => {
-                let remedy = "it counts as empty, and logs are checked from their beginning";
+                let remedy = remedy("it counts as empty, and logs are checked from their beginning");
                 damaged.push(StorageError::BadFile { file: path, what, remedy });
                 (Map::default(), true)
             }

@@ -33,6 +33,37 @@ pub struct Session {
 
 /// A connection that goes on while other work is done.
 pub trait Alive: Send {
+    /// One read, one write that ended, or one timer. It can be dropped at any point.
+    ///
+    /// # Errors
+    /// The connection is over.
+    fn step(&mut self) -> impl Future<Output = Result<(), BridgeError>> + Send;
+
+    /// Sends everything, and reads meanwhile: events wait in the client.
+    ///
+    /// # Errors
+    /// The connection is over.
+    fn flush(&mut self) -> impl Future<Output = Result<(), BridgeError>> + Send;
+
+    /// Waits for `wait`, then reads what came meanwhile: one wake-up for all of it. Events wait in the client.
+    ///
+    /// # Errors
+    /// The connection is over.
+    fn nap(&mut self, wait: Duration) -> impl Future<Output = Result<(), BridgeError>> + Send {
+        async move {
+            self.flush().await?;
+            tokio::time::sleep(wait).await;
+            for _ in 0..READS_MAX {
+                // A step that would wait is dropped, and loses nothing.
+                match timeout(Duration::ZERO, self.step()).await {
+                    Ok(stepped) => stepped?,
+                    Err(_) => break,
+                }
+            }
+            Ok(())
+        }
+    }
+
     /// Does `work` while the connection goes on.
     ///
     /// # Errors
@@ -40,19 +71,41 @@ pub trait Alive: Send {
     fn during<T: Send>(
         &mut self,
         work: impl Future<Output = T> + Send,
-    ) -> impl Future<Output = Result<T, BridgeError>> + Send;
+    ) -> impl Future<Output = Result<T, BridgeError>> + Send {
+        async move {
+            let mut work = pin!(work);
+            loop {
+                tokio::select! {
+                    biased;
+                    done = &mut work => return Ok(done),
+                    napped = self.nap(NAP) => napped?,
+                }
+            }
+        }
+    }
 }
 
 impl Alive for Session {
-    async fn during<T: Send>(&mut self, work: impl Future<Output = T> + Send) -> Result<T, BridgeError> {
-        let mut work = pin!(work);
-        loop {
-            tokio::select! {
-                biased;
-                done = &mut work => return Ok(done),
-                napped = self.nap(NAP) => napped?,
-            }
+    async fn step(&mut self) -> Result<(), BridgeError> {
+        self.queue_output();
+        let read = self.wire.step(self.client.deadline()).await?;
+        let now = self.wire.now();
+        let taken = match read {
+            Some(count) => self.client.receive(self.wire.read(count), now),
+            None => self.client.tick(now),
+        };
+        let Err(source) = taken else { return Ok(()) };
+        self.queue_output();
+        self.wire.last_words().await;
+        Err(BridgeError::Amqp { address: self.wire.address.clone(), source })
+    }
+
+    async fn flush(&mut self) -> Result<(), BridgeError> {
+        self.queue_output();
+        while self.wire.queued() > 0 {
+            self.step().await?;
         }
+        Ok(())
     }
 }
 
@@ -196,23 +249,6 @@ impl Session {
         }
     }
 
-    /// Waits for `wait`, then reads what came meanwhile: one wake-up for all of it. Events wait in the client.
-    ///
-    /// # Errors
-    /// The connection is over.
-    pub async fn nap(&mut self, wait: Duration) -> Result<(), BridgeError> {
-        self.flush().await?;
-        tokio::time::sleep(wait).await;
-        for _ in 0..READS_MAX {
-            // A step that would wait is dropped, and loses nothing.
-            match timeout(Duration::ZERO, self.step()).await {
-                Ok(stepped) => stepped?,
-                Err(_) => break,
-            }
-        }
-        Ok(())
-    }
-
     /// The next event. Sends what is to be sent, and keeps the connection alive.
     ///
     /// # Errors
@@ -224,33 +260,6 @@ impl Session {
             }
             self.step().await?;
         }
-    }
-
-    /// Sends everything, and reads meanwhile: events wait in the client.
-    ///
-    /// # Errors
-    /// The connection is over.
-    pub async fn flush(&mut self) -> Result<(), BridgeError> {
-        self.queue_output();
-        while self.wire.queued() > 0 {
-            self.step().await?;
-        }
-        Ok(())
-    }
-
-    /// One read, one write that ended, or one timer.
-    async fn step(&mut self) -> Result<(), BridgeError> {
-        self.queue_output();
-        let read = self.wire.step(self.client.deadline()).await?;
-        let now = self.wire.now();
-        let taken = match read {
-            Some(count) => self.client.receive(self.wire.read(count), now),
-            None => self.client.tick(now),
-        };
-        let Err(source) = taken else { return Ok(()) };
-        self.queue_output();
-        self.wire.last_words().await;
-        Err(BridgeError::Amqp { address: self.wire.address.clone(), source })
     }
 
     fn queue_output(&mut self) {

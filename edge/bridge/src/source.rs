@@ -25,7 +25,7 @@ mod write;
 
 use crate::config::{Config, Direction, SourceConfig};
 use crate::error::BridgeError;
-use crate::session::Session;
+use crate::session::{Alive, Session};
 use crate::stop::Stop;
 use crate::watch::counters::Counters;
 use crate::watch::log::{Level, line};

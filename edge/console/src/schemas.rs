@@ -82,12 +82,11 @@ impl Registry {
         Ok(Self { url, tls, login })
     }
 
-    fn get(&self, path: &str) -> Result<Value, String> {
+    fn get(&self, tls: Option<&ClientTls>, path: &str) -> Result<Value, String> {
         let url = HttpUrl { path: format!("{}{path}", self.url.path), ..self.url.clone() };
-        let tls = self.tls.clone().map(ClientTls::load).transpose().map_err(|error| error.to_string())?;
         let headers: Vec<(&str, &str)> =
             self.login.iter().map(|login| ("Authorization", login.as_str())).collect();
-        let answer = http::send(&url, tls.as_ref(), (&Method::Get, &headers), LIMITS);
+        let answer = http::send(&url, tls, (&Method::Get, &headers), LIMITS);
         let answer = answer.map_err(|error| format!("the schema registry does not answer: {error}"))?;
         match answer.status {
             200 => serde_json::from_slice(&answer.body)
@@ -98,9 +97,11 @@ impl Registry {
     }
 
     fn schema(&self, id: u32) -> Result<Schema, String> {
-        let answer = self.get(&format!("/schemas/ids/{id}"))?;
+        // Its stores may have been replaced since.
+        let tls = self.tls.clone().map(ClientTls::load).transpose().map_err(|error| error.to_string())?;
+        let answer = self.get(tls.as_ref(), &format!("/schemas/ids/{id}"))?;
         let mut texts = Vec::new();
-        self.references(&answer, &mut BTreeSet::new(), &mut texts)?;
+        self.references(tls.as_ref(), &answer, &mut BTreeSet::new(), &mut texts)?;
         let kind = answer["schemaType"].as_str().unwrap_or("AVRO");
         Schema::parse(kind, &texts, text_of(&answer)?)
     }
@@ -108,6 +109,7 @@ impl Registry {
     /// The schemas that one refers to, each behind those that it refers to itself.
     fn references(
         &self,
+        tls: Option<&ClientTls>,
         answer: &Value,
         seen: &mut BTreeSet<(String, i64)>,
         texts: &mut Vec<String>,
@@ -122,8 +124,8 @@ impl Registry {
             if seen.len() > REFERENCES_MAX {
                 return Err(format!("the schema refers to more than {REFERENCES_MAX} others"));
             }
-            let inner = self.get(&format!("/subjects/{}/versions/{version}", encoded(subject)))?;
-            self.references(&inner, seen, texts)?;
+            let inner = self.get(tls, &format!("/subjects/{}/versions/{version}", encoded(subject)))?;
+            self.references(tls, &inner, seen, texts)?;
             texts.push(text_of(&inner)?.to_owned());
         }
         Ok(())

@@ -15,6 +15,7 @@ use super::{CCSID, Conversation, ConversationId, Server, Ticket};
 use crate::MqError;
 use crate::bytes::{Order, Reader, Writer};
 use crate::call::kind;
+use crate::initial::{FAP_LEVEL, at};
 use crate::reason;
 use crate::reply::Reply;
 use crate::segment::{CLOSE, ERROR, FIRST, Header, Kind, LAST, write_segment};
@@ -22,30 +23,6 @@ use crate::text::{fixed, trimmed};
 use bytes::Bytes;
 use std::fmt;
 
-/// The level of formats and protocols that is spoken: that of IBM MQ 7.5.
-const FAP_LEVEL: u8 = 12;
-/// INITIAL_DATA: places of its fields.
-mod at {
-    pub const FAP: usize = 4;
-    pub const ERRORS: usize = 7;
-    pub const BATCH: usize = 10;
-    pub const SEGMENT_BYTES: usize = 12;
-    pub const MESSAGE_BYTES: usize = 16;
-    pub const CAPABILITIES_2: usize = 44;
-    pub const CCSID: usize = 46;
-    pub const QUEUE_MANAGER: usize = 48;
-    pub const HEARTBEAT: usize = 96;
-    pub const ERRORS_2: usize = 102;
-    pub const HEADER_COMPRESSION: usize = 104;
-    pub const MESSAGE_COMPRESSION: usize = 106;
-    pub const CONVERSATIONS: usize = 128;
-    pub const CAPABILITIES_3: usize = 132;
-    pub const PROCESS: usize = 136;
-    pub const PRODUCT: usize = 148;
-    pub const IDENTIFIER: usize = 160;
-    pub const PROTECTION: usize = 208;
-    pub const END: usize = 240;
-}
 const WRONG_MESSAGE_BYTES: u8 = 0x10;
 const WRONG_HEARTBEAT: u8 = 0x80;
 /// Of the capabilities: the SPI.

@@ -5,16 +5,14 @@
 //! Before and after: core/mq/src/client.rs decides.
 
 use super::Alive;
-use super::wire::{NAP, READS_MAX, Wire};
+use super::wire::Wire;
 use crate::config::{MqConfig, PeerConfig};
 use crate::error::BridgeError;
 use barnabas_base::MonotonicMs;
 use barnabas_mq::{
-    Answered, Client, ClientConfig, ClientEvent, Descriptor, Got, MqError, Refusal, gmo, oo, pmo, reason,
+    Answered, Client, ClientConfig, ClientEvent, Descriptor, Got, Refusal, gmo, oo, pmo, reason,
 };
-use std::pin::pin;
 use std::time::Duration;
-use tokio::time::timeout;
 
 /// Between two signs of life. The queue manager's channel may say less.
 const HEARTBEAT_S: u32 = 30;
@@ -213,7 +211,13 @@ impl MqSession {
         }
     }
 
-    /// One read, one write that ended, or one timer.
+    fn queue_output(&mut self) {
+        let out = self.client.take_output();
+        self.wire.queue(&out);
+    }
+}
+
+impl Alive for MqSession {
     async fn step(&mut self) -> Result<(), BridgeError> {
         self.queue_output();
         let read = self.wire.step(self.client.deadline()).await?;
@@ -225,42 +229,15 @@ impl MqSession {
         let Err(source) = taken else { return Ok(()) };
         self.queue_output();
         self.wire.last_words().await;
-        Err(self.failed(source))
+        Err(BridgeError::Mq { address: self.wire.address.clone(), source })
     }
 
-    fn failed(&self, source: MqError) -> BridgeError {
-        BridgeError::Mq { address: self.wire.address.clone(), source }
-    }
-
-    fn queue_output(&mut self) {
-        let out = self.client.take_output();
-        self.wire.queue(&out);
-    }
-
-    /// Waits, and then reads what came meanwhile.
-    async fn nap(&mut self) -> Result<(), BridgeError> {
-        tokio::time::sleep(NAP).await;
-        for _ in 0..READS_MAX {
-            // A step that would wait is dropped, and loses nothing.
-            match timeout(Duration::ZERO, self.step()).await {
-                Ok(stepped) => stepped?,
-                Err(_) => break,
-            }
+    async fn flush(&mut self) -> Result<(), BridgeError> {
+        self.queue_output();
+        while self.wire.queued() > 0 {
+            self.step().await?;
         }
         Ok(())
-    }
-}
-
-impl Alive for MqSession {
-    async fn during<T: Send>(&mut self, work: impl Future<Output = T> + Send) -> Result<T, BridgeError> {
-        let mut work = pin!(work);
-        loop {
-            tokio::select! {
-                biased;
-                done = &mut work => return Ok(done),
-                napped = self.nap() => napped?,
-            }
-        }
     }
 }
 

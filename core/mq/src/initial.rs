@@ -1,6 +1,4 @@
 //! INITIAL_DATA, which both ends of a channel send first: where its fields are, and the level that is spoken here.
-//!
-//! Neighbours: client.rs, server/connecting.rs.
 
 /// The level of formats and protocols that is spoken: that of IBM MQ 7.5. From 13 on passwords may be protected, which
 /// is not here.
